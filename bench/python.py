@@ -10,6 +10,8 @@ counts little; what is compared is measured in turn. Prints a table:
   20 tokens       ctxc.hf.generate on the live module beside `ctxc verify --generate 20`, which makes the same patches and also
                   runs the full model and the control; kernels are compiled before
   memory          what from_module, a context and a patch add to the process, beside the size of the weights
+  exactness       largest difference of the patched module's logits from those of the module with the context, and of the
+                  unpatched module's; and whether the saved patch is the command's, bit for bit
   start           `import ctxc`, without what ctxc.hf needs, in a process of its own
 """
 
@@ -65,8 +67,31 @@ def patches(arguments, rounds):
     return ours, theirs
 
 
+def exactness(arguments, module, prompt, folder):
+    """What the patched module is off by, what the unpatched one is, and whether the command makes the same patch."""
+    import ctxc
+    import ctxc.hf
+    import torch
+
+    with torch.no_grad():
+        full = module(torch.tensor([prompt])).logits[0, -1]
+        control = module(torch.tensor([prompt[-1:]]), position_ids=torch.tensor([[len(prompt) - 1]])).logits[0, -1]
+    patch = ctxc.Context(ctxc.hf.from_module(module, threads=1), prompt).patch()
+    off = [float((logits - full).abs().max()) for logits in (ctxc.hf.patched_logits(module, patch), control)]
+    files = [os.path.join(folder, name) for name in ("ours.safetensors", "theirs.safetensors")]
+    ctxc.Context(ctxc.load(arguments.model, dtype="f32", threads=1), prompt).patch().save(files[0])
+    subprocess.run([arguments.ctxc, "patch", arguments.model, "--dtype", "f32", "--threads", "1", "--tokens",
+                    ",".join(map(str, prompt)), "-o", files[1]], capture_output=True, check=True)
+    contents = []
+    for name in files:
+        with open(name, "rb") as file:
+            contents.append(file.read())
+    same = "is" if contents[0] == contents[1] else "is NOT"
+    return f"hf.patched L∞ {off[0]:.1e}, the control {off[1]:.1f}; the saved patch {same} the command's, bit for bit"
+
+
 def tokens(arguments, rounds, folder):
-    """Seconds of 20 tokens: of hf.generate, of the command; and bytes that the package adds, and the weights'."""
+    """Seconds of 20 tokens: of hf.generate, of the command; what the package adds to memory; how exact it is."""
     import ctxc
     import ctxc.hf
     import torch
@@ -81,6 +106,7 @@ def tokens(arguments, rounds, folder):
     with torch.no_grad():
         module(torch.tensor([prompt]))
     list(ctxc.hf.generate(module, None, prompt, tokens=1, threads=1))
+    exact = exactness(arguments, module, prompt, folder)
     before = resident()
     model = ctxc.hf.from_module(module, threads=1)
     context = ctxc.Context(model, prompt)
@@ -102,7 +128,9 @@ def tokens(arguments, rounds, folder):
             found = [step["next"] for step in json.load(file)["steps"]]
         if found != made:
             sys.exit(f"the tokens differ: {made}, and {found} of the command")
-    return ours, theirs, added, size
+    memory = (f"from_module, a context of {CONTEXT + 1} tokens and a patch add {added / 1e6:.1f} MB to a process whose weights "
+              f"take {size / 1e6:.1f} MB")
+    return ours, theirs, [memory, exact]
 
 
 def start(rounds):
@@ -127,10 +155,9 @@ def main():
     print("| | in Python | the program | ratio |\n|---|---:|---:|---:|")
     print(row("a patch", *patches(arguments, arguments.rounds)), flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        ours, theirs, added, size = tokens(arguments, max(3, arguments.rounds // 2), folder)
+        ours, theirs, notes = tokens(arguments, max(3, arguments.rounds // 2), folder)
     print(row("20 tokens", ours, theirs))
-    print(f"\nfrom_module, a context of {CONTEXT + 1} tokens and a patch add {added / 1e6:.1f} MB to a process whose weights "
-          f"take {size / 1e6:.1f} MB\n`import ctxc`: {start(arguments.rounds):.2f} s")
+    print("", *notes, f"`import ctxc`: {start(arguments.rounds):.2f} s", sep="\n")
 
 
 if __name__ == "__main__":

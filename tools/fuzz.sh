@@ -14,7 +14,7 @@ if [[ ${1-} =~ ^[0-9]+$ ]]; then
   seconds=$1
   shift
 fi
-all=(mlir config gguf tokenizer-json sentencepiece template safetensors index npy patch adapter proof
+all=(mlir config gguf tokenizer-json sentencepiece template safetensors index npy patch patches adapter proof
   witness records pt2 program)
 readers=("${@:-${all[@]}}")
 
@@ -27,7 +27,8 @@ declare -A sources=(
   [safetensors]='lib/Checkpoint/*afetensors*.cpp lib/Checkpoint/DType.cpp lib/Checkpoint/Scaled*.cpp'
   [index]='lib/Checkpoint/ShardIndex.cpp' [npy]='lib/Checkpoint/Npy.cpp'
   [adapter]='lib/Export/LastingAdapter.cpp lib/Export/PeftConfig.cpp'
-  [patch]='lib/Export/PatchFile.cpp lib/Checkpoint/DType.cpp' [proof]='lib/Proof/*.cpp'
+  [patch]='lib/Export/PatchFile.cpp lib/Checkpoint/DType.cpp'
+  [patches]='lib/Export/Patch*.cpp lib/Checkpoint/DType.cpp' [proof]='lib/Proof/*.cpp'
   [pt2]='lib/Import/Graph/Archive.cpp'
   [program]='lib/Import/Graph/*.cpp lib/Analysis/Token*.cpp dialects/Graph/*.cpp'
   [witness]='lib/Evidence/WitnessFile.cpp' [records]='lib/Experiments/Records.cpp'

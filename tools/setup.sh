@@ -12,6 +12,7 @@
 #                               nanobind, which tools/build.sh then uses, and mypy
 #   tools/setup.sh --interpretability   and for test/python/interpretability_test.py: nnsight and TransformerLens, in
 #                               build/interpretability, beside the judges' packages
+#   tools/setup.sh --mpi        and for models that several machines share: MPICH (docs/clusters.md)
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
 #   tools/setup.sh --package    and to make Debian packages: dpkg-dev
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
@@ -141,13 +142,14 @@ for argument in "$@"; do
     ;;
   --python) with_python=1 ;;
   --interpretability) with_interpretability=1 ;;
+  --mpi) packages+=(mpich libmpich-dev) ;;
   --package) packages+=(dpkg-dev) ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
-    sed -n '2,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,22s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
-  *) fail "unknown argument '$argument'; expected --judges, --test-packages, --python, --interpretability, --sanitizers, --package or --bench" ;;
+  *) fail "unknown argument '$argument'; expected --judges, --test-packages, --python, --interpretability, --mpi, --sanitizers, --package or --bench" ;;
   esac
 done
 

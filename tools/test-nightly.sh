@@ -2,7 +2,7 @@
 # Runs what takes hours: every test, with kernels optimised as users have them; the wheel; the site; hundreds of
 # thousands of random blocks, different ones every night; mutants of the analysis; every source
 # compiled by itself; every unit test under the sanitizers; ten minutes of fuzzing for each reader of
-# untrusted files; every fault of the system; every model type of transformers. Continues where a part fails,
+# untrusted files; every fault of the system; models over several ranks; every model type of transformers. Continues where a part fails,
 # and fails at the end.
 #
 #   tools/test-nightly.sh [BLOCKS]    how many random blocks (default: 1000000)
@@ -57,6 +57,9 @@ fuzzed() { "$root/tools/fuzz.sh" 600; }
 # Every call fails once.
 all_faults() { "$root/tools/build.sh" all-faults; }
 
+# Two to six ranks, and ranks that are killed, by every MPI of the build.
+all_ranks() { "$root/tools/build.sh" all-ranks; }
+
 # Each causal model type of transformers is exported, checked, and held against numbers.
 torch_types() {
   "$judges/bin/python" "$root/test/types/run.py" "$build/bin/ctxc" "$root/python" "$build/types" --fresh \
@@ -74,6 +77,7 @@ part single_files
 part sanitized
 part fuzzed
 part all_faults
+part all_ranks
 part torch_types
 part long_contexts
 [[ ${#failed[@]} -eq 0 ]] || fail "failed: ${failed[*]}"

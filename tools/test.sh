@@ -47,7 +47,7 @@ fi
 
 # The judges are installed while the build runs, and while the first tests do: those that need a
 # judge wait for judges.installed. All tests wait for the Debian packages.
-timed setup "$root/tools/setup.sh" --python
+timed setup "$root/tools/setup.sh" --python --mpi
 mkdir -p "$build"
 judging=$build/judges.installing
 rm -rf "$judging"

@@ -118,11 +118,69 @@ LogicalResult InputOp::verify() {
   return xf::verifyName(*this, getName());
 }
 
-// C1
 LogicalResult StoredOp::verify() {
+  // C1
   if (getName().empty())
     return emitOpError("has no name");
-  return xf::verifyName(*this, getName());
+  if (failed(xf::verifyName(*this, getName())))
+    return failure();
+  // C2
+  if (!getValue())
+    return success();
+  auto type = cast<SymbolicType>(getType());
+  auto shape = cast<ShapedType>(getValue()->getType()).getShape();
+  bool fits = type.getRank() == int64_t(shape.size());
+  for (unsigned i = 0; fits && i < shape.size(); ++i)
+    fits = type.getNumber(i) == shape[i];
+  return fits ? success() : emitOpError("has numbers of another shape than its type");
+}
+
+static bool hasAxis(Type type, int64_t axis) {
+  return axis >= -1 && axis < cast<SymbolicType>(type).getRank();
+}
+
+LogicalResult FunctionOp::verifyRegions() {
+  Block &body = getBody().front();
+  auto result = body.empty() ? ReturnOp() : dyn_cast<ReturnOp>(body.back());
+  // C2
+  if (!result || result.getValues().size() != 1)
+    return emitOpError("has a body that does not end in a graph.return of one value");
+  for (Operation &op : body.without_terminator()) {
+    auto input = dyn_cast<InputOp>(op);
+    auto stored = dyn_cast<StoredOp>(op);
+    if (isa<CallOp>(op) || (input && input.getRole() == "position") ||
+        (stored && stored.getValue()))
+      continue;
+    return op.emitOpError("is in a graph.function; expected calls, positions, and stored tensors "
+                          "with their numbers");
+  }
+  // C1
+  bool fits = getAxes().size() == body.getNumArguments() &&
+              hasAxis(result.getValues()[0].getType(), getResultAxis());
+  for (auto [argument, axis] : llvm::zip(body.getArguments(), getAxes()))
+    fits &= isa<SymbolicType>(argument.getType()) && hasAxis(argument.getType(), axis);
+  if (!fits)
+    return emitOpError("has axes that do not fit its arguments or its result");
+  return xf::verifyName(*this, getSymName());
+}
+
+FunctionOp FunctionOp::ofOp(Operation *op) {
+  auto name = op->getAttrOfType<FlatSymbolRefAttr>(bodyName);
+  return name ? SymbolTable::lookupNearestSymbolFrom<FunctionOp>(op, name) : FunctionOp();
+}
+
+LogicalResult GraphDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != FunctionOp::bodyName)
+    return op->emitError("has the attribute '")
+           << attribute.getName().getValue() << "', which the graph dialect does not have";
+  if (!isa<FlatSymbolRefAttr>(attribute.getValue()) || op->getNumResults() != 1)
+    return op->emitOpError("has a graph.body that is no symbol, or more than one result");
+  // A block may stand in another module than the functions; then it cannot be run.
+  FunctionOp function = FunctionOp::ofOp(op);
+  if (function && function.getAxes().size() != op->getNumOperands())
+    return op->emitOpError("has ") << op->getNumOperands() << " operands, and a graph.body of "
+                                   << function.getAxes().size();
+  return success();
 }
 
 static void collectOperands(Attribute attribute, llvm::SmallBitVector &named, bool &outside) {

@@ -50,17 +50,19 @@ def Graph_InputOp : Graph_Op<"input", [Pure]> {
 def Graph_StoredOp : Graph_Op<"stored", [Pure]> {
   let summary = "a stored tensor";
   let description = [{
-    With `fixed` it is a buffer or a constant, which is not trained.
+    With `fixed` it is a buffer or a constant, which is not trained. Its numbers are there where they are part of the
+    program and of no type that weights have, such as the entries of a mask.
 
     - C1: the name is neither empty nor has control characters.
+    - C2: the numbers are in float64, and of the tensor's shape.
 
     ```mlir
     %W = graph.stored "layers.0.mlp.up.weight" : !graph.tensor<[128, 64], f32>
     ```
   }];
-  let arguments = (ins StrAttr:$name, UnitAttr:$fixed);
+  let arguments = (ins StrAttr:$name, UnitAttr:$fixed, OptionalAttr<F64ElementsAttr>:$value);
   let results = (outs Graph_TensorType:$result);
-  let assemblyFormat = "$name (`fixed` $fixed^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$name (`fixed` $fixed^)? (`is` $value^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -98,7 +100,44 @@ def Graph_CallOp : Graph_Op<"call", [Pure]> {
   }];
 }
 
-def Graph_ReturnOp : Graph_Op<"return", [Pure, Terminator, ReturnLike, HasParent<"ProgramOp">]> {
+def Graph_FunctionOp : Graph_Op<"function", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
+  let summary = "a part of a program, by which an op of xf can be run";
+  let description = [{
+    An op whose attribute `graph.body` names it has this meaning: the function of its operands. `axes` has for each
+    argument the axis of the tokens, or -1 for one that is the same for all of them, such as a parameter;
+    `result_axis` the same of the result. An `xf.contextual` is computed from all tokens of its run, any other op from those of a
+    step. `counted` says that the program has no positions as input: what counts its tokens then gives their positions.
+
+    - C1: there is an axis for each argument, which is -1 or one that it has, and the same holds of the result.
+    - C2: the body ends in a `graph.return` of one value, has only calls and inputs that are positions beside it, and
+      stored tensors that have their numbers.
+
+    ```mlir
+    graph.function @attn tokens "s0" axes [1, -1] result_axis 1 {
+    ^bb0(%x: !graph.tensor<[1, "s0", 64], f32>, %W: !graph.tensor<[64, 64], f32>):
+      %y = graph.call "aten.linear.default"(%x, %W) {input = #graph.operand<0>, weight = #graph.operand<1>} in ""
+         : (!graph.tensor<[1, "s0", 64], f32>, !graph.tensor<[64, 64], f32>) -> !graph.tensor<[1, "s0", 64], f32>
+      graph.return %y : !graph.tensor<[1, "s0", 64], f32>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttrOf<[StrAttr, I64Attr]>:$tokens, DenseI64ArrayAttr:$axes,
+    I64Attr:$result_axis, UnitAttr:$counted);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `tokens` $tokens `axes` $axes `result_axis` $result_axis (`counted` $counted^)?
+    attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The function that is the meaning of `op`; null where it has none.
+    static FunctionOp ofOp(::mlir::Operation *op);
+    /// The name of the attribute that names it.
+    static constexpr ::llvm::StringLiteral bodyName = "graph.body";
+  }];
+}
+
+def Graph_ReturnOp : Graph_Op<"return", [Pure, Terminator, ReturnLike, ParentOneOf<["ProgramOp", "FunctionOp"]>]> {
   let summary = "the results of a program";
   let arguments = (ins Variadic<Graph_TensorType>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
@@ -107,8 +146,8 @@ def Graph_ReturnOp : Graph_Op<"return", [Pure, Terminator, ReturnLike, HasParent
 def Graph_OpaqueOp : Graph_Op<"opaque", [Pure, DeclareOpInterfaceMethods<XF_SolvableOpInterface>]> {
   let summary = "an op of PyTorch that xf does not have, for one token";
   let description = [{
-    A function of its operands of which nothing is known: no output chain goes through it, its result
-    may be anything, and it cannot be run. `why` says what would have to be known.
+    A function of its operands of which nothing is known: no output chain goes through it, and its result
+    may be anything. It is run where it has a `graph.body`. `why` says what would have to be known.
 
     - C1: neither text has control characters.
 

@@ -18,6 +18,7 @@ def Graph_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let dependentDialects = ["::ctxc::xf::XFDialect"];
+  let hasOperationAttrVerify = 1;
 }
 
 def Graph_TensorType : TypeDef<Graph_Dialect, "Symbolic"> {

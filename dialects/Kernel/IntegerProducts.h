@@ -8,17 +8,15 @@
 #ifndef CTXC_DIALECTS_KERNEL_INTEGERPRODUCTS_H
 #define CTXC_DIALECTS_KERNEL_INTEGERPRODUCTS_H
 
-#include "mlir/IR/BuiltinOps.h"
+#include "dialects/Kernel/Kernel.h"
 
 namespace ctxc::kernel {
 
-inline constexpr llvm::StringLiteral integerMark = "kernel.integer";
-
-inline bool isInteger(mlir::Operation *op) { return op && op->hasAttr(integerMark); }
+inline bool isInteger(mlir::Operation *op) { return op && isMarked<Integer>(op); }
 /// Marks `to` where `from` is marked.
 inline void copyIntegerMark(mlir::Operation *from, mlir::Operation *to) {
   if (isInteger(from))
-    to->setAttr(integerMark, mlir::UnitAttr::get(to->getContext()));
+    mark<Integer>(to);
 }
 
 /// Whether vectors can be multiplied with a matrix of this type in integers.

@@ -35,10 +35,15 @@ using Causal = KernelDialect::CausalAttrHelper;
 using RowLoop = KernelDialect::RowLoopAttrHelper;
 using LinalgLoop = KernelDialect::LinalgLoopAttrHelper;
 using Rounded = KernelDialect::RoundedAttrHelper;
+using Integer = KernelDialect::IntegerAttrHelper;
 using Alone = KernelDialect::AloneAttrHelper;
+using RoundedState = KernelDialect::RoundedStateAttrHelper;
 
 /// Which product of attention `op` is; none where it is not one.
 std::optional<Product> productOf(mlir::Operation *op);
+
+/// Marks every attention: it keeps keys and values in bfloat16.
+void markRoundedStates(mlir::ModuleOp module);
 
 /// Whether `op` carries a mark, as in isMarked<Causal>(op).
 template <typename Mark> bool isMarked(mlir::Operation *op) {

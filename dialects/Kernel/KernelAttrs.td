@@ -14,7 +14,9 @@ def Kernel_ArgKind : I32EnumAttr<"ArgKind", "what an argument of a kernel is", [
   I32EnumAttrCase<"Bank", 5, "bank">,           // the address of each slice, along the first
                                                 // dimension, of a stored parameter
   I32EnumAttrCase<"Setting", 6, "setting">,     // f32 numbers of a setting (index settings: one i64)
-  I32EnumAttrCase<"State", 7, "state">,         // visible × shape, f32: what a contextual op keeps;
+  I32EnumAttrCase<"State", 7, "state">,         // visible × shape, f32 or bf16: what a contextual
+                                                // op keeps of consecutive tokens, the last S of
+                                                // them the rows;
                                                 // the last S rows are written, but in the reduced
                                                 // run of a dual block none
   I32EnumAttrCase<"Slots", 8, "slots">,         // visible × i32: the absolute positions of a run's

@@ -57,8 +57,12 @@ bool kernel::multipliesInIntegers(Type matrix) {
 void kernel::markIntegerProducts(ModuleOp module) {
   module.walk([](xf::ParamOp param) {
     if (multipliesInIntegers(param.getType()))
-      param->setAttr(integerMark, UnitAttr::get(param->getContext()));
+      mark<Integer>(param);
   });
+}
+
+void kernel::markRoundedStates(ModuleOp module) {
+  module.walk([](xf::AttentionOp attention) { mark<RoundedState>(attention); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -121,8 +125,10 @@ static std::pair<bool, StringRef> fits(MemRefType type, ArgAttr role) {
     return {rank == 1 && element.isInteger(32), "one i32 for each token"};
   case ArgKind::Input:
   case ArgKind::Output:
-  case ArgKind::State:
     return {rank >= 1 && element.isF32(), "numbers of f32 for each token"};
+  case ArgKind::State:
+    return {rank >= 1 && (element.isF32() || element.isBF16()),
+            "numbers of f32 or bf16 for each token"};
   case ArgKind::Param:
     if (RankedTensorType stored = role.getStored())
       return {rank == 1 && element.isInteger(8) &&
@@ -212,9 +218,10 @@ LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttrib
       {ReadAttrHelper::getNameStr(), "bufferization.to_buffer", isa<bufferization::ToBufferOp>(op),
        number && !number.getValue().isNegative()},
       {Rounded::getNameStr(), "a function", isa<FunctionOpInterface>(op), isUnit},
-      {integerMark, "a quantised matrix, or a bank of them",
+      {Integer::getNameStr(), "a quantised matrix, or a bank of them",
        isa<xf::ParamOp, QuantizedOp, ExpertsOp>(op), isUnit},
       {Alone::getNameStr(), "xf.attention", isa<xf::AttentionOp>(op), isUnit},
+      {RoundedState::getNameStr(), "xf.attention", isa<xf::AttentionOp>(op), isUnit},
       {CostAttrHelper::getNameStr(), "gpu.launch_func", isa<gpu::LaunchFuncOp>(op),
        isa<CostAttr>(attribute.getValue())}};
   StringRef name = attribute.getName();

@@ -27,13 +27,16 @@ def Kernel_Dialect : Dialect {
       (IntegerProducts.h).
     - `kernel.alone`, on attention in the reduced run: no tokens of the context are kept, so that a
       row sees only itself.
+    - `kernel.rounded_state`, on attention: keys and values are rounded to bfloat16, and their state
+      is stored so.
     - `kernel.cost`, on a launch: how many bytes it moves and how many operations it computes.
   }];
   let discardableAttrs = (ins
     "::ctxc::kernel::ArgAttr":$arg, "::mlir::UnitAttr":$causal, "::mlir::UnitAttr":$row_loop,
-    "::mlir::UnitAttr":$linalg_loop,
-    "::ctxc::kernel::ProductAttr":$product, "::mlir::IntegerAttr":$read,
-    "::mlir::UnitAttr":$rounded, "::mlir::UnitAttr":$alone, "::ctxc::kernel::CostAttr":$cost);
+    "::mlir::UnitAttr":$linalg_loop, "::ctxc::kernel::ProductAttr":$product,
+    "::mlir::IntegerAttr":$read, "::mlir::UnitAttr":$rounded, "::mlir::UnitAttr":$integer,
+    "::mlir::UnitAttr":$alone, "::mlir::UnitAttr":$rounded_state,
+    "::ctxc::kernel::CostAttr":$cost);
   let dependentDialects = ["::ctxc::xf::XFDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

@@ -24,6 +24,7 @@ def Kernel_QuantizedOp : Kernel_Op<"quantized", [Pure]> {
 
 def Kernel_Matrix : AnyTypeOf<[2DTensorOf<[F32, BF16, F16]>, MemRefRankOf<[F32, BF16, F16], [2]>]>;
 def Kernel_Floats : AnyTypeOf<[RankedTensorOf<[F32]>, MemRefOf<[F32]>]>;
+def Kernel_State : AnyTypeOf<[RankedTensorOf<[F32, BF16]>, MemRefOf<[F32, BF16]>]>;
 def Kernel_Vectors : AnyTypeOf<[2DTensorOf<[F32]>, MemRefRankOf<[F32], [2]>]>;
 
 def Kernel_ContractOp : Kernel_Op<"contract", [
@@ -139,7 +140,7 @@ def Kernel_AttentionOp : Kernel_Op<"attention", [
     ```
   }];
   let arguments = (ins
-    Kernel_Floats:$query, Kernel_Floats:$keys, Kernel_Floats:$values,
+    Kernel_Floats:$query, Kernel_State:$keys, Kernel_State:$values,
     Optional<AnyTypeOf<[1DTensorOf<[I64]>, MemRefRankOf<[I64], [1]>]>>:$window,
     Variadic<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$others, Optional<Kernel_Floats>:$sinks,
     Optional<Kernel_Floats>:$ownScores, Optional<Kernel_Floats>:$ownValues, Kernel_Floats:$mixed,

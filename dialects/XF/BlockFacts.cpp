@@ -11,12 +11,8 @@ using namespace ctxc::xf;
 // One pass
 //===----------------------------------------------------------------------===//
 
-namespace {
-
 /// More terms than any block has: sums of more are taken as values of their own.
-constexpr size_t mostTerms = 512;
-
-} // namespace
+static constexpr size_t mostTerms = 512;
 
 namespace ctxc::xf {
 class FactsPass {
@@ -278,7 +274,7 @@ void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
       if (link.isUnderdetermined(i))
         isMoved &= term.movers.any();
   if (auto site = dyn_cast<AssignableOpInterface>(op))
-    if (site.getParameterOperand().get().getDefiningOp<ParamOp>() && facts.piecewise) {
+    if (site.getParameterOperand().get().getDefiningOp<ParamOp>()) {
       Sources shared = this->term(site.getParameterOperand().get()).reads;
       shared &= this->term(site.getDataOperand().get()).reads;
       isMoved &= shared.none();
@@ -388,6 +384,13 @@ void FactsPass::forgetDividedZeros() {
     known.why = "it is zero but for roundings, which a norm without epsilon divides by themselves";
     if (Operation *op = value.getDefiningOp())
       todo.append(op->operand_begin(), op->operand_end());
+  }
+  // An op that gave a constant, or was kept from the context by one, may read it after all.
+  llvm::SmallVector<Operation *> blind(result.blind.begin(), result.blind.end());
+  for (Operation *op : blind) {
+    auto ofOperands = llvm::map_to_vector(op->getOperands(), [&](Value v) { return facts(v); });
+    if (readsContext(op, ofOperands) && !facts(op->getResult(0)).getConstant())
+      result.blind.erase(op);
   }
 }
 

@@ -1,4 +1,5 @@
-// Ops that put entries together and take them apart are solved for a part of them.
+// Ops that put entries together and take them apart are solved for a part of them. Products with a
+// number are multiples.
 #include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
 
@@ -13,6 +14,11 @@ bool ctxc::xf::isPartOfResult(Operation *op, unsigned index) {
 bool ctxc::xf::isPartOfOperand(Operation *op, unsigned index) {
   auto parts = dyn_cast<PartsOpInterface>(op);
   return parts && parts.isPartOfOperand(index);
+}
+
+std::optional<unsigned> ctxc::xf::multipliedOperand(Operation *op) {
+  auto multiple = dyn_cast<MultipleOpInterface>(op);
+  return multiple ? multiple.getMultipliedOperand() : std::nullopt;
 }
 
 static int64_t sizeAlong(Value value, int64_t along) {
@@ -79,9 +85,20 @@ struct SliceParts : PartsOpInterface::ExternalModel<SliceParts, SliceOp> {
   bool isPartOfOperand(Operation *, unsigned) const { return true; }
 };
 
+/// The left operand, where the right one is a single number.
+template <typename Op> struct ByNumber : MultipleOpInterface::ExternalModel<ByNumber<Op>, Op> {
+  std::optional<unsigned> getMultipliedOperand(Operation *op) const {
+    auto of = cast<Op>(op);
+    bool isByNumber = of.getLhs().getType() != of.getRhs().getType();
+    return isByNumber ? std::optional(0u) : std::nullopt;
+  }
+};
+
 } // namespace
 
 void ctxc::xf::attachPartModels(MLIRContext &context) {
   ConcatOp::attachInterface<ConcatSolve, ConcatParts>(context);
   SliceOp::attachInterface<SliceSolve, SliceParts>(context);
+  MulOp::attachInterface<ByNumber<MulOp>>(context);
+  DivOp::attachInterface<ByNumber<DivOp>>(context);
 }

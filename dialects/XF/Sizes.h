@@ -2,7 +2,7 @@
 //
 // SizesOpInterface: a block written again with other sizes. ContextReadingOpInterface: contextual
 // ops that read no token but their own, such as a convolution with one tap. PartsOpInterface: ops
-// that are solved for a part.
+// that are solved for a part. MultipleOpInterface: multiples of a vector.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_XF_SIZES_H
@@ -26,7 +26,8 @@ struct SizeRelation {
 
 /// Gives the ops of xf their models of the interfaces below.
 void attachSizeModels(mlir::MLIRContext &context);
-/// Gives concatenations and slices their models of SolvableOpInterface and PartsOpInterface.
+/// Gives concatenations and slices their models of SolvableOpInterface and PartsOpInterface, and
+/// products and quotients theirs of MultipleOpInterface.
 void attachPartModels(mlir::MLIRContext &context);
 /// Gives convolutions and recurrences their models of FactsOpInterface.
 void attachContextualFacts(mlir::MLIRContext &context);
@@ -43,6 +44,8 @@ bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
 /// it (PartsOpInterface).
 bool isPartOfResult(mlir::Operation *op, unsigned index);
 bool isPartOfOperand(mlir::Operation *op, unsigned index);
+/// The operand of which the result of `op` is a multiple by one number (MultipleOpInterface).
+std::optional<unsigned> multipliedOperand(mlir::Operation *op);
 } // namespace ctxc::xf
 
 #endif // CTXC_DIALECTS_XF_SIZES_H

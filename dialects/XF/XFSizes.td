@@ -52,4 +52,15 @@ def XF_PartsOpInterface : OpInterface<"PartsOpInterface"> {
   ];
 }
 
+def XF_MultipleOpInterface : OpInterface<"MultipleOpInterface"> {
+  let cppNamespace = "::ctxc::xf";
+  let description = [{
+    An op whose result is a multiple of one of its operands, by a single number that the others give.
+  }];
+  let methods = [
+    InterfaceMethod<"The operand of which the result is a multiple; none where it is of no single one.",
+      "::std::optional<unsigned>", "getMultipliedOperand">
+  ];
+}
+
 #endif // CTXC_XF_SIZES_TD

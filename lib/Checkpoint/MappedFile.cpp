@@ -1,7 +1,9 @@
 #include "ctxc/Checkpoint/MappedFile.h"
+#include "ctxc/Checkpoint/MappedPages.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Unfinished.h"
 #include "llvm/Support/Errno.h"
+#include "llvm/Support/MathExtras.h"
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -196,6 +198,16 @@ Error MappedFile::checkUnchanged() const {
     return makeError(filePath + ": file was changed while it was being read; run again when its "
                                 "writer is done");
   return Error::success();
+}
+
+void ctxc::giveBackMappedPages(const uint8_t *data, uint64_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t page = sysconf(_SC_PAGESIZE);
+  const uintptr_t from = alignTo(begin, page), to = alignDown(begin + bytes, page);
+  std::lock_guard<std::mutex> guard(mapsMutex);
+  for (const MappedFile *file : openMaps())
+    if (from < to && data >= file->bytes().begin() && data + bytes <= file->bytes().end())
+      (void)::madvise(reinterpret_cast<void *>(from), to - from, MADV_DONTNEED);
 }
 
 Error ctxc::checkMappedFiles() {

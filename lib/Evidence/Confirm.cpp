@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace ctxc;
 
 /// What is tried at its own size; and at most, where there are no smaller sizes.
-static constexpr int64_t mostNumbers = 200'000, mostUnshrunk = 4'000'000;
+static constexpr int64_t mostNumbers = 200'000, mostUnshrunk = 64'000'000;
 
 static int64_t countNumbers(xf::BlockOp block) {
   int64_t numbers = 0;
@@ -34,7 +34,8 @@ static bool isConditional(const BlockPlan &plan) {
 /// What speaks against the plan on the first few random weights and activations that decide.
 static std::string contradiction(xf::BlockOp block, const PlanOptions &options,
                                  const BlockPlan &plan) {
-  constexpr uint64_t seeds = 10, enough = 3; // of which that many are conclusive
+  // Of ten seeds three are to be conclusive, of a large block one.
+  const uint64_t seeds = 10, enough = countNumbers(block) > 4'000'000 ? 1 : 3;
   bool conditional = isConditional(plan);
   uint64_t agreed = 0, unmet = 0;
   std::string last;
@@ -118,8 +119,8 @@ static std::optional<BlockPlan> translated(const BlockPlan &plan, const OpMap &m
   return result;
 }
 
-/// Tries the plan on the block in smaller sizes, at which it has the same plan. None where none are
-/// found.
+/// Tries the plan on a block that the reference can run, and in smaller sizes, at which it has the
+/// same plan. None where none are found.
 static std::optional<std::string> contradictionInSmall(xf::BlockOp block,
                                                        const PlanOptions &options,
                                                        const PlanCandidate &candidate) {
@@ -136,6 +137,8 @@ static std::optional<std::string> contradictionInSmall(xf::BlockOp block,
     return std::nullopt;
   PlanOptions own = options;
   own.layer = {}; // its settings are in the block
+  if (countNumbers(alone) <= mostNumbers)
+    return contradiction(alone, own, *plan);
   std::optional<BlockPlan> found;
   Shrunk shrunk = shrink(*module, mostNumbers, [&](xf::BlockOp smaller) {
     found = translated(*plan, counterparts(alone, smaller, [](Operation *) { return false; }));
@@ -150,9 +153,16 @@ static std::optional<std::string> contradictionInSmall(xf::BlockOp block,
 std::string ctxc::confirmByTrial(xf::BlockOp block, const PlanOptions &options,
                                  const PlanCandidate &candidate) {
   ScopedDiagnosticHandler quiet(block.getContext(), [](Diagnostic &) { return success(); });
+  needReference(block);
   int64_t numbers = countNumbers(block);
-  if (numbers > mostNumbers)
+  auto isUnknown = [](Operation &op) { return !isa<reference::ReferenceOpInterface>(op); };
+  bool anyUnknown = llvm::any_of(block.getBody().front().without_terminator(), isUnknown);
+  if (numbers > mostNumbers || anyUnknown)
     if (auto against = contradictionInSmall(block, options, candidate))
       return *against;
-  return numbers <= mostUnshrunk ? contradiction(block, options, candidate.plan) : "";
+  if (numbers > mostUnshrunk && !anyUnknown)
+    return "its " + std::to_string(numbers) + " numbers are more than the " +
+           std::to_string(mostUnshrunk) +
+           " that are tried, and no smaller sizes of the same structure were found";
+  return contradiction(block, options, candidate.plan);
 }

@@ -3,6 +3,7 @@
 #include "ctxc/Analysis/ContextDependence.h"
 #include "ctxc/Analysis/ModelFlow.h"
 #include "ctxc/Analysis/OutputControl.h"
+#include "ctxc/Analysis/OutputSpan.h"
 #include "ctxc/Proof/Body.h"
 #include "ctxc/Proof/CheckProof.h"
 #include "ctxc/Support/Error.h"
@@ -296,27 +297,28 @@ llvm::Error ClaimMaker::describeRejection() {
     return reached.takeError();
   findBarriers(ends);
 
-  proof::Cause all;
   std::string failure;
+  auto add = [&](std::string rule, std::vector<int64_t> outputs) {
+    proof::Cause cause{std::move(rule), std::move(outputs), {}};
+    if (cause.rule.empty())
+      cause.rule = proof::ruleOfBarriers(structure, claim, sitesName, cause.outputs);
+    std::optional<proof::Target> target = findTarget(cause, failure);
+    if (!target)
+      return;
+    cause.target = *target;
+    claim.causes.push_back(std::move(cause));
+  };
+  std::vector<int64_t> all;
   for (auto [i, output] : llvm::enumerate(graph.yield()->getOperands())) {
-    all.outputs.push_back(i);
-    if (!context.depends(output))
-      continue;
-    proof::Cause cause;
-    cause.outputs = {int64_t(i)};
-    cause.rule = proof::ruleOfBarriers(structure, claim, sitesName, cause.outputs);
-    if (auto target = findTarget(cause, failure)) {
-      cause.target = *target;
-      claim.causes.push_back(std::move(cause));
-    }
+    all.push_back(i);
+    if (context.depends(output))
+      add("", {int64_t(i)});
   }
-  if (claim.causes.empty()) {
-    all.rule = proof::ruleOfBarriers(structure, claim, sitesName, all.outputs);
-    if (auto target = findTarget(all, failure)) {
-      all.target = *target;
-      claim.causes.push_back(std::move(all));
-    }
-  }
+  for (const OutputSpan &span : findOutputSpans(graph, moved))
+    if (claim.causes.empty())
+      add(rules::FewVectors.str(), {span.outputs.begin(), span.outputs.end()});
+  if (claim.causes.empty())
+    add("", all);
   if (!claim.causes.empty())
     return llvm::Error::success();
   return makeError(proof::titleOf(structure) +

@@ -1,4 +1,5 @@
 #include "ctxc/Evidence/Witness.h"
+#include "RankBound.h"
 #include "ReachableSet.h"
 #include "Shrink.h"
 #include "StandIn.h"
@@ -35,12 +36,17 @@ class Subject {
 public:
   Subject(xf::BlockOp block, SiteScope scope)
       : block(block), graph(block), zeros(block), sites(graph, zeros, none, scope),
-        moved(graph, sites) {
+        moved(graph, sites), spans(findOutputSpans(graph, moved)) {
     needReference(block);
   }
 
   llvm::Expected<ConvexSum> reachable(const Sample &sample, Weights &weights) const {
     return reachableOutputs(block, moved, zeros, sample, {weights, {}});
+  }
+
+  /// How far the witness's full run is from all outputs that mix too few vectors.
+  llvm::Expected<Separation> byRank(const Witness &witness, Weights &weights) const {
+    return separateByRank(block, spans, witness.sample, {weights, {}}, witness.full);
   }
 
   xf::BlockOp block;
@@ -49,6 +55,7 @@ public:
   ZeroRange zeros;
   Sites sites;
   Moved moved;
+  std::vector<OutputSpan> spans;
 };
 
 /// What to scale up.
@@ -74,6 +81,7 @@ private:
   Subject &subject;
   InputSources inputsAreSources;
   const WitnessOptions &options;
+  bool anyFinite = false; ///< of what was tried
 };
 
 } // namespace
@@ -178,15 +186,24 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
   witness.reduced = joined(*reduced);
   if (!witness.full.allFinite() || !witness.reduced.allFinite())
     return std::nullopt;
+  anyFinite = true;
   auto reachable = subject.reachable(witness.sample, weights);
   if (!reachable)
     return reachable.takeError();
   Separation separation = separate(*reachable, witness.full);
+  if (separation.distance == 0) {
+    witness.byRank = true;
+    auto byRank = subject.byRank(witness, weights);
+    if (!byRank)
+      return byRank.takeError();
+    separation = *byRank;
+  }
   if (separation.distance == 0)
     return std::nullopt;
   witness.direction = separation.direction;
   witness.target = witness.direction.dot(witness.full);
-  witness.limit = reachable->support(witness.direction);
+  witness.limit =
+      witness.byRank ? witness.target - separation.distance : reachable->support(witness.direction);
   witness.leastError = witness.target - witness.limit;
   witness.attained = std::max(separation.attained, witness.leastError);
   return witness;
@@ -212,6 +229,8 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::find() {
       if (share >= options.clear)
         return best;
     }
+  if (!anyFinite)
+    return errorAt(subject.block, "gives numbers that are not finite, whatever it was tried on");
   return best;
 }
 
@@ -243,6 +262,10 @@ static Shrunk shrinkFor(StringRef rule, ModuleOp module, const PlanOptions &opti
   byRule.update = options.update;
   byRule.scope = options.scope;
   byRule.bindings = options.bindings;
+  // Some rules reject only what numbers confirm, which is to come.
+  byRule.refute = [rule](xf::BlockOp, const PlanOptions &, StringRef asked) {
+    return asked == rule ? Refuted{1.0, ""} : Refuted();
+  };
   return shrink(module, 2 * WitnessOptions::mostNumbers, [&](xf::BlockOp smaller) {
     Verdict verdict = planBlock(smaller, byRule);
     return verdict.kind == VerdictKind::Rejected && verdict.causes.front().rule == rule;
@@ -339,11 +362,18 @@ llvm::Expected<Replay> ctxc::replayWitness(const Witness &witness, MLIRContext &
   Replay replay;
   replay.difference = std::max((T_C - witness.full).cwiseAbs().maxCoeff(),
                                (T - witness.reduced).cwiseAbs().maxCoeff());
-  auto reachable = subject.reachable(witness.sample, weights);
-  if (!reachable)
-    return reachable.takeError();
-  Vector w = witness.direction.normalized();
-  replay.leastError = w.dot(T_C) - reachable->support(w);
+  if (witness.byRank) {
+    auto separation = subject.byRank(witness, weights);
+    if (!separation)
+      return separation.takeError();
+    replay.leastError = separation->distance;
+  } else {
+    auto reachable = subject.reachable(witness.sample, weights);
+    if (!reachable)
+      return reachable.takeError();
+    Vector w = witness.direction.normalized();
+    replay.leastError = w.dot(T_C) - reachable->support(w);
+  }
   auto searched = searchPatch(subject.block, options, witness.sample, weights, {}, search);
   if (searched)
     replay.search = *searched;

@@ -80,6 +80,7 @@ static json::Object toJson(const Witness &witness) {
                       {"sites", witness.allSites ? "all" : "mlp"},
                       {"seed", int64_t(witness.seed)},
                       {"scaled", witness.scaled},
+                      {"bound", witness.byRank ? "rank" : "direction"},
                       {"change", witness.change()},
                       {"target", witness.target},
                       {"limit", witness.limit},
@@ -210,6 +211,10 @@ llvm::Error Reader::read(const json::Value &value, Witness &witness) {
   if (sites != "mlp" && sites != "all")
     return fail("found \"sites\": " + quoted(sites) + ", expected mlp or all");
   witness.allSites = sites == "all";
+  StringRef bound = object->getString("bound").value_or("direction"); // of older files
+  if (bound != "direction" && bound != "rank")
+    return fail("found \"bound\": " + quoted(bound) + ", expected direction or rank");
+  witness.byRank = bound == "rank";
   for (auto [name, to] :
        {std::pair<const char *, Activations *>{"context", &witness.sample.context},
         {"full", &witness.sample.full},

@@ -38,7 +38,7 @@ public:
     auto [found, isNew] = known.try_emplace(tokens.vec());
     if (!isNew)
       return ArrayRef(found->second);
-    std::unique_ptr<Run> run = executor.start(tokens.size());
+    std::unique_ptr<Run> run = executor.start(tokens.size(), Keeps::Seen);
     if (Error error = readContext(executor, *run, tokens))
       return std::move(error);
     auto logits = executor.forward(*run, tokens.back(), tokens.size() - 1, ForwardOptions());

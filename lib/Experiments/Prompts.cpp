@@ -76,7 +76,7 @@ Expected<std::vector<int64_t>> experiments::continueGreedily(Executor &executor,
   std::vector<int64_t> tokens = prompt.tokens;
   if (count <= 1 || executor.isBidirectional()) // nothing follows an encoder's tokens
     return tokens;
-  std::unique_ptr<Run> run = executor.start(tokens.size() + count);
+  std::unique_ptr<Run> run = executor.start(tokens.size() + count, Keeps::Seen);
   if (executor.isBidirectional()) { // its tokens come in one call, and one more would change theirs
     auto all = llvm::to_vector(llvm::seq<int64_t>(0, tokens.size()));
     auto logits = executor.forward(*run, tokens, all, ForwardOptions());

@@ -42,7 +42,7 @@ Patch experiments::partOf(const Patch &patch, PatchPart part) {
 
 Expected<Answers> experiments::answersInContext(Executor &executor, ArrayRef<int64_t> tokens,
                                                 ArrayRef<int64_t> positions, const Patch *patch) {
-  std::unique_ptr<Run> run = executor.start(tokens.size());
+  std::unique_ptr<Run> run = executor.start(tokens.size(), Keeps::Seen);
   auto all = llvm::to_vector(llvm::seq<int64_t>(0, tokens.size()));
   ForwardOptions options;
   options.patch = patch;
@@ -88,7 +88,7 @@ Expected<Answers> experiments::answersAlone(Executor &executor, ArrayRef<int64_t
 /// Runs the tokens from `position` on after each other, with nothing before them.
 static Expected<Answers> answersFollowing(Executor &executor, ArrayRef<int64_t> tokens,
                                           int64_t position, const Patch *patch) {
-  std::unique_ptr<Run> run = executor.start(tokens.size() - position);
+  std::unique_ptr<Run> run = executor.start(tokens.size() - position, Keeps::Seen);
   ForwardOptions options;
   options.patch = patch;
   Answers answers;

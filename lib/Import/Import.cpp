@@ -86,19 +86,48 @@ Expected<ImportedModel> importText(StringRef path, mlir::MLIRContext &context) {
 }
 
 /// importModel for a file *.pt2.
-Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context) {
+Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context,
+                                      bool needWeights) {
   Expected<pt2::Archive> archive = pt2::Archive::open(path);
   if (!archive)
     return archive.takeError();
-  Expected<pt2::Program> program = pt2::readProgram(*archive, context);
+  Expected<pt2::Payloads> payloads = pt2::Payloads::read(*archive);
+  if (!payloads)
+    return payloads.takeError();
+  Expected<pt2::Program> program = pt2::readProgram(*archive, *payloads, context);
   if (!program)
     return program.takeError();
-  auto module = pt2::raiseProgram(*program->module->getOps<graph::ProgramOp>().begin());
+  graph::ProgramOp op = *program->module->getOps<graph::ProgramOp>().begin();
+  auto module = pt2::raiseProgram(op);
   if (!module)
     return makeError(path + ": " + toString(module.takeError()));
   ImportedModel imported;
   imported.module = std::move(*module);
   imported.sourceLines = std::move(program->lines);
+  if (!needWeights)
+    return imported;
+  StringSet<> fixed;
+  bool isWhole = true;
+  for (auto stored : op.getBody().getOps<graph::StoredOp>()) {
+    if (stored.getFixed())
+      fixed.insert(stored.getName());
+    else
+      isWhole &= payloads->has(stored.getName());
+  }
+  auto read = [&](std::unique_ptr<Checkpoint> &to, bool all) -> Error {
+    auto tensors =
+        payloads->checkpoint([&](StringRef name) { return all || fixed.contains(name); });
+    if (!tensors)
+      return tensors.takeError();
+    to = std::move(*tensors);
+    return Error::success();
+  };
+  if (Error error = read(imported.constants, /*all=*/false))
+    return std::move(error);
+  if (isWhole)
+    if (Error error = read(imported.checkpoint, /*all=*/true))
+      return std::move(error);
+  imported.memory = payloads->memory();
   return imported;
 }
 
@@ -134,7 +163,7 @@ Expected<ImportedModel> ctxc::importModel(StringRef path, mlir::MLIRContext &con
   if (path.ends_with(".mlir"))
     return importText(path, context);
   if (path.ends_with(".pt2"))
-    return importProgram(path, context);
+    return importProgram(path, context, options.needWeights);
   if (path.ends_with(".gguf"))
     return hf::importDirectory(path, context, options);
   return makeError(path +

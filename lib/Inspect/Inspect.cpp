@@ -181,7 +181,7 @@ Error Inspector::generate(Run &full, Run &reduced, int64_t next) {
 Error Inspector::inspectTokens() {
   Timer watch(result.times.tokens);
   const RunRequest &run = request.run;
-  std::unique_ptr<Run> full = executor.start(result.given + request.generate);
+  std::unique_ptr<Run> full = executor.start(result.given + request.generate, Keeps::Seen);
   std::unique_ptr<Run> reduced = executor.start(run.kept.size() + 1);
   const std::vector<int64_t> tokens = result.tokens;
   if (Error error = keep(executor, *reduced, tokens, run.kept))

@@ -1,5 +1,6 @@
 // Why a block has no plan: shown to be impossible, or not shown either way (Undecided.cpp).
 #include "Explanation.h"
+#include "ctxc/Analysis/OutputSpan.h"
 #include "dialects/XF/Sizes.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -216,6 +217,30 @@ bool Explanation::reject(Value output, unsigned number) {
   return true;
 }
 
+/// Rejects if outputs mix fewer vectors that patches move than there are outputs, in proportions
+/// that patches may change as well. Whether the context changes more is for numbers to show.
+bool Explanation::rejectFewVectors() {
+  Moved moved(facts.graph, facts.sites);
+  for (const OutputSpan &span : findOutputSpans(facts.graph, moved)) {
+    ValueRange outputs = facts.graph.yield()->getOperands();
+    if (!llvm::all_of(span.outputs, [&](unsigned i) { return facts.context.depends(outputs[i]); }))
+      continue;
+    verdict.kind = VerdictKind::Rejected;
+    Operation *op = span.moving.front().getDefiningOp();
+    cause(rules::FewVectors, op,
+          subject + " cannot take the context into its parameters: patches move " +
+              Twine(span.outputs.size()) + " outputs by multiples of " + Twine(span.moving.size()) +
+              " vector" + (span.moving.size() > 1 ? "s" : "") + ", that of this " +
+              op->getName().getStringRef() + (span.moving.size() > 1 ? " and others" : "") +
+              ", and what the context changes in them is of more dimensions");
+    for (Value value : ArrayRef(span.moving).drop_front())
+      note(value.getDefiningOp(), "and of this " + value.getDefiningOp()->getName().getStringRef());
+    advise("give each output a matrix or bias of its own, or " + wayRound());
+    return true;
+  }
+  return false;
+}
+
 /// A cause that several outputs share is reported once, with the notes of each.
 static void mergeCauses(std::vector<Finding> &causes) {
   std::vector<Finding> merged;
@@ -242,12 +267,17 @@ void Explanation::explain() {
   for (auto [i, output] : llvm::enumerate(facts.graph.yield()->getOperands()))
     if (seen.insert(output).second)
       rejected |= reject(output, i);
+  bool isOfNumbers = !rejected && options.refute && rejectFewVectors();
+  rejected |= isOfNumbers;
   if (!rejected)
     undecided();
   if (options.refute) {
     StringRef rule = rejected ? verdict.causes.front().rule : StringRef();
     Refuted found = options.refute(facts.graph.getBlock(), options, rule);
-    if (rejected && !found.leastError)
+    if (isOfNumbers && !found.leastError) {
+      verdict.causes.clear();
+      undecided();
+    } else if (rejected && !found.leastError)
       unconfirmed(found.words);
     else if (rejected && !found.words.empty())
       note(verdict.causes.back().op, found.words);

@@ -27,6 +27,7 @@ private:
   void rejectBounded(const Reach &r);
   void rejectThin(const Reach &r, int64_t dimensions);
   void rejectOneSided(const Reach &r);
+  bool rejectFewVectors();
   void cause(llvm::StringRef rule, mlir::Operation *op, const llvm::Twine &message) {
     verdict.causes.push_back({op, message.str(), rule});
   }

@@ -295,7 +295,7 @@ static std::optional<PlanCandidate> confirmed(const PlanSearch &search, xf::Bloc
        "whether block '" + block.getSymName().str() +
            "' can take the context into its parameters is undecided: by its "
            "structure a patch of " +
-           names + " is exact almost everywhere, and a trial says otherwise: " + against,
+           names + " is exact almost everywhere, and numbers do not confirm it: " + against,
        rules::UnconfirmedPlan});
   verdict.causes.back().advice =
       "look for values that cancel or vanish on the way to what this plan divides by";

@@ -6,6 +6,35 @@ using namespace mlir;
 using namespace ctxc;
 using patch::PatchForm;
 
+/// The ops whose results reach the block's outputs.
+static llvm::DenseSet<Operation *> liveOps(xf::BlockOp block) {
+  llvm::DenseSet<Operation *> live;
+  for (Operation &op : llvm::reverse(block.getBody().front()))
+    if (op.hasTrait<OpTrait::IsTerminator>() ||
+        llvm::any_of(op.getUsers(), [&](Operation *user) { return live.contains(user); }))
+      live.insert(&op);
+  return live;
+}
+
+/// The form of a patch of the parameter, by the op that reads it: of several, one that reaches the
+/// outputs, since only that is patched.
+static PatchForm formOf(xf::BlockOp block, StringRef name) {
+  SmallVector<Operation *> readers;
+  for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>())
+    if (param.getName() == name)
+      for (Operation *user : param->getUsers())
+        if (isa<patch::PatchableOpInterface>(user) &&
+            cast<xf::AssignableOpInterface>(user).getParameterOperand().get() == param)
+          readers.push_back(user);
+  if (readers.size() > 1) {
+    llvm::DenseSet<Operation *> live = liveOps(block);
+    llvm::erase_if(readers,
+                   [&](Operation *op) { return readers.size() > 1 && !live.contains(op); });
+  }
+  return readers.empty() ? PatchForm()
+                         : cast<patch::PatchableOpInterface>(readers.back()).getPatchForm();
+}
+
 llvm::Expected<PatchedParameter> ctxc::findPatched(xf::BlockOp block, xf::LayerOp layer,
                                                    StringRef name) {
   for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>()) {
@@ -14,10 +43,7 @@ llvm::Expected<PatchedParameter> ctxc::findPatched(xf::BlockOp block, xf::LayerO
     PatchedParameter found;
     found.stored = layer ? layer.getStoredName(name) : name.str();
     llvm::append_range(found.shape, cast<RankedTensorType>(param.getType()).getShape());
-    for (Operation *user : param->getUsers())
-      if (auto op = dyn_cast<patch::PatchableOpInterface>(user))
-        if (cast<xf::AssignableOpInterface>(user).getParameterOperand().get() == param)
-          found.form = op.getPatchForm();
+    found.form = formOf(block, name);
     return found;
   }
   return makeError("block '" + block.getSymName() + "' has no parameter '" + name +

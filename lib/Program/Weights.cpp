@@ -1,5 +1,6 @@
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Checkpoint/MappedPages.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "dialects/XF/XF.h"
@@ -78,6 +79,10 @@ public:
       if (Error error = checkFinite(*view))
         return std::move(error);
       checked.insert(name);
+      // Of an embedding's table few rows are read again.
+      constexpr uint64_t large = 16 << 20;
+      if (view->bytes >= large)
+        giveBackMappedPages(view->data, view->bytes);
     }
     // Headers need not be a multiple of 8 long, so that even a tensor of the
     // right type may lie at an odd address.

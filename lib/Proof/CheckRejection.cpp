@@ -68,6 +68,8 @@ std::string proof::ruleOfBarriers(const Structure &structure, const Claim &claim
     anything |= reaches && barrier.image == "anything";
     oneSided |= reaches && barrier.image == "box" && !(barrier.low && barrier.high);
   }
+  if (outputs.size() > 1 && mixedOutputs(flow, outputs))
+    return "few-vectors";
   if (outputs.size() > 1 || (anything && oneSided))
     return "counterexample";
   return !any       ? "nothing-reaches-output"

@@ -7,34 +7,6 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::proof;
 
-StringRef proof::textOf(xf::Obligation needs) {
-  switch (needs) {
-  case xf::Obligation::None:
-    return "nothing";
-  case xf::Obligation::NonzeroVector:
-    return "nonzero-vector";
-  case xf::Obligation::NonzeroElements:
-    return "nonzero-elements";
-  case xf::Obligation::NonzeroSum:
-    return "nonzero-sum";
-  case xf::Obligation::SameSelection:
-    return "same-selection";
-  }
-  llvm_unreachable("an obligation of no known kind");
-}
-
-StringRef proof::textOf(xf::Zeros zeros) {
-  switch (zeros) {
-  case xf::Zeros::Never:
-    return "never";
-  case xf::Zeros::NullSet:
-    return "null-set";
-  case xf::Zeros::OpenSet:
-    return "open-set";
-  }
-  llvm_unreachable("zeros of no known kind");
-}
-
 namespace {
 class SuccessChecker {
 public:

@@ -4,6 +4,7 @@
 
 #include "Flow.h"
 #include "ctxc/Proof/CheckProof.h"
+#include <Eigen/Core>
 
 namespace ctxc::proof {
 
@@ -63,6 +64,21 @@ std::optional<ResolvedPlan> checkSuccess(Subject &subject);
 /// Checks, of a claim whose values exist, that where chains are solved for parts all parts have
 /// one.
 void checkParts(Subject &subject, const ResolvedPlan &plan);
+
+/// Outputs that are combinations of the same vectors: of `fixed`, which no patch moves, and of
+/// `moving` others, fewer than there are outputs.
+struct MixedOutputs {
+  llvm::SmallVector<mlir::Value> fixed;
+  int64_t moving = 0;
+};
+/// None where the outputs are no such combinations, or have not the same size.
+std::optional<MixedOutputs> mixedOutputs(const Flow &flow, llvm::ArrayRef<int64_t> outputs);
+
+class BlockRun;
+/// A lower bound of the distance of `target`, the `outputs` outputs of the full run one after the
+/// other, from all such combinations, in which `fixed` are those of the reduced run.
+double distanceOf(const MixedOutputs &mixed, const BlockRun &reduced, const Eigen::VectorXd &target,
+                  int64_t outputs);
 
 /// Checks a rejected claim by structure. Returns whether it can be run.
 bool checkRejection(Subject &subject);

@@ -318,12 +318,17 @@ llvm::Expected<BeyondReach> proof::distanceBeyondReach(const Structure &structur
   auto reduced = numbers.reduced();
   if (!reduced)
     return reduced.takeError();
-  auto reach = Tail(structure, flow, claim, **reduced, numbers.weights(), cause.outputs).measure();
-  if (!reach)
-    return reach.takeError();
   Vector target = numbers.outputs(**full, cause.outputs);
-  BeyondReach found{reach->distanceOf(target),
-                    (target - numbers.outputs(**reduced, cause.outputs)).norm()};
+  BeyondReach found{0, (target - numbers.outputs(**reduced, cause.outputs)).norm()};
+  if (auto mixed = mixedOutputs(flow, cause.outputs); mixed && cause.outputs.size() > 1) {
+    found.distance = distanceOf(*mixed, **reduced, target, cause.outputs.size());
+  } else {
+    auto reach =
+        Tail(structure, flow, claim, **reduced, numbers.weights(), cause.outputs).measure();
+    if (!reach)
+      return reach.takeError();
+    found.distance = reach->distanceOf(target);
+  }
   if (found.distance <= 1e-9 * (1 + target.norm())) // within rounding errors
     found.distance = 0;
   return found;

@@ -102,13 +102,22 @@ llvm::Error SuccessReplay::write(Operation *op, ArrayRef<Matrix> parts) {
     x += change;
     after += change * change;
   };
+  // A claim may patch one parameter for several vectors.
+  auto tooMany = [&](int64_t count) {
+    return errorAt(op, "has a patch of " + Twine(count) + " numbers, and a parameter of " +
+                           Twine(to.size()));
+  };
   if (form.kind == patch::PatchForm::Delta) {
+    if (parts[0].cols() != int64_t(to.size()))
+      return tooMany(parts[0].cols());
     for (size_t i = 0; i < to.size(); ++i)
       add(to[i], parts[0](0, i));
   } else {
     bool isBank = form.kind == patch::PatchForm::Rank1EachSlice;
     int64_t slots = isBank ? parts[2].cols() : 1;
     int64_t out = parts[0].cols() / slots, in = parts[1].cols() / slots;
+    if (isBank ? int64_t(to.size()) % (out * in) != 0 : out * in != int64_t(to.size()))
+      return tooMany(out * in);
     for (int64_t slot = 0; slot < slots; ++slot) {
       int64_t slice = isBank ? int64_t(parts[2](0, slot)) : 0;
       for (int64_t i = 0; slice >= 0 && i < out; ++i)

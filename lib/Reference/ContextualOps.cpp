@@ -1,6 +1,7 @@
 // The meaning of the ops that read earlier tokens. Each first adds the step's
 // tokens to its state, and then reads, for each of them, the tokens before it.
 #include "Models.h"
+#include "dialects/Kernel/Kernel.h"
 #include <cmath>
 
 using namespace mlir;
@@ -25,7 +26,13 @@ static double slopeBias(double slope, int64_t position, bool rounded) {
 static llvm::Error evaluateOp(xf::AttentionOp op, Evaluation &e) {
   OpState &state = e.state();
   ArrayRef<int64_t> positions = e.getEnvironment().positions;
-  state.append(positions, {&e.rows(op.getKey()), &e.rows(op.getValue())});
+  if (kernel::isMarked<kernel::RoundedState>(op)) {
+    Matrix key = e.rows(op.getKey()).unaryExpr(&roundedToBf16);
+    Matrix value = e.rows(op.getValue()).unaryExpr(&roundedToBf16);
+    state.append(positions, {&key, &value});
+  } else {
+    state.append(positions, {&e.rows(op.getKey()), &e.rows(op.getValue())});
+  }
 
   auto shape = [](Value v) { return cast<RankedTensorType>(v.getType()).getShape(); };
   int64_t heads = shape(op.getQuery())[0], width = shape(op.getQuery())[1];

@@ -1,6 +1,7 @@
 // The interpreter: a block's ops one after the other, each through its
 // ReferenceOpInterface.
 #include "ctxc/Reference/Evaluation.h"
+#include "Graph/Functions.h"
 #include "ctxc/Support/Error.h"
 #include "mlir/IR/Location.h"
 #include "llvm/Support/raw_ostream.h"
@@ -145,12 +146,14 @@ reference::evaluateBlock(xf::BlockOp block, ArrayRef<Matrix> inputs, Evaluation 
       if (llvm::Error error = mayGoOn())
         return error;
     auto meaning = dyn_cast<ReferenceOpInterface>(op);
-    if (!meaning)
+    graph::FunctionOp function = meaning ? graph::FunctionOp() : graph::FunctionOp::ofOp(&op);
+    if (!meaning && !function)
       return errorAt(&op, "has no meaning in the reference");
     if (auto contextual = dyn_cast<xf::ContextualOpInterface>(op))
       if (llvm::Error error = selectState(contextual, contextualOps, evaluation))
         return error;
-    if (llvm::Error error = meaning.evaluate(evaluation))
+    if (llvm::Error error =
+            function ? evaluateFunction(function, &op, evaluation) : meaning.evaluate(evaluation))
       return error;
   }
 

@@ -1,4 +1,5 @@
 #include "ReferenceExecutor.h"
+#include "Graph/Functions.h"
 #include "ctxc/Support/Error.h"
 
 using namespace mlir;
@@ -28,6 +29,38 @@ void reference::observe(const LayerObserver &observer, const ProgramStep &step, 
     at += output.cols();
   }
   observer(step.index.value_or(-1), {rows.data(), static_cast<size_t>(rows.size())}, rows.rows());
+}
+
+bool ReferenceExecutor::functionsSeeBehind() {
+  llvm::DenseSet<Operation *> tried;
+  for (ProgramStep &step : program.steps) {
+    if (!tried.insert(step.block).second)
+      continue;
+    const int64_t zero = 0;
+    Environment environment{weights, step.layer, zero, zero};
+    Evaluation evaluation(environment);
+    for (Operation &op : step.block.getBody().front()) {
+      auto function =
+          isa<xf::ContextualOpInterface>(op) ? graph::FunctionOp::ofOp(&op) : graph::FunctionOp();
+      llvm::Error error = llvm::Error::success();
+      bool sees = false;
+      if (auto param = dyn_cast<xf::ParamOp>(op)) {
+        error = cast<ReferenceOpInterface>(op).evaluate(evaluation);
+      } else if (function) {
+        llvm::Expected<bool> tries = seesBehind(function, &op, evaluation);
+        sees = tries && *tries;
+        error = tries.takeError();
+      }
+      // What cannot be tried cannot be run either, and says so then.
+      bool failed = bool(error);
+      llvm::consumeError(std::move(error));
+      if (sees)
+        return true;
+      if (failed)
+        break;
+    }
+  }
+  return false;
 }
 
 /// Checks that `run` can take the step.

@@ -51,7 +51,8 @@ void observe(const LayerObserver &observer, const ProgramStep &step, bool isFirs
 class ReferenceExecutor : public Executor {
 public:
   ReferenceExecutor(const Program &program, Weights &weights)
-      : program(program), weights(weights), bidirectional(ctxc::isBidirectional(program)) {}
+      : program(program), weights(weights),
+        bidirectional(ctxc::isBidirectional(program) || functionsSeeBehind()) {}
 
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
@@ -89,6 +90,8 @@ private:
     Values fullValues, reducedValues;
   };
 
+  /// Whether a part of a PyTorch program lets a token see those behind it, by a trial.
+  bool functionsSeeBehind();
   llvm::Error checkStep(const ReferenceRun &run, llvm::ArrayRef<Input> tokens,
                         llvm::ArrayRef<int64_t> positions) const;
   llvm::Expected<std::vector<BlockPatch>> loadsOf(const ProgramStep &step,

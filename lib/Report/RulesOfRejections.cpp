@@ -88,6 +88,42 @@ xf.block @frozen_mlp(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 )";
 
+static constexpr llvm::StringLiteral twoMatrices = R"(
+xf.block @two_matrices(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W_up = xf.param "up" : tensor<16x8xf32>
+  %u = xf.linear %W_up * %v : tensor<16x8xf32>, tensor<8xf32>
+  %h = xf.activation gelu %u : tensor<16xf32>
+  %W = xf.param "w" : tensor<8x16xf32>
+  %d = xf.linear %W * %h : tensor<8x16xf32>, tensor<16xf32>
+  %W2 = xf.param "w2" : tensor<8x16xf32>
+  %e = xf.linear %W2 * %h : tensor<8x16xf32>, tensor<16xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  %z = xf.sub %v, %e : tensor<8xf32>
+  xf.yield %y, %z : tensor<8xf32>, tensor<8xf32>
+}
+)";
+
+static constexpr llvm::StringLiteral mixedStreams = R"(
+xf.block @mixed_streams(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W_up = xf.param "up" : tensor<16x8xf32>
+  %u = xf.linear %W_up * %v : tensor<16x8xf32>, tensor<8xf32>
+  %h = xf.activation gelu %u : tensor<16xf32>
+  %W = xf.param "w" : tensor<8x16xf32>
+  %d = xf.linear %W * %h : tensor<8x16xf32>, tensor<16xf32>
+  %B = xf.param "mix" : tensor<1x8xf32>
+  %l = xf.linear %B * %v : tensor<1x8xf32>, tensor<8xf32>
+  %t = xf.activation tanh %l : tensor<1xf32>
+  %e = xf.mul %d, %t : tensor<8xf32>, tensor<1xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  %z = xf.sub %v, %e : tensor<8xf32>
+  xf.yield %y, %z : tensor<8xf32>, tensor<8xf32>
+}
+)";
+
 static constexpr llvm::StringLiteral oneMatrixForTwoStreams = R"(
 xf.block @one_matrix_for_two_streams(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -96,7 +132,8 @@ xf.block @one_matrix_for_two_streams(%x: tensor<8xf32>) -> (tensor<8xf32>, tenso
   %W = xf.param "w" : tensor<8x8xf32>
   %d = xf.linear %W * %h : tensor<8x8xf32>, tensor<8xf32>
   %y = xf.add %v, %d : tensor<8xf32>
-  %z = xf.sub %v, %d : tensor<8xf32>
+  %r = xf.mul %d, %v : tensor<8xf32>, tensor<8xf32>
+  %z = xf.sub %v, %r : tensor<8xf32>
   xf.yield %y, %z : tensor<8xf32>, tensor<8xf32>
 }
 )";
@@ -127,6 +164,21 @@ static const Rule rejectionTable[] = {
 Ways out: make the named matrix trainable, or give the block a bias or matrix of full width after it.)",
      {uncapped, VerdictKind::Controllable, "output-matrix"},
      {narrow, VerdictKind::Rejected}},
+
+    {rules::FewVectors,
+     "Fewer Vectors Than Streams",
+     RuleKind::Rejection,
+     "",
+     R"(The outputs are o_i = Σ_k c_ik v_k. Whatever numbers c_ik patches make, they move r of the
+  vectors v_k and leave the others, F. With P onto what is orthogonal to F, and the full run's
+  outputs T(C, x) as rows, there is a context C with
+  rank (T(C, x) P) > r, and then, for the singular values σ of that matrix,
+  ‖T(C, x) − T'(C∖Y, x)‖ ≥ √(Σ_{i > r} σ_i²) for every patch.)",
+     R"(Several residual streams, of which one outer matrix writes to all, and which are mixed in proportions that depend on them (hyper-connections). The attention's output and the MLP's are two vectors, and behind the attention patches have one: no proportions make up for it. The rule says where to look; that the context does more than one vector can is shown by a counterexample in the same run, and without one the block is undecided.
+
+Ways out: a matrix or a bias of its own for each stream; or the attention's output matrix (--sites all), which takes the context in before it reaches the streams.)",
+     {twoMatrices, VerdictKind::Controllable, "output-matrix"},
+     {mixedStreams, VerdictKind::Rejected}},
 
     {rules::OneSidedOutput,
      "One Side Only",

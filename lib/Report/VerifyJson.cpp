@@ -154,6 +154,14 @@ Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &setting
     steps.push_back(stepJson(step, name));
   const RunTimes &times = result.times;
   const auto &tokens = times.tokens;
+  Array ranks;
+  for (const RankFacts &facts : settings.ranks)
+    ranks.push_back(Object{{"firstLayer", facts.firstLayer},
+                           {"endLayer", facts.endLayer},
+                           {"weightBytes", facts.weightBytes},
+                           {"residentBytes", facts.residentBytes},
+                           {"streamBytes", facts.streamBytes},
+                           {"sentBytes", facts.sentBytes}});
   return Object{{"format", "ctxc-verify"},
                 {"version", 1},
                 {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
@@ -165,6 +173,7 @@ Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &setting
                 {"summary", summaryJson(summarize(result.steps), settings)},
                 {"layers", layersJson(overSteps(result.steps))},
                 {"steps", std::move(steps)},
+                {"ranks", std::move(ranks)},
                 {"seconds", Object{{"import", setup.import},
                                    {"plan", setup.plan},
                                    {"compile", setup.compile},

@@ -121,6 +121,16 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
        << " harmless divisors replaced by 1\n"
        << "replay     predicted error in another program: at most "
        << brief(summary.largestReplayError) << " in a layer's output\n";
+  for (auto [rank, facts] : llvm::enumerate(settings.ranks)) {
+    os << (rank == 0 ? "ranks      " : "           ") << rank << ": ";
+    if (facts.firstLayer == facts.endLayer)
+      os << "the head";
+    else
+      os << "layers " << facts.firstLayer << "-" << facts.endLayer - 1;
+    os << ", " << brief(facts.weightBytes * 1e-6) << " MB of weights, "
+       << brief(facts.residentBytes * 1e-6) << " MB resident; " << brief(facts.streamBytes * 1e-3)
+       << " kB to the next, " << brief(facts.sentBytes * 1e-3) << " kB sent in all\n";
+  }
   const RunTimes &times = result.times;
   os << "time       import " << seconds(setup.import) << ", plan " << seconds(setup.plan)
      << ", compile " << seconds(setup.compile) << ", prefill " << seconds(times.prefill) << "\n"

@@ -110,7 +110,10 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::runChunk(CompiledRun &run, Arr
   std::copy(at.begin(), at.end(), run.slots.begin() + run.count);
   Values &values = this->values[0];
   int64_t rows = ids.size();
-  for (auto [i, step] : llvm::enumerate(program.steps)) {
+  if (llvm::Error error = receiveStreams(stage, neighbours, values))
+    return std::move(error);
+  for (size_t i = stage.first; i < stage.end; ++i) {
+    ProgramStep step = program.steps[i];
     if (isHead(i) && !withHead)
       break;
     StepCall frame;
@@ -143,8 +146,10 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::runChunk(CompiledRun &run, Arr
     if (rows > 1)
       forget(i, values);
   }
+  if (llvm::Error error = sendStreams(stage, neighbours, values))
+    return std::move(error);
   run.count += rows;
-  if (!withHead)
+  if (!withHead || !hasLogits())
     return ArrayRef<float>();
   Value logits = program.logits();
   ArrayRef<float> numbers = values[logits];
@@ -220,7 +225,7 @@ llvm::Error CompiledExecutor::computePatchEach(Run &full, Run &reduced, ArrayRef
   const int64_t all = tokens.size();
   int64_t done = 0;
   tell(done, all, 1);
-  return PatchEach(program, weights, kernels, static_cast<CompiledRun &>(full),
+  return PatchEach(program, stage, neighbours, weights, kernels, static_cast<CompiledRun &>(full),
                    static_cast<CompiledRun &>(reduced), options)
       .run(tokens, positions, [&](const TokenPatch &patch) -> llvm::Error {
         if (llvm::Error error = sink(patch))

@@ -8,11 +8,9 @@
 #include "lib/Runtime/KernelCalls.h"
 #include "lib/Runtime/ParallelFor.h"
 #include "lib/Runtime/PatchEach.h"
-#include "llvm/ADT/DenseMap.h"
+#include "lib/Runtime/Streams.h"
 
 namespace ctxc {
-
-using Values = llvm::DenseMap<mlir::Value, Rows>;
 
 /// Reuses the memory of the last call's outputs.
 void takeMemory(xf::LayerOp layer, Values &values, StepCall &frame);
@@ -25,7 +23,8 @@ class CompiledExecutor : public Executor {
 public:
   CompiledExecutor(const Program &program, Weights &weights, const CompiledOptions &options)
       : program(program), weights(weights), ownThreads(threadCount(options.threads)),
-        kernels(this->program, weights, options.roundedPrompts,
+        stage(options.stage ? *options.stage : wholeStage(program)), neighbours(options.neighbours),
+        kernels(this->program, stage, weights, options.roundedPrompts,
                 options.parallelFor ? *options.parallelFor
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},
                 [this] { return checkInterrupt(); }),
@@ -33,6 +32,11 @@ public:
         promptChunk(options.promptChunk) {}
 
   llvm::Error compile() { return kernels.compile(); }
+
+  /// How many tokens patchEach takes through the layers together.
+  int64_t patchChunk(const PatchEachOptions &options) {
+    return chunkOfPatches(program, stage, kernels, options);
+  }
 
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return program.vocabulary; }
@@ -73,6 +77,7 @@ private:
                                                    std::vector<float> *earlier);
   int64_t chunkOf(int64_t count, const ForwardOptions &options) const;
   bool isHead(size_t step) const;
+  bool hasLogits() const { return stage.end == program.steps.size(); }
   llvm::Error runInto(size_t step, xf::BlockOp block, Weights &from, StepCall &call,
                       Values &values);
   llvm::Error runBoth(size_t step, const Input &token, int32_t position);
@@ -83,6 +88,8 @@ private:
   Program program;
   Weights &weights;
   int ownThreads; ///< OpenMP's
+  const Stage stage;
+  Neighbours *neighbours;
   KernelCalls kernels;
   bool bidirectional;
   const PatchableNames names;

@@ -84,7 +84,10 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
     return runInto(i, program.steps[i].block, from, frame, values[run]);
   };
 
-  for (auto [i, step] : llvm::enumerate(program.steps)) {
+  if (llvm::Error error = receiveStreams(stage, neighbours, values))
+    return std::move(error);
+  for (size_t i = stage.first; i < stage.end; ++i) {
+    ProgramStep step = program.steps[i];
     if (step.dual && *step.index >= options.startLayer) {
       StepCall frame = frameFor(&full, &reduced);
       for (Values &ofRun : values)
@@ -121,8 +124,11 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
     observe(options.fullObserver, step, i == 0, values[0], 1);
     observe(options.reducedObserver, step, i == 0, values[1], 1);
   }
-  if (llvm::Error error = readLogits(options, result))
+  if (llvm::Error error = sendStreams(stage, neighbours, values))
     return std::move(error);
+  if (hasLogits())
+    if (llvm::Error error = readLogits(options, result))
+      return std::move(error);
   ++full.count;
   return result;
 }

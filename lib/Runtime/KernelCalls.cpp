@@ -19,7 +19,9 @@ llvm::Error KernelCalls::compile() {
   settings.resize(program.steps.size());
   for (ProgramStep step : program.steps)
     windows.push_back(windowOf(step));
-  return compile(kernelBlocks(program));
+  Program part = program;
+  part.steps.assign(program.steps.begin() + stage.first, program.steps.begin() + stage.end);
+  return compile(kernelBlocks(part));
 }
 
 llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
@@ -255,7 +257,8 @@ llvm::Error KernelCalls::checkMemory(const CompiledRun &run, int64_t rows) {
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     const int64_t together = program.head() == i ? 1 : rows;
     auto found = kernels.find({step.block, false});
-    if (found == kernels.end()) // an embedding's, which is compiled when it is called
+    // Another stage's, or an embedding's, which is compiled when it is called.
+    if (!stage.has(i) || found == kernels.end())
       continue;
     const Kernel &kernel = found->second;
     const bool keepsAll = run.keeps() == Keeps::All;

@@ -43,12 +43,12 @@ std::vector<int32_t> kernelIds(llvm::ArrayRef<Input> inputs);
 class KernelCalls {
 public:
   /// `mayGoOn` is called before each kernel; its error ends the call.
-  KernelCalls(const Program &program, Weights &original, bool roundsPrompts, ParallelFor threads,
-              std::function<llvm::Error()> mayGoOn)
-      : program(program), original(original), roundsPrompts(roundsPrompts), threads(threads),
-        mayGoOn(std::move(mayGoOn)) {}
+  KernelCalls(const Program &program, Stage stage, Weights &original, bool roundsPrompts,
+              ParallelFor threads, std::function<llvm::Error()> mayGoOn)
+      : program(program), stage(std::move(stage)), original(original), roundsPrompts(roundsPrompts),
+        threads(threads), mayGoOn(std::move(mayGoOn)) {}
 
-  /// Compiles every distinct block of the program except those for embeddings and dual
+  /// Compiles every distinct block of the stage except those for embeddings and dual
   /// ones whose tokens are alone, which are compiled on their first call.
   llvm::Error compile();
 
@@ -94,6 +94,7 @@ private:
   std::array<int64_t, 2> makeRoom(size_t step, StepCall &call);
 
   const Program &program;
+  const Stage stage; ///< the steps that are called
   Weights &original;
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
   const bool roundsPrompts;

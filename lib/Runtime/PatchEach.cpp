@@ -38,12 +38,19 @@ llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions
   return checkStartLayer(program, options.startLayer);
 }
 
-int64_t PatchEach::chunkSize() {
+/// Whether a step is one of the stage's, and patched.
+static bool isPatchedIn(const Stage &stage, size_t index, const ProgramStep &step,
+                        const PatchEachOptions &options) {
+  return stage.has(index) && step.dual && *step.index >= options.startLayer;
+}
+
+int64_t ctxc::chunkOfPatches(const Program &program, const Stage &stage, KernelCalls &kernels,
+                             const PatchEachOptions &options) {
   if (options.chunk > 0)
     return options.chunk;
   int64_t each = 1;
   for (auto [i, step] : llvm::enumerate(program.steps))
-    if (isPatched(i))
+    if (isPatchedIn(stage, i, step, options))
       each += kernels.partsSize(step.dual) * sizeof(float);
   return std::clamp<int64_t>(maxPartsBytes / each, minChunk, maxChunk);
 }
@@ -52,7 +59,7 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
                            PatchSink sink) {
   if (llvm::Error error = check(allTokens, allPositions))
     return error;
-  const int64_t chunk = chunkSize(), count = allTokens.size();
+  const int64_t chunk = chunkOfPatches(program, stage, kernels, options), count = allTokens.size();
   if (llvm::Error error = kernels.checkMemory(full, chunk))
     return error;
   RunRestorer restore(full, /*inChunks=*/chunk < count);
@@ -70,8 +77,7 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
 }
 
 bool PatchEach::isPatched(size_t step) const {
-  const ProgramStep &at = program.steps[step];
-  return at.dual && *at.index >= options.startLayer;
+  return isPatchedIn(stage, step, program.steps[step], options);
 }
 
 llvm::Error PatchEach::runChunk(PatchSink sink) {
@@ -79,10 +85,14 @@ llvm::Error PatchEach::runChunk(PatchSink sink) {
   headCount = 0;
   for (Values &ofRun : values)
     ofRun.clear();
-  for (size_t i = 0; i < program.steps.size(); ++i)
+  if (llvm::Error error = receiveStreams(stage, neighbours, values))
+    return error;
+  for (size_t i = stage.first; i < stage.end; ++i)
     if (!isHead(i))
       if (llvm::Error error = runStep(i))
         return error;
+  if (llvm::Error error = sendStreams(stage, neighbours, values))
+    return error;
   full.count += rows();
   for (int64_t row = 0; row < rows(); ++row)
     if (llvm::Error error = give(row, sink))
@@ -271,8 +281,10 @@ llvm::Error PatchEach::checkFinite(int64_t row) {
 }
 
 llvm::Error PatchEach::give(int64_t row, PatchSink sink) {
-  if (llvm::Error error = checkFinite(row))
-    return error;
+  const bool hasLogits = stage.end == program.steps.size();
+  if (hasLogits)
+    if (llvm::Error error = checkFinite(row))
+      return error;
   TokenPatch given;
   given.token = this->given[row].token();
   given.position = positions[row];
@@ -285,7 +297,7 @@ llvm::Error PatchEach::give(int64_t row, PatchSink sink) {
     if (!replayError[i].empty())
       given.replayError[*step.index] = replayError[i][row];
   }
-  if (options.logits) {
+  if (options.logits && hasLogits) {
     if (row >= headFrom + headCount || headCount == 0) {
       headFrom = row;
       headCount = std::min(headRows, rows() - row);

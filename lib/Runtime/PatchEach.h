@@ -5,25 +5,27 @@
 
 #include "ctxc/Program/Program.h"
 #include "lib/Runtime/KernelCalls.h"
-#include "llvm/ADT/DenseMap.h"
+#include "lib/Runtime/Streams.h"
 
 namespace ctxc {
 
+/// How many tokens PatchEach takes through the layers of `stage` together.
+int64_t chunkOfPatches(const Program &program, const Stage &stage, KernelCalls &kernels,
+                       const PatchEachOptions &options);
+
 class PatchEach {
 public:
-  PatchEach(Program program, Weights &weights, KernelCalls &kernels, CompiledRun &full,
-            CompiledRun &reduced, const PatchEachOptions &options)
-      : program(program), weights(weights), kernels(kernels), full(full), reduced(reduced),
-        options(options), parts(program.steps.size()), obligations(program.steps.size()),
-        replayError(program.steps.size()) {}
+  PatchEach(Program program, const Stage &stage, Neighbours *neighbours, Weights &weights,
+            KernelCalls &kernels, CompiledRun &full, CompiledRun &reduced,
+            const PatchEachOptions &options)
+      : program(program), stage(stage), neighbours(neighbours), weights(weights), kernels(kernels),
+        full(full), reduced(reduced), options(options), parts(program.steps.size()),
+        obligations(program.steps.size()), replayError(program.steps.size()) {}
 
   llvm::Error run(llvm::ArrayRef<Input> tokens, llvm::ArrayRef<int64_t> positions, PatchSink sink);
 
 private:
-  using Values = llvm::DenseMap<mlir::Value, Rows>;
-
   llvm::Error check(llvm::ArrayRef<Input> tokens, llvm::ArrayRef<int64_t> positions);
-  int64_t chunkSize();
   llvm::Error runChunk(PatchSink sink);
   llvm::Error runStep(size_t step);
   llvm::Error runDual(size_t step);
@@ -35,9 +37,12 @@ private:
   llvm::Error checkFinite(int64_t row);
   llvm::Error give(int64_t row, PatchSink sink);
   int64_t rows() const { return tokens.size(); }
+  /// Whether the step is one of the stage's, and patched.
   bool isPatched(size_t step) const;
 
   Program program;
+  const Stage &stage;
+  Neighbours *neighbours;
   Weights &weights;
   KernelCalls &kernels;
   CompiledRun &full, &reduced;

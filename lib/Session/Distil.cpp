@@ -76,7 +76,13 @@ auto Model::withSplit(Function function) -> decltype(function(std::declval<Split
 }
 
 Expected<Distilled> Model::distil(const DistilRequest &request) {
-  return withSplit([&](SplitModel model) { return ctxc::distil(model, request); });
+  return withSplit([&](SplitModel model) {
+    size_t longest = 0;
+    for (const TextSequence &text : request.texts)
+      longest = std::max(longest, text.tokens.size());
+    warnOfLength(request.context.size() + longest);
+    return ctxc::distil(model, request);
+  });
 }
 
 Expected<Card> Model::evaluate(const Adapter &adapter, const EvaluateRequest &request) {

@@ -4,11 +4,14 @@
 #include "ctxc/Gradient/Registration.h"
 #include "ctxc/Import/Import.h"
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Lowering/KernelEmitter.h"
 #include "ctxc/Reference/Reference.h"
+#include "ctxc/Shard/Split.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Transforms/FoldLayers.h"
+#include "dialects/Graph/Graph.h"
 #include "dialects/Kernel/IntegerProducts.h"
 #include "llvm/Support/FileSystem.h"
 
@@ -27,6 +30,7 @@ void ctxc::registerModelDialects(mlir::DialectRegistry &dialects) {
   registerCodegenDialects(dialects);
   registerReferenceModels(dialects);
   registerGradientModels(dialects);
+  shard::registerSplitModels(dialects);
 }
 
 Model::Model(std::string path, LoadOptions options)
@@ -123,6 +127,42 @@ static Error checkIntegerProducts(mlir::ModuleOp module, Engine engine) {
                                "quantised GGUF file, or a checkpoint in mxfp4");
 }
 
+/// A checkpoint that keeps the memory of its tensors.
+static std::shared_ptr<Checkpoint> withMemory(std::unique_ptr<Checkpoint> checkpoint,
+                                              std::shared_ptr<const void> memory) {
+  return {checkpoint.release(), [memory](Checkpoint *owned) { delete owned; }};
+}
+
+/// Parts of a PyTorch program are run by the reference alone, which has all its ops.
+static Error chooseEngine(mlir::ModuleOp module, LoadOptions &settings) {
+  mlir::Operation *part = nullptr;
+  module.walk([&](xf::BlockOp block) {
+    for (mlir::Operation &op : block.getBody().front())
+      if (!part && graph::FunctionOp::ofOp(&op) && !llvm::isa<LinalgLoweringOpInterface>(op))
+        part = &op;
+  });
+  if (!part || !settings.needWeights || settings.engine == Engine::Reference)
+    return Error::success();
+  if (settings.engine == Engine::Gpu)
+    return llvm::make_error<OptionError>(
+        Option::Engine, "found ops of a PyTorch program, for which there are no kernels; expected "
+                        "the reference, in float64 (--backend reference)");
+  settings.engine = Engine::Reference;
+  return Error::success();
+}
+
+/// Whether a model can be run with keys and values in bfloat16.
+static Error checkRoundedCache(mlir::ModuleOp module, Engine engine) {
+  if (engine == Engine::Gpu)
+    return llvm::make_error<OptionError>(Option::RoundedCache,
+                                         "GPUs keep keys and values in f32; leave one of them out");
+  auto found = module.walk([](xf::AttentionOp) { return mlir::WalkResult::interrupt(); });
+  if (found.wasInterrupted())
+    return Error::success();
+  return llvm::make_error<OptionError>(Option::RoundedCache,
+                                       "found no attention, whose keys and values it is about");
+}
+
 Error Model::import() {
   Timer timer(setup.import);
   mlirContext = std::make_unique<mlir::MLIRContext>(dialects);
@@ -140,9 +180,15 @@ Error Model::import() {
   if (!isText() && !settings.weights.isModelsOwn())
     return llvm::make_error<OptionError>(Option::Weights, "applies to .mlir models; a directory "
                                                           "has weights of its own");
-  if (isText() && settings.needWeights && settings.weights.isModelsOwn())
-    return makeError(path + ": has no weights; expected a checkpoint for them, or a seed of random "
-                            "ones");
+  bool isProgram = isText() && StringRef(path).ends_with(".pt2");
+  auto lacksWeights = [&](const llvm::Twine &wayOut) {
+    return makeError(path +
+                     ": has no weights; expected a checkpoint for them, or a seed of random "
+                     "ones" +
+                     wayOut);
+  };
+  if (isText() && !isProgram && settings.needWeights && settings.weights.isModelsOwn())
+    return lacksWeights("");
   Expected<ImportedModel> result = importModule();
   isReading = false;
   if (!result)
@@ -154,8 +200,14 @@ Error Model::import() {
                      "layers " + formatRanges(folded.before) +
                          " are judged and patched as one, layer " + llvm::Twine(folded.after) +
                          ": of them the last alone has parameters outside of its contextual part");
-  modelCheckpoint = std::move(result->checkpoint);
+  modelCheckpoint = withMemory(std::move(result->checkpoint), result->memory);
+  shared->constants = withMemory(std::move(result->constants), result->memory);
+  if (Error error = chooseEngine(*imported, settings))
+    return error;
   weightCheckpoint = modelCheckpoint;
+  if (isProgram && settings.needWeights && settings.weights.isModelsOwn() && !modelCheckpoint)
+    return lacksWeights(" (--weights DIR, --weights random:SEED), or a program that was exported "
+                        "with them");
   for (std::string &warning : result->warnings)
     handle({Place(), mlir::DiagnosticSeverity::Warning, std::move(warning), "", {}});
   storageType = settings.storage.value_or(writtenType(*imported));
@@ -166,6 +218,9 @@ Error Model::import() {
                                              "weights are");
   if (settings.integerProducts)
     if (Error error = checkIntegerProducts(*imported, settings.engine))
+      return error;
+  if (settings.roundedCache)
+    if (Error error = checkRoundedCache(*imported, settings.engine))
       return error;
   if (settings.weights.checkpoint.empty())
     return Error::success();

@@ -20,6 +20,8 @@ llvm::StringRef ctxc::stringify(Option option) {
     return "rounded prompts";
   case Option::IntegerProducts:
     return "integer products";
+  case Option::RoundedCache:
+    return "rounded cache";
   case Option::Engine:
     return "engine";
   case Option::CompileTarget:

@@ -10,6 +10,7 @@
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "ctxc/Transforms/BuildProgram.h"
+#include "dialects/Graph/Graph.h"
 #include "dialects/Kernel/IntegerProducts.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -222,6 +223,8 @@ Error Model::plan() {
     };
     if (settings.integerProducts)
       kernel::markIntegerProducts(*copy);
+    if (settings.roundedCache)
+      kernel::markRoundedStates(*copy);
     mlir::FailureOr<Program> built = buildProgram(*copy, planOf, options->update);
     if (mlir::failed(built))
       return makeError(path + ": cannot be made ready to run; see the messages above");
@@ -259,7 +262,8 @@ Error Model::checkNumerics() {
   llvm::StringSet<> told;
   module().walk([&](xf::BlockOp block) {
     for (mlir::Operation &op : block.getBody().front().without_terminator()) {
-      if (llvm::isa<reference::ReferenceOpInterface, LinalgLoweringOpInterface>(op))
+      if (llvm::isa<reference::ReferenceOpInterface, LinalgLoweringOpInterface>(op) ||
+          graph::FunctionOp::ofOp(&op))
         continue;
       auto opaque = llvm::dyn_cast<xf::OpaqueContextualOp>(op);
       std::string kind = opaque ? (" \"" + opaque.getName() + "\"").str() : "";

@@ -1,8 +1,11 @@
 // Weights, executors, and what is asked of a run.
+#include "CompletedWeights.h"
+#include "RankNorms.h"
 #include "Use.h"
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
+#include "ctxc/Runtime/Shard/ShardedExecutor.h"
 #include "ctxc/Session/Context.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
@@ -26,6 +29,9 @@ Expected<Weights &> Model::weights() {
   } else {
     return makeError(path + ": has no weights; expected a checkpoint with them");
   }
+  if (shared->constants)
+    shared->weights =
+        completedWeights(std::move(shared->weights), shared->checkpoint.get(), *shared->constants);
   return *shared->weights;
 }
 
@@ -65,6 +71,8 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
     options.threads = settings.threads;
     options.roundedPrompts = settings.roundedPrompts;
     options.parallelFor = settings.parallelFor;
+    if (settings.ranks)
+      return createShardedExecutor(*program, *numbers, options, *settings.ranks);
     return createCompiledExecutor(*program, *numbers, options);
   }
   auto device = Device::open(settings.gpu);
@@ -116,6 +124,12 @@ Expected<PatchNorms &> Model::norms() {
     if (!known)
       known = std::make_shared<KnownNorms>();
     parameterNorms = programNorms(*program, *numbers, known);
+    if (settings.ranks && settings.ranks->rank() == 0) {
+      Expected<ShardedExecutor &> executor = sharded();
+      if (!executor)
+        return executor.takeError();
+      parameterNorms = rankNorms(std::move(parameterNorms), *executor);
+    }
   }
   return *parameterNorms;
 }
@@ -298,5 +312,6 @@ Expected<Inspection> Model::inspect(InspectRequest request) {
   if (!run)
     return run.takeError();
   request.run.startLayer = settings.planning.startLayer;
+  warnOfLength(request.run.tokens.size() + request.generate);
   return ctxc::inspect(run->executor, runnable, run->norms, request);
 }

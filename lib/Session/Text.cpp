@@ -13,7 +13,7 @@ bool Model::hasTokenizer() const {
 Expected<std::string> Model::tokenizerPath() const {
   if (!settings.tokenizer.empty())
     return settings.tokenizer;
-  if (!modelCheckpoint || inMemory)
+  if (!modelCheckpoint || inMemory || isText())
     return makeError(path + ": has no tokenizer; give token ids, or another's tokenizer");
   return path;
 }

@@ -98,7 +98,15 @@ std::optional<uint64_t> ctxc::availableMemory() {
   }
   return bytes;
 }
+
+std::optional<uint64_t> ctxc::residentMemory() {
+  uint64_t all = 0, resident = 0;
+  if (!(std::ifstream("/proc/self/statm") >> all >> resident))
+    return std::nullopt;
+  return resident * sysconf(_SC_PAGESIZE);
+}
 #else
 void ctxc::giveBackMemory() {}
 std::optional<uint64_t> ctxc::availableMemory() { return std::nullopt; }
+std::optional<uint64_t> ctxc::residentMemory() { return std::nullopt; }
 #endif

@@ -77,6 +77,8 @@ public:
   /// Keeps the exception that is being handled until `raise`; the running call ends soon.
   void interruptWith(nanobind::python_error &error);
   bool isInterrupted() const { return bool(pending); }
+  /// Whom the calls that follow tell how many of their tokens are done, of how many; or None.
+  void setProgress(nanobind::object told) { progress = std::move(told); }
   /// What adapters say of the model; null where it has no checkpoint.
   std::shared_ptr<const AdapterModel> adapter();
   /// Those that a call gave, in order, since the last time that Python took them.
@@ -86,10 +88,12 @@ private:
   BoundModel() = default;
   LoadOptions read(const nanobind::dict &options);
   bool asksToStop();
+  void tell(int64_t done, int64_t all);
 
   std::vector<ModelDiagnostic> diagnostics;
   std::unique_ptr<nanobind::python_error> pending;
   std::chrono::steady_clock::time_point asked{};
+  nanobind::object progress = nanobind::none();
   std::vector<nanobind::object> kept; ///< owners of tensors in memory
   std::unique_ptr<Model> model;       ///< destroyed before what it reads
   std::shared_ptr<const AdapterModel> adapterOfModel;

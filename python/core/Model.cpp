@@ -84,8 +84,10 @@ LoadOptions BoundModel::read(const nb::dict &options) {
   given(options, "threads", result.threads);
   given(options, "round_prompts", result.roundedPrompts);
   given(options, "integer_products", result.integerProducts);
+  given(options, "round_cache", result.roundedCache);
   result.diagnostics = [this](const ModelDiagnostic &each) { diagnostics.push_back(each); };
   result.interrupt = [this] { return asksToStop(); };
+  result.progress = [this](int64_t done, int64_t all) { tell(done, all); };
   return result;
 }
 
@@ -106,6 +108,17 @@ bool BoundModel::asksToStop() {
   if (PyErr_CheckSignals() != 0)
     pending = std::make_unique<nb::python_error>();
   return bool(pending);
+}
+
+void BoundModel::tell(int64_t done, int64_t all) {
+  if (progress.is_none() || pending || unlockedCalls.isEnding)
+    return;
+  nb::gil_scoped_acquire acquire;
+  try {
+    progress(done, all);
+  } catch (nb::python_error &error) {
+    interruptWith(error);
+  }
 }
 
 void BoundModel::interruptWith(nb::python_error &error) {
@@ -356,6 +369,7 @@ void python::addModel(nb::module_ &m) {
       .def("inspect", &inspectTokens, nb::arg("tokens"), nb::arg("kept"), nb::arg("generate"),
            nb::arg("subject").none(), nb::arg("by"), nb::arg("nearest"))
       .def("patch_positions", &patchPositions)
+      .def("set_progress", &BoundModel::setProgress, nb::arg("told").none())
       .def("check_patch",
            [](BoundModel &self, const BoundPatch &patch) {
              if (!self.get().checkpoint())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Optional, Union
 
@@ -22,18 +23,21 @@ Progress = Union[bool, Callable[[int], None]]
 class Context:
     """The full run of some tokens, kept: it is read once, and a further token costs one token.
 
-    keep: positions of the context that the reduced run keeps (ascending, before the last token). Raises BadInput for
-    fewer than two tokens, ids that the model does not have, or positions that cannot be kept; Refused where a layer
-    has no patch.
+    keep: positions of the context that the reduced run keeps (ascending, before the last token). progress, for prompts
+    long enough to be read in parts: True shows a bar where tqdm is installed; a function is called with the number of
+    tokens that have been read. Raises BadInput for fewer than two tokens, ids that the model does not have, or
+    positions that cannot be kept; Refused where a layer has no patch.
 
     >>> ctxc.Context(model, "And David said unto Saul", keep=[0])
     ctxc.Context of 6 tokens, 1 kept
     """
 
-    def __init__(self, model: Model, prompt: Prompt, keep: Sequence[int] = ()):
+    def __init__(self, model: Model, prompt: Prompt, keep: Sequence[int] = (), *, progress: Progress = False):
         model._check()
         self._model = model
-        self._core = _core.Context.make(model._core, model.tokens(prompt), [int(at) for at in keep])
+        tokens = model.tokens(prompt)
+        with _reading(model, progress, len(tokens)):
+            self._core = _core.Context.make(model._core, tokens, [int(at) for at in keep])
 
     @property
     def model(self) -> Model:
@@ -68,14 +72,17 @@ class Context:
     def __repr__(self) -> str:
         return f"ctxc.Context of {len(self)} tokens, {len(self.kept)} kept"
 
-    def extend(self, more: Union[int, Sequence[int]]) -> Context:
+    def extend(self, more: Union[int, Sequence[int]], *, progress: Progress = False) -> Context:
         """Appends a token or several, and returns this context. A token costs one run of a token, however long the
-        context is. Raises BadInput for a bidirectional model, whose tokens see those behind them.
+        context is. progress: as for the context. Raises BadInput for a bidirectional model, whose tokens see those
+        behind them.
 
         >>> len(context.fork().extend([5, 6]))
         8
         """
-        self._core.extend([more] if isinstance(more, (int, np.integer)) else [int(token) for token in more])
+        tokens = [int(more)] if isinstance(more, (int, np.integer)) else [int(token) for token in more]
+        with _reading(self._model, progress, len(tokens)):
+            self._core.extend(tokens)
         return self
 
     def fork(self) -> Context:
@@ -167,11 +174,11 @@ def positions(model: Model, prompt: Prompt, at: Optional[Sequence[int]] = None,
 
 
 def inspect(model: Model, prompt: Prompt, *, generate: int = 0, token: Optional[int] = None, by: str = "token",
-            top: int = 5, keep: Sequence[int] = ()) -> Inspection:
+            top: int = 5, keep: Sequence[int] = (), progress: Progress = False) -> Inspection:
     """What the context did to the weights of a token (by default the last), layer by layer.
 
     by: "token" or "sentence", into which the context is cut; top: how many tokens are named at either end of a
-    direction. Raises BadInput as verify does.
+    direction; progress: as for a context, in each pass over the tokens. Raises BadInput as verify does.
 
     >>> found = ctxc.inspect(model, "And David said")
     >>> found.html.startswith("<!doctype html>"), found.json["format"]
@@ -180,9 +187,25 @@ def inspect(model: Model, prompt: Prompt, *, generate: int = 0, token: Optional[
     if by not in ("token", "sentence"):
         raise BadInput(f"by: found {by!r}, expected 'token' or 'sentence'")
     model._check()
-    text, page = model._core.inspect(model.tokens(prompt), [int(at) for at in keep], int(generate), token, by, int(top))
+    tokens = model.tokens(prompt)
+    with _reading(model, progress, len(tokens)):
+        text, page = model._core.inspect(tokens, [int(at) for at in keep], int(generate), token, by, int(top))
     model._tell()
     return Inspection(json.loads(text), page)
+
+
+@contextlib.contextmanager
+def _reading(model: Model, progress: Progress, total: int) -> Iterator[None]:
+    """What is computed inside says how many of its tokens are done."""
+    with _told(progress, total) as tell:
+        if tell is None:
+            yield
+            return
+        model._core.set_progress(lambda done, _: tell(done))
+        try:
+            yield
+        finally:
+            model._core.set_progress(None)
 
 
 class _told:

@@ -62,6 +62,7 @@ class Model:
     def patch_positions(
         self, tokens: list[int], kept: list[int], positions: list[int], sink: Callable[[Patch], None]
     ) -> None: ...
+    def set_progress(self, told: Callable[[int, int], None] | None) -> None: ...
     def batch(
         self,
         prompts: str,

@@ -27,7 +27,7 @@ Prompt = Union[str, Sequence[int]]
 
 _OPTIONS = {
     "dtype", "weights", "seed", "update", "sites", "objective", "split", "parameters", "start_layer", "gpu",
-    "engine", "threads", "round_prompts", "integer_products",
+    "engine", "threads", "round_prompts", "integer_products", "round_cache",
 }
 _log = logging.getLogger("ctxc")
 
@@ -145,6 +145,7 @@ def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
       threads        of the compiled engine; 0 (default): one for each core
       round_prompts  activations of prompts are rounded to bfloat16 where they meet weights that are
       integer_products   quantised matrices are multiplied in integers, with activations rounded to 8 bits
+      round_cache    attention keeps keys and values in bfloat16, in half the memory
 
     Raises BadInput where it cannot be read or imported, with all problems together.
 

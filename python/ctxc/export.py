@@ -2,15 +2,17 @@
 
     python -m ctxc.export my_package.my_file:build_model -o model.pt2
     python -m ctxc.export MODEL -o model.pt2          # a directory with config.json, or a model type of transformers
+    python -m ctxc.export MODEL -o model.pt2 --weights   # with its weights, for `ctxc verify model.pt2`
 
 `build_model()` returns a module whose forward takes `input_ids`, or a module and its example inputs. An input is
-(1, tokens) for ids and (1, tokens, …) for activations. A model of transformers needs no weights: it is built
-without memory for them. This needs torch, and nothing else of ctxc.
+(1, tokens) for ids and (1, tokens, …) for activations. A model of transformers needs no weights for a check: it is
+built without memory for them, unless --weights is given. This needs torch, and nothing else of ctxc.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import inspect
 import json
@@ -18,7 +20,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import torch
 
@@ -116,15 +118,20 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> torch.e
 
 
 def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],
-           names: Sequence[str] | None = None, about: dict[str, Any] | None = None) -> torch.export.ExportedProgram:
+           names: Sequence[str] | None = None, about: dict[str, Any] | None = None,
+           buffers: dict[str, torch.Tensor] | None = None) -> torch.export.ExportedProgram:
     """Writes `module` to `path`. The second dimension of every input is the tokens'; `names` are those of the inputs
-    in forward, and `about` is kept in the file."""
+    in forward, and `about` is kept in the file. `buffers` has the numbers of buffers without memory."""
     module = module.eval()
     names = list(names or inspect.signature(module.forward).parameters)[: len(inputs)]
     length = inputs[0].shape[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
         program = exported(module, inputs)
+    for held in (program.constants, program.state_dict):
+        for name, tensor in (buffers or {}).items():
+            if name in held and held[name].is_meta and held[name].shape == tensor.shape:
+                held[name] = tensor.to(held[name].dtype)
     for node in program.graph.nodes:  # half of the file, and of use to torch's own debugging alone
         node.meta.pop("from_node", None)
         node.meta.pop("torch_fn", None)
@@ -174,26 +181,65 @@ def config_of(source: str) -> Any:
     return AutoConfig.for_model(source)
 
 
-def export_config(config: Any, path: str | os.PathLike[str]) -> tuple[torch.nn.Module, torch.export.ExportedProgram]:
-    """Writes the causal model of a config of transformers, which is built without memory for its weights; with memory
-    where its code asks for that."""
+@contextlib.contextmanager
+def parameters_without_memory() -> Iterator[None]:
+    """Modules that are built meanwhile have buffers with numbers, and parameters without memory."""
+    register = torch.nn.Module.register_parameter
+
+    def without(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter | None) -> None:
+        if parameter is not None:
+            parameter = torch.nn.Parameter(parameter.to("meta"), requires_grad=parameter.requires_grad)
+        register(module, name, parameter)
+    torch.nn.Module.register_parameter = without  # type: ignore
+    try:
+        yield
+    finally:
+        torch.nn.Module.register_parameter = register  # type: ignore
+
+
+def buffers_of(config: Any) -> dict[str, torch.Tensor]:
+    """The numbers of a model's buffers, such as tables of positions; none where it cannot be built so."""
+    from transformers import AutoModelForCausalLM
+    build: Any = AutoModelForCausalLM.from_config
+    try:
+        with parameters_without_memory():
+            model = build(config, attn_implementation="eager")
+    except Exception:  # then a program can be checked, and not run without its weights
+        return {}
+    return {name: buffer for name, buffer in model.named_buffers(remove_duplicate=False) if not buffer.is_meta}
+
+
+def export_config(config: Any, path: str | os.PathLike[str], weights: Any = None
+                  ) -> tuple[torch.nn.Module, torch.export.ExportedProgram]:
+    """Writes the causal model of a config of transformers. It is built without memory for its weights, or with memory
+    where its code asks for that; `weights`, a directory or a model with them, gives them to the file."""
+    if weights is not None:
+        module, inputs, names, about = model_of(config, "cpu", weights)
+        return module, export(module, inputs, path, names, about)
     for device in ("meta", "cpu"):
         module, inputs, names, about = model_of(config, device)
         try:
-            return module, export(module, inputs, path, names, about)
+            return module, export(module, inputs, path, names, about, buffers_of(config))
         except Exception as error:
             if device == "cpu" or "meta" not in str(error):
                 raise
     raise AssertionError
 
 
-def model_of(config: Any,
-             device: str = "meta") -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
-    """The causal model of a config of transformers, its inputs, their names, and what the file says about it."""
+def model_of(config: Any, device: str = "meta", weights: Any = None
+             ) -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
+    """The causal model of a config of transformers, its inputs, their names, and what the file says about it. With
+    `weights`, the model is that one, or is read from that directory."""
     from transformers import AutoModelForCausalLM, __version__
-    with torch.device(device):
-        build: Any = AutoModelForCausalLM.from_config
-        model = build(config, attn_implementation="eager").eval()
+    build: Any = AutoModelForCausalLM.from_config
+    if isinstance(weights, torch.nn.Module):
+        model: Any = weights.eval()
+    elif weights is not None:
+        model = AutoModelForCausalLM.from_pretrained(weights, config=config, attn_implementation="eager",
+                                                     local_files_only=True).eval()
+    else:
+        with torch.device(device):
+            model = build(config, attn_implementation="eager").eval()
     choose = getattr(model, "set_experts_implementation", None)
     if choose is not None:
         from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
@@ -253,12 +299,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m ctxc.export", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("source", help="package.file:function, a directory with config.json, or a model type")
     parser.add_argument("-o", "--output", required=True, help="the file to write, model.pt2")
+    parser.add_argument("--weights", action="store_true",
+                        help="with the weights in the directory; a function's module has its own in any case")
     given = parser.parse_args(arguments)
     if ":" in given.source and not os.path.exists(given.source):
         module, inputs = built_module(given.source)
         program = export(module, inputs, given.output)
     else:
-        module, program = export_config(config_of(given.source), given.output)
+        if given.weights and not Path(given.source).is_dir():
+            raise SystemExit(f"ctxc.export: --weights: found the model type {given.source!r}, expected a directory")
+        module, program = export_config(config_of(given.source), given.output, given.source if given.weights else None)
     nodes = sum(node.op == "call_function" for node in program.graph.nodes)
     print(f"{given.output}: {type(module).__name__}, {nodes} ops")
 

@@ -141,8 +141,7 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
         changed = changes.get(name)
         if changed is None:
             changed = changes[name] = target.detach().clone()
-        part = changed if index is None else changed[index]
-        part.add_(torch.tensor(each.dense()).to(part.device).to(part.dtype))
+        _add(changed if index is None else changed[index], each)
     originals = {name: parameters[name].data for name in changes}
     handles = [module.register_forward_pre_hook(_guard(module, patch, anyway), with_kwargs=True)]
     try:
@@ -161,8 +160,8 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
 def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: int = 20,
              keep: Sequence[int] = (), **options: Any) -> Iterator[tuple[int, Patch]]:
     """The paper's Algorithm 1 on a live model: for each of `tokens` steps, the token that the patched module chooses
-    without the context, and the patch with which it does. The context is read once; the options are those of
-    `from_module`, and so are the errors.
+    without the context, and the patch with which it does. The context is read once, and patches stay factored
+    (`patched`), so that no step copies a matrix. The options are those of `from_module`, and so are the errors.
 
     >>> [patch.origin.position for _, patch in ctxc.hf.generate(hf_model, None, [5, 17, 3], tokens=2)]
     [2, 3]
@@ -172,7 +171,7 @@ def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: in
     context = Context(model, ids, keep)
     for _ in range(tokens):
         patch = context.patch()
-        chosen = int(patched_logits(module, patch).argmax())
+        chosen = int(patched_logits(module, patch, factored=True).argmax())
         yield chosen, patch
         context.extend(chosen)
 
@@ -197,6 +196,17 @@ def patched_logits(module: torch.nn.Module, patch: Patch, factored: bool = False
         given = {} if cache is None else {"past_key_values": cache}
         logits: torch.Tensor = module(last, **given).logits[0, -1]
         return logits
+
+
+def _add(weight: torch.Tensor, change: ParameterPatch) -> None:
+    """Adds a change to a weight in float32 or wider, and rounds to the weight's type once."""
+    total = weight.to(torch.promote_types(weight.dtype, torch.float32))  # itself, where that is its type
+    if change.rank:
+        u, v = (torch.tensor(each).to(total) for each in (change.u, change.v))
+        total.addmm_(u, v.T)
+    else:
+        total.add_(torch.tensor(change.delta).to(total))
+    weight.copy_(total)
 
 
 def _types(module: torch.nn.Module) -> set[torch.dtype]:

@@ -37,9 +37,16 @@ graph.program @norm tokens "s" {
 // that its result varies with others, so that nothing is rejected for it.
 // CHECK-LABEL: xf.block @model(
 // CHECK-SAME: %[[X:.*]]: tensor<4xf32>)
-// CHECK: %[[C:.*]] = xf.contextual "mix"(%[[X]], %{{.*}}) : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4xf32>
-// CHECK: %[[O:.*]] = graph.opaque "aten.cumsum.default" why "it is not shown that it reads other tokens"(%[[C]])
+// CHECK: %[[C:.*]] = xf.contextual "mix"(%[[X]], %{{.*}}) {graph.body = @mix_of_program} : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4xf32>
+// CHECK: %[[O:.*]] = graph.opaque "aten.cumsum.default" why "it is not shown that it reads other tokens"(%[[C]]) {graph.body = @same_of_program}
 // CHECK: xf.add %[[X]], %[[O]]
+// What is mixed is kept beside it, by which it can be run.
+// CHECK: graph.function @mix_of_program tokens "s" axes [1, -1] result_axis 1 counted {
+// CHECK-NEXT: ^bb0(%[[A:.*]]: !graph.tensor<[1, "s", 4], f32>, %[[W:.*]]: !graph.tensor<[4, 4], f32>):
+// CHECK-NEXT: %[[V:.*]] = graph.call "aten.linear.default"(%[[A]], %[[W]])
+// CHECK-NEXT: %[[S:.*]] = graph.call "aten.cumsum.default"(%[[V]])
+// CHECK-NEXT: graph.return %[[S]]
+// CHECK: graph.function @same_of_program
 graph.program @mixed tokens "s" {
   %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
   %w = graph.stored "w" : !graph.tensor<[4, 4], f32>

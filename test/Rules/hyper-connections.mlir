@@ -1,13 +1,21 @@
 // Hyper-connections: two streams, mixed by weights that depend on them. What attention adds to both
-// would have to be absorbed in both by one outer matrix, behind a mixing that patches can change in
-// six numbers: 32 numbers by 22. That is not shown here; with W_o the context is absorbed before it
-// reaches the streams.
+// would have to be absorbed in both by one outer matrix, whatever the mixing behind it. With W_o the
+// context is absorbed before it reaches the streams.
 //
-// RUN: %exits 1 ctxc check %s 2>&1 | FileCheck %s
+// RUN: %exits 1 ctxc check %s --witness 2>&1 | FileCheck %s
 // RUN: %exits 0 ctxc check %s --sites all --try | FileCheck %s --check-prefix=ALL
+// RUN: %exits 1 ctxc check %s --proof %t.json && %exits 0 ctxc check-proof %s %t.json
 //
+// The same in the sizes of a model.
+// RUN: sed 's/<16x16xf32/<1024x1024xf32/; s/<16x6xf32/<1024x4096xf32/; s/<6x16xf32/<4096x1024xf32/; s/<6xf32/<4096xf32/; s/<16x3xf32/<1024x3xf32/; s/<1x16xf32/<1x1024xf32/; s/<16xf32/<1024xf32/g' %s > %t.mlir
+// RUN: %exits 1 ctxc check %t.mlir 2>&1 | FileCheck %s --check-prefix=LARGE
+//
+// CHECK: error: {{.*}}patches move 2 outputs by multiples of 1 vector, that of this xf.linear, {{.*}}[few-vectors]
 // CHECK: way out: {{.*}}patch 'attn.o' instead (--sites all)
-// CHECK: block 'hyper_connections': undecided
+// CHECK: block 'hyper_connections': rejected
+// CHECK: block 'hyper_connections': no patch comes nearer than {{[0-9.e+]+$}}
+// LARGE: a counterexample was found in smaller sizes
+// LARGE: block 'hyper_connections': rejected
 // ALL: block 'hyper_connections': controllable
 // ALL: output {{ *}}attn.o{{ }}
 // ALL: block 'hyper_connections': exact

@@ -71,7 +71,7 @@ static std::string mutateProgram(StringRef bytes, Random &random) {
 std::string fuzz::mutate(StringRef reader, StringRef bytes, size_t most, Random &random) {
   if (random.oneIn(6))
     return "";
-  if (reader == "safetensors" || reader == "patch")
+  if (reader == "safetensors" || reader == "patch" || reader == "patches")
     return mutateSafetensors(bytes, most, random);
   if (reader == "witness" || reader == "adapter")
     return mutateBoth(bytes, most, random);

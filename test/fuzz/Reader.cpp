@@ -19,6 +19,7 @@ llvm::ArrayRef<fuzz::Reader> fuzz::readers() {
       {"template", readTemplate},
       {"npy", readNpy},
       {"patch", readPatch},
+      {"patches", readPatchSet},
       {"adapter", readAdapter},
       {"proof", readProof},
       {"witness", readWitness},

@@ -40,6 +40,8 @@ void readSentencePiece(llvm::StringRef bytes);
 /// A chat template, or the tokenizer_config.json that has one.
 void readTemplate(llvm::StringRef bytes);
 void readPatch(llvm::StringRef bytes);
+/// A file of several patches, or of one.
+void readPatchSet(llvm::StringRef bytes);
 /// adapter_config.json, then a zero byte, then adapter_model.safetensors.
 void readAdapter(llvm::StringRef bytes);
 void readProof(llvm::StringRef bytes);

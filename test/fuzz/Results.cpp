@@ -3,7 +3,7 @@
 #include "ctxc/Evidence/Witness.h"
 #include "ctxc/Experiments/Records.h"
 #include "ctxc/Export/LastingAdapter.h"
-#include "ctxc/Export/PatchFile.h"
+#include "ctxc/Export/PatchSet.h"
 #include "ctxc/Proof/CheckProof.h"
 #include "ctxc/Session/Model.h"
 #include "llvm/Support/Endian.h"
@@ -26,6 +26,41 @@ void fuzz::readPatch(StringRef bytes) {
   require(bool(second) && second->first.parameters.size() == found->first.parameters.size() &&
               second->second.tokens == found->second.tokens,
           "a patch that was written is read as it was");
+}
+
+void fuzz::readPatchSet(StringRef bytes) {
+  auto set = PatchSet::open(scratch("patches.safetensors", bytes));
+  if (!heard(set))
+    return;
+  auto missing = set->read(set->positions().back() + 1);
+  require(!heard(missing), "a position that the file does not have is an error");
+  std::vector<std::pair<Patch, PatchMetadata>> found;
+  for (int64_t position : set->positions()) {
+    auto patch = set->read(position);
+    if (!heard(patch))
+      return;
+    require(patch->second.position == position, "a patch is that of its position");
+    found.push_back(std::move(*patch));
+  }
+  std::string again = scratchPath("patches-again.safetensors");
+  auto written = writePatchSet(again, set->positions(), found.back().second,
+                               [&](PatchWriter write) -> llvm::Error {
+                                 for (const auto &[patch, metadata] : found)
+                                   if (llvm::Error error = write(patch, metadata))
+                                     return error;
+                                 return llvm::Error::success();
+                               });
+  if (!heard(written)) // patches of different parameters, in files of one
+    return;
+  auto second = PatchSet::open(again);
+  require(bool(second) && second->positions() == set->positions() &&
+              second->last().tokens == set->last().tokens,
+          "patches that were written are read as they were");
+  for (const auto &[patch, metadata] : found) {
+    auto reread = second->read(metadata.position);
+    require(bool(reread) && reread->first.parameters.size() == patch.parameters.size(),
+            "each patch that was written is read");
+  }
 }
 
 /// The model that adapters are for: a matrix of 3 × 4 numbers and a norm's scale, all zero.

@@ -243,6 +243,13 @@ def results(write, ctxc):
                                metadata))
     rows = {**metadata, "tokens": "1,row,3", "rows_digest": "0" * 64}
     write("patch", safetensors([("w.delta", "F32", [1])], rows))
+    several = {**metadata, "format_version": "2", "positions": "1,2"}
+    del several["position"]
+    write("patches", safetensors([("m.0.up.weight.u", "F32", [2, 3, 1]), ("m.0.up.weight.v", "F32", [2, 2, 1]),
+                                  ("m.0.norm.weight.delta", "F32", [2, 2])], several))
+    several = {**several, "tokens": "1,row,3", "rows_digests": "0" * 64 + "," + "1" * 64}
+    write("patches", safetensors([("w.delta", "BF16", [2, 1])], several))
+    write("patches", safetensors([("w.delta", "F32", [1])], metadata))
     down, norm = "base_model.model.model.layers.0.mlp.down_proj", "base_model.model.model.norm"
     factors = [(f"{down}.lora_A.weight", "F32", [2, 4]), (f"{down}.lora_B.weight", "F32", [3, 2])]
     lora = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none", "use_rslora": True,
@@ -274,7 +281,7 @@ def nested(write):
         write(reader, f'{{"a":{deep}}}\n'.encode())
     write("program", f'{{"a":{deep}}}'.encode())
     header = f'{{"a":{{"dtype":{deep}}}}}'.encode()
-    for reader in ("safetensors", "patch"):
+    for reader in ("safetensors", "patch", "patches"):
         write(reader, struct.pack("<Q", len(header)) + header)
     write("mlir", f"module attributes {{a = {deep}}} {{}}".encode())
     aliases = "".join(f"#a{i} = [#a{i - 1}, #a{i - 1}]\n" for i in range(1, 40))

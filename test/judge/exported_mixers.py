@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Blocks that end in a norm without a scale, and mix in ways that do or do not let a token see another: only where it
-surely does may ctxc reject them.
+surely does may ctxc reject them. Then models whose patches are judged by their numbers (mixer_numbers.py).
 
   exported_mixers.py CTXC PACKAGE"""
 import subprocess
@@ -13,6 +13,7 @@ from torch import nn
 
 sys.path.insert(0, sys.argv[2])
 import ctxc.export as exporter  # noqa: E402
+import mixer_numbers  # noqa: E402
 
 TOKENS = 13
 EXPECTED = {"attention": "rejected", "causal": "rejected", "itself": "undecided", "times zero": "undecided",
@@ -53,4 +54,5 @@ with tempfile.TemporaryDirectory() as folder:
         good = run.returncode == 1 and run.stdout.startswith(f"block 'model': {expected}")
         failed += not good
         print(kind, "as expected" if good else f"is not {expected}: {run.stdout}", flush=True)
+failed += mixer_numbers.failures(sys.argv[1])
 sys.exit(failed > 0)

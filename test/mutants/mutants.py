@@ -13,6 +13,7 @@ class Mutant:
     search: str
     replace: str
     breaks: str  # the condition, as it should hold
+    equivalent: str = ""  # why no test can notice: another condition implies this one
 
 
 CONTROL = "dialects/XF/XFControl.cpp"
@@ -175,7 +176,9 @@ MUTANTS = [
     # Facts of sums, and of what is the same.
     Mutant("sum-of-settings", SUMS,
            "if (llvm::all_of(left, [&](unsigned n) { return (*this)[n].term.fixed; }))", "if (false)",
-           "a sum of settings alone is zero or it is not"),
+           "a sum of settings alone is zero or it is not",
+           equivalent="of a setting that is left alone it is known whether it is zero, and several are moved "
+                      "by nothing"),
     Mutant("every-sum-is-analytic", SUMS,
            "bool isAnalytic = llvm::none_of(left, [&](unsigned n) { return (*this)[n].facts.piecewise; });",
            "bool isAnalytic = true;",
@@ -198,7 +201,9 @@ MUTANTS = [
            "ops with other attributes give other values"),
     Mutant("types-make-no-difference", BLOCK,
            "  for (Type type : op->getResultTypes())\n    key.push_back(opaque(type));\n", "",
-           "results of other sizes are other values"),
+           "results of other sizes are other values",
+           equivalent="values of different sizes meet in no sum, and whatever reads them has its operands' "
+                      "types in its own key"),
     Mutant("order-makes-no-difference", BLOCK,
            "if (op->hasTrait<OpTrait::IsCommutative>())", "if (true)",
            "a − b is not b − a"),
@@ -295,7 +300,8 @@ MUTANTS = [
            "both runs select the same experts"),
     Mutant("later-patch-changes-a-goal", "lib/Planning/BlockPlan.cpp",
            "reached[j].contains(outputs[i].goal.getDefiningOp())", "false",
-           "a later patch changes no goal"),
+           "a later patch changes no goal",
+           equivalent="what reaches a goal reaches what its chain reads, and the chain waits for that"),
     Mutant("state-that-waits", "lib/Planning/BlockPlan.cpp",
            "if (contextualWaits && waiting.insert(op).second)", "if (false)",
            "contextual ops run in their order"),
@@ -308,7 +314,8 @@ MUTANTS = [
     # How far patches reach, and what the context surely changes: what rejections rest on.
     Mutant("square-matrix-is-thin", REACHES,
            "if (in < out)\n    return Reach::thin", "if (in <= out)\n    return Reach::thin",
-           "a frozen square matrix reaches every direction"),
+           "a frozen square matrix reaches every direction",
+           equivalent="a subspace of all dimensions is no thin one (Reach::thin)"),
     Mutant("bias-moves-nothing", REACHES,
            "return sum(*this, operands[0], Reach::thin(*this, entries(getBias())));",
            "return operands[0];", "a bias moves its sum"),
@@ -367,6 +374,21 @@ MUTANTS = [
     Mutant("proof-past-the-barriers", "lib/Proof/CheckRejection.cpp",
            "if (moved.contains(output)) {", "if (false) {",
            "in the proof of a rejection nothing passes the barriers"),
+    Mutant("multiplied-by-a-vector", "dialects/XF/Parts.cpp",
+           "return isByNumber ? std::optional(0u) : std::nullopt;", "return std::optional(0u);",
+           "what is multiplied by a vector leaves its direction"),
+    Mutant("proportions-are-vectors", "lib/Evidence/RankBound.cpp",
+           "if (fixed.rows() == 0)", "if (true)",
+           "what no patch moves may have any share in outputs"),
+    Mutant("vectors-that-move", "lib/Evidence/RankBound.cpp",
+           "  left.head(std::min<int64_t>(moving, left.size())).setZero();\n", "",
+           "outputs may follow as many vectors as move"),
+    Mutant("proof-proportions", "lib/Proof/MixedOutputs.cpp",
+           "if (count > 0) {", "if (false) {",
+           "in a proof what no patch moves may have any share in outputs"),
+    Mutant("proof-vectors-that-move", "lib/Proof/MixedOutputs.cpp",
+           "  left.head(std::min<int64_t>(mixed.moving, left.size())).setZero();\n", "",
+           "in a proof outputs may follow as many vectors as move"),
     Mutant("trial-of-a-large-block", "lib/Evidence/Confirm.cpp",
            "return *against;", 'return "";',
            "a plan of a large block that a trial contradicts is none"),

@@ -2,7 +2,7 @@
 
   core_test.py CTXC REPOSITORY [TEST…]
 
-Every night (CTXC_KERNEL_OPT=3) more patches are made in a row.
+Every night (CTXC_KERNEL_OPT=3) more patches are made in a row, and of all checkpoints.
 """
 
 import copy
@@ -26,6 +26,8 @@ import numpy as np
 CTXC, ROOT = sys.argv[1], Path(sys.argv[2])
 MODEL = ROOT / "examples/models/gemma3-kjv-1m"
 PROMPT = "And David said unto Saul"
+NIGHT = os.environ.get("CTXC_KERNEL_OPT") == "3"
+GOLDENS = sorted(path.parent for path in (ROOT / "test/goldens").glob("*/model.safetensors"))
 
 
 def command(*words):
@@ -52,6 +54,16 @@ class Core(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(ours.read_bytes(), theirs.read_bytes())
         self.assertEqual(command("verify", MODEL, "--patch", ours).returncode, 0)
+
+    def test_patches_of_goldens_are_the_command_lines(self):
+        ours, theirs = self.file("golden-ours.safetensors"), self.file("golden-theirs.safetensors")
+        self.assertGreater(len(GOLDENS), 30)
+        for golden in GOLDENS if NIGHT else [each for each in GOLDENS if each.name in ("bert", "mixtral")]:
+            with self.subTest(golden.name):
+                done = command("patch", golden, "--tokens", "5,17,3,9", "--force", "-o", theirs)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                ctxc.Context(ctxc.load(golden), [5, 17, 3, 9]).patch().save(ours)
+                self.assertEqual(ours.read_bytes(), theirs.read_bytes())
 
     def test_verify_is_the_command_lines(self):
         report = self.file("verify.json")
@@ -116,6 +128,27 @@ class Core(unittest.TestCase):
         self.assertEqual((len(context), len(other)), (6, 7))
         whole = ctxc.Context(self.model, other.tokens)
         np.testing.assert_allclose(other.logits(), whole.logits(), atol=1e-4)
+
+    def test_progress_of_reading(self):
+        tokens = [10 + at % 900 for at in range(2500)]
+        warnings.simplefilter("ignore")  # more positions than the model was made for
+        self.addCleanup(warnings.simplefilter, "error")
+        seen, extended, inspected = [], [], []
+        context = ctxc.Context(self.model, tokens, progress=seen.append)
+        context.extend(tokens, progress=extended.append)
+        for each in (seen, extended):
+            self.assertEqual(each, sorted(each))
+            self.assertGreater(len(each), 2)
+        self.assertEqual((seen[0], seen[-1], extended[-1]), (0, len(tokens) - 1, len(tokens)))
+        ctxc.inspect(self.model, tokens[:1100], by="sentence", progress=inspected.append)
+        self.assertIn(1099, inspected)
+
+        def fails(done):
+            raise KeyError(done)
+
+        with self.assertRaises(KeyError):
+            ctxc.Context(self.model, tokens, progress=fails)
+        self.assertEqual(len(ctxc.Context(self.model, tokens)), len(tokens))  # asks nobody, and works
 
     def test_positions(self):
         tokens = self.model.tokenize(PROMPT)
@@ -248,7 +281,7 @@ class Core(unittest.TestCase):
         for _ in range(50):
             context.patch()
         before = resident()
-        for _ in range(10_000 if os.environ.get("CTXC_KERNEL_OPT") == "3" else 500):
+        for _ in range(10_000 if NIGHT else 500):
             context.patch()
         self.assertLess(resident() - before, 4 << 20)
 

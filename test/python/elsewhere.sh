@@ -16,7 +16,7 @@ export TMPDIR=$work
 python3 -m pip download -q --disable-pip-version-check --python-version $version --only-binary=:all: -d "$work/in/wheels" \
   'numpy>=1.26' 'nanobind-backend>=1.0,<2' || skip "numpy for Python $version cannot be had"
 cp "$wheel" "$work/in/wheels"
-cp -r --parents -t "$work/in/source" "$source"/{README.md,docs/python.md,examples/models/gemma3-kjv-1m,test/python}
+cp -r --parents -t "$work/in/source" "$source"/{README.md,docs/python.md,examples/models/gemma3-kjv-1m,test/goldens,test/python}
 cat >"$work/in/checks" <<END
 set -ex
 python3 -m venv /venv

@@ -11,12 +11,13 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
+sys.path[:0] = [str(Path(__file__).parents[1] / "judge"), str(Path(__file__).parents[2] / "examples/07-pytorch-modules")]
 
 import ctxc
 import ctxc.hf
 import ctxc.torch
 import judge
+import modules
 import numpy as np
 import torch
 import transformers
@@ -156,6 +157,34 @@ class Torch(unittest.TestCase):
             with self.subTest(each.__name__):
                 found = doctest.testmod(each, extraglobs=globs, optionflags=doctest.ELLIPSIS)
                 self.assertEqual((found.failed, found.attempted > 1), (0, True))
+
+
+class Check(unittest.TestCase):
+    """ctxc.check of a module, which it exports itself."""
+
+    def test_a_model_that_takes_ids(self):
+        report = ctxc.check(modules.MODULES["nanogpt"]())
+        self.assertTrue(report.patchable)
+        self.assertEqual([(each["verdict"], each["layers"]) for each in report.verdicts], [("controllable", [0, 1])])
+        self.assertEqual([each["parameter"] for side in ("input", "output") for each in report.plans[0][side]],
+                         ["mlp.fc.weight", "mlp.proj.bias"])
+
+    def test_a_rejection_stands_at_the_line_of_the_module(self):
+        report = ctxc.check(*modules.MODULES["normed-branch"]())
+        self.assertFalse(report.patchable)
+        cause, = report.verdicts[0]["causes"]
+        file, line, _ = cause["location"].rsplit(":", 2)
+        self.assertEqual((cause["rule"], Path(file).name), ("bounded-output", "modules.py"))
+        self.assertIn("self.last", Path(file).read_text().splitlines()[int(line) - 1])
+
+    def test_inputs_that_it_cannot_take(self):
+        linear = torch.nn.Linear(3, 4)
+        with self.assertRaisesRegex(ctxc.BadInput, "takes input; expected input_ids, or a module and its example inputs"):
+            ctxc.check(linear)
+        with self.assertRaisesRegex(ctxc.BadInput, r"has the shape \(2, 4, 3\); expected \(1, tokens, …\)"):
+            ctxc.check(linear, torch.zeros(2, 4, 3))
+        with self.assertRaisesRegex(TypeError, "found str"):
+            ctxc.check("model.pt2", torch.zeros(1, 9, 3))
 
 
 if __name__ == "__main__":

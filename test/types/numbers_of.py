@@ -19,7 +19,8 @@ class Stop(Exception):
 
 
 def random_model(config):
-    """A model of `config` whose weights are of one scale, so that every part of it matters."""
+    """A model of `config` whose weights are of one scale, so that every part of it matters. They are numbers of
+    float32."""
     from transformers import AutoModelForCausalLM
     torch.manual_seed(0)
     build = AutoModelForCausalLM.from_config
@@ -34,7 +35,7 @@ def random_model(config):
             parameter.add_(0.2 * noise)
         elif "A_log" not in name and "conv" not in name:
             parameter.copy_(noise / math.sqrt(parameter.shape[-1]))
-    return model
+    return model.float().double()
 
 
 def tensor_of(value):
@@ -52,11 +53,15 @@ def last_of(value, tokens):
     raise ValueError(f"a module's value has the shape {tuple(value.shape)} for {tokens} tokens")
 
 
+def token_ids():
+    generator = torch.Generator().manual_seed(5)
+    return torch.randint(3, 100, (1, TOKENS), generator=generator)
+
+
 class Judge:
     def __init__(self, model, takes_positions):
         self.model, self.takes_positions = model, takes_positions
-        generator = torch.Generator().manual_seed(5)
-        self.ids = torch.randint(3, 100, (1, TOKENS), generator=generator)
+        self.ids = token_ids()
         self.parameters = dict(model.named_parameters())
 
     def run(self, length, watched=(), stop=None):

@@ -27,13 +27,23 @@ Jacobians that autograd computes, until
 - *logits*: the parameters behind give what the layer gives with the context; the column has the largest difference of
   the logits, and *without* the same before any change.
 
+Then ctxc itself computes a patch of the last token, from the exported file, whose ops it runs in float64 (`ctxc patch
+TYPE.pt2`). The patch is added to the weights of transformers' model, which then reads that token alone
+(`test/types/patches.py`): the column *ctxc's patch* has the largest difference of a logit.
+
 Where the paper's sites give no verdict, the table has that of `--sites all`, which also patches the mixer's own last
 matrix, with *(all)* behind it.
 
 {summary}
 
-| type | ops | layers | verdict | plan | inside | logits | without |
-|---|---:|---:|---|---|---:|---:|---:|
+| type | ops | layers | verdict | plan | inside | logits | without | ctxc's patch |
+|---|---:|---:|---|---|---:|---:|---:|---:|
+"""
+UNRUN = """
+## Not run by ctxc
+
+| type | what stands in the way |
+|---|---|
 """
 NOT = """
 ## Without a verdict
@@ -50,6 +60,14 @@ def is_good(row):
         return None
     return numbers["patched"] <= TOLERANCE and numbers["control"] > CONTROL * numbers["patched"] and \
         numbers["inside"] <= TOLERANCE and numbers["layer"] <= TOLERANCE
+
+
+def is_good_patch(row):
+    """Whether transformers gives the full run's logits with ctxc's patch; none where no patch was computed."""
+    patch = row.get("patch")
+    if not patch or "reason" in patch:
+        return None
+    return patch["patched"] <= TOLERANCE and patch["control"] > CONTROL * patch["patched"]
 
 
 def verdict_of(row):
@@ -82,11 +100,16 @@ def number(row, key):
     return f"{numbers[key]:.1e}"
 
 
+def patch_of(row):
+    patch = row.get("patch")
+    return f"{patch['patched']:.1e}" if patch and "reason" not in patch else ""
+
+
 def line(row):
     plans = "; ".join(f"`{plan}`" for plan in row["plans"])
     verdict = verdict_of(row) + (" (all)" if row.get("sites") == "all" else "")
     return f"| {row['type']} | {row['ops']} | {len(row['layers'])} | {verdict} | {plans} | " \
-           f"{number(row, 'inside')} | {number(row, 'patched')} | {number(row, 'control')} |\n"
+           f"{number(row, 'inside')} | {number(row, 'patched')} | {number(row, 'control')} | {patch_of(row)} |\n"
 
 
 def cell(text):
@@ -97,11 +120,16 @@ def page_of(rows, version, tokens):
     found = [row for row in rows if has_verdict(row)]
     measured = [row for row in found if row.get("numbers")]
     agree = [row for row in measured if is_good(row)]
+    patched = [row for row in found if is_good_patch(row) is not None]
     kinds = ", ".join(f"{sum(verdict_of(row) == kind for row in found)} {kind}" for kind in VERDICTS)
     summary = f"Of {len(rows)} types, {len(found)} have a verdict ({kinds}). {len(measured)} were held against numbers " \
               f"(the others' columns are empty), and {len(agree)} agree with them: what the plan names suffices for " \
-              f"{TOLERANCE:g}."
+              f"{TOLERANCE:g}. ctxc's own patch was added to {len(patched)} of them in transformers, and is exact there to " \
+              f"{TOLERANCE:g} in {sum(map(bool, map(is_good_patch, patched)))}."
     text = HEAD.format(version=version, tokens=tokens, summary=summary) + "".join(line(row) for row in found)
+    unrun = [row for row in found if "reason" in row.get("patch", {})]
+    if unrun:
+        text += UNRUN + "".join(f"| {row['type']} | {cell(row['patch']['reason'])} |\n" for row in unrun)
     others = [row for row in rows if not has_verdict(row)]
     if others:
         text += NOT + "".join(f"| {row['type']} | {cell(obstacle(row))} |\n" for row in others)

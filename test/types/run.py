@@ -28,6 +28,7 @@ import torch  # noqa: E402
 import numbers_of  # noqa: E402
 import small_configs  # noqa: E402
 import page  # noqa: E402
+import patches  # noqa: E402
 import variant  # noqa: E402
 
 LIMIT = 900  # seconds for a type
@@ -41,7 +42,8 @@ def short(error):
 def export(config, path):
     import ctxc.export as exporter
     # As a whole or not at all, so that a run that was stopped goes on.
-    _, program = exporter.export_config(config, path.with_suffix(".part"))
+    model = numbers_of.random_model(config).float()
+    _, program = exporter.export_config(config, path.with_suffix(".part"), model)
     os.replace(path.with_suffix(".part"), path)
     inputs = sum(spec.kind.name == "USER_INPUT" for spec in program.graph_signature.input_specs)
     return sum(node.op == "call_function" for node in program.graph.nodes), inputs > 1
@@ -83,7 +85,7 @@ def plan_of(group):
 
 
 def agrees_with_variant(binary, program, found):
-    """Whether other names and another order of the same ops give the same verdicts and plans."""
+    """Whether other names, another order of the same ops, and no weights give the same verdicts and plans."""
     other = program.with_suffix(".variant.pt2")
     variant.write_variant(program, other, seed=1)
     again = checked(binary, other, *(["--sites", "all"] if found["sites"] == "all" else []))
@@ -122,7 +124,7 @@ def study(model_type, binary, folder, fresh, with_numbers):
         row.update(found)
         key = hashlib.sha256(json.dumps(found.get("layers")).encode()).hexdigest()
         if row.get("numbers_of") != key:
-            for name in ("numbers", "numbers_of", "stable"):
+            for name in ("numbers", "numbers_of", "stable", "patch"):
                 row.pop(name, None)
         if "reason" in found:
             row["stage"] = stage
@@ -134,6 +136,10 @@ def study(model_type, binary, folder, fresh, with_numbers):
                 model = numbers_of.random_model(config)
                 row["numbers"] = numbers_of.judge(model, row["positions"], found["layers"])
                 row["numbers_of"] = key
+            if has_plans and not page.is_good_patch(row):
+                stage = "patch"
+                sites = ["--sites", "all"] if found["sites"] == "all" else []
+                row["patch"] = patches.judge(binary, program, numbers_of.random_model(config), row["positions"], sites)
     except BaseException as error:
         row["stage"], row["reason"] = stage, short(error)
         if os.environ.get("CTXC_TYPES_TRACE"):
@@ -170,9 +176,10 @@ def main():
         if status:
             file.write_text(json.dumps({"type": model_type, "stage": "ended", "reason": f"ended with status {status}"}))
         row = json.loads(file.read_text())
-        good = page.is_good(row)
-        failed += good is False or not row.get("stable", True)
+        good, patched = page.is_good(row), page.is_good_patch(row)
+        failed += good is False or patched is False or not row.get("stable", True)
         said = "" if good is None else "agrees" if good else f"IS NOT SO: {row['numbers']}"
+        said += "" if patched is None else ", patched" if patched else f", NOT PATCHED: {row['patch']}"
         print(model_type, page.verdict_of(row), said,
               "" if row.get("stable", True) else "DEPENDS ON NAMES OR ORDER",
               "" if page.has_verdict(row) else page.obstacle(row), *row.get("opaque", []),

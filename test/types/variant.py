@@ -1,5 +1,5 @@
-"""The same program as another file: values have other names, and ops that do not depend on each other stand in another
-order. A verdict must not depend on either."""
+"""The same program as another file: values have other names, ops that do not depend on each other stand in another
+order, and weights have no memory. A verdict must depend on none of these."""
 import json
 import random
 import zipfile
@@ -75,6 +75,12 @@ def write_variant(source, target, seed):
     said["visible"] = {other.get(name, name): value for name, value in said["visible"].items()}
     graph["nodes"] = _reordered(graph["nodes"], chance)
     entries[program], entries[note] = json.dumps(model).encode(), json.dumps(said).encode()
+    for config in [name for name in entries if name.endswith("/data/weights/model_weights_config.json")]:
+        weights = json.loads(entries[config])
+        for tensor in weights["config"].values():
+            tensor["tensor_meta"]["device"] = {"type": "meta", "index": None}
+            entries.pop(config.rpartition("/")[0] + "/" + tensor["path_name"], None)
+        entries[config] = json.dumps(weights).encode()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, content in entries.items():
             archive.writestr(name, content)

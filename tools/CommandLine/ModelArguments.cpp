@@ -2,6 +2,7 @@
 #include "ctxc/Plugins/DialectPlugins.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Memory.h"
+#include "tools/CommandLine/Shard.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/TokenProgress.h"
 #include "tools/CommandLine/Values.h"
@@ -62,6 +63,11 @@ std::vector<OptionSpec> driver::runOptions() {
       {"--integer-products", "",
        "multiply quantised matrices (not fp8) in integers, with activations rounded to 8\n"
        "bits for each 32, as llama.cpp does: faster, and less exact (docs/gguf.md)"},
+      {"--cache",
+       "TYPE",
+       "in which attention keeps keys and values: f32 (default), or bf16, in half the\n"
+       "memory and less exact (docs/measurements.md#the-cache)",
+       {"f32", "bf16"}},
       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
       {"--keep", "POSITIONS",
        "positions of the context that the reduced run keeps, such as 0-3,7;\n"
@@ -150,7 +156,10 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   options.threads = *threads;
   options.roundedPrompts = arguments.has("--round-prompts");
   options.integerProducts = arguments.has("--integer-products");
-  options.progress = progressOnTerminal();
+  options.roundedCache = arguments.get("--cache", "f32") == "bf16";
+  options.ranks = joinedRanks();
+  if (!isServing())
+    options.progress = progressOnTerminal();
   if (Error error = chooseEngine(arguments, options))
     return std::move(error);
   return options;
@@ -200,7 +209,7 @@ Expected<std::unique_ptr<Model>> driver::openModel(StringRef path, LoadOptions o
     return makeError(path + ": has no weights; give a checkpoint with --weights DIR, or "
                             "--weights random:SEED");
   if (!options.diagnostics)
-    options.diagnostics = printDiagnostic;
+    options.diagnostics = isServing() ? [](const ModelDiagnostic &) {} : printDiagnostic;
   options.dialects = &pluginDialects();
   return Model::load(path, std::move(options));
 }
@@ -241,5 +250,7 @@ Expected<std::unique_ptr<Model>> driver::openToRun(const Arguments &arguments, S
   giveBackMemory();
   if (Expected<std::string> hash = (*model)->hash(); !hash)
     return hash.takeError();
+  if (Error error = meetRanks(**model))
+    return std::move(error);
   return model;
 }

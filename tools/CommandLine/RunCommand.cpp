@@ -6,6 +6,7 @@
 #include "tools/CommandLine/CommandLine.h"
 #include "tools/CommandLine/ModelArguments.h"
 #include "tools/CommandLine/OutputGuard.h"
+#include "tools/CommandLine/Shard.h"
 #include "tools/CommandLine/Streams.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -28,6 +29,8 @@ static StringRef flagOf(Option option) {
     return "--round-prompts";
   case Option::IntegerProducts:
     return "--integer-products";
+  case Option::RoundedCache:
+    return "--cache";
   case Option::Engine:
   case Option::CompileTarget:
     return "--target";
@@ -78,12 +81,15 @@ int ctxc::driver::runCommand(const Command &command, llvm::ArrayRef<StringRef> w
   llvm::Expected<Arguments> arguments = Arguments::parse(command, words);
   if (!arguments)
     return reportError(arguments.takeError());
+  if (llvm::Error error = joinRanks(command, *arguments, words))
+    return endCommand(std::move(error));
   OutputGuard guard(command, *arguments, pluginFiles());
-  if (llvm::Error error = guard.checkOutputs())
-    return reportError(std::move(error));
+  if (!isServing()) // the others write nothing
+    if (llvm::Error error = guard.checkOutputs())
+      return endCommand(std::move(error));
   llvm::Expected<int> code = command.run(*arguments);
   if (code)
     if (llvm::Error error = checkMappedFiles())
       code = std::move(error);
-  return flushed(code ? *code : reportError(code.takeError()));
+  return flushed(endCommand(std::move(code)));
 }

@@ -1,5 +1,6 @@
 #include "CodeArguments.h"
 #include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
 
@@ -23,7 +24,8 @@ static Expected<std::optional<double>> positive(const Arguments &arguments, Stri
 Expected<CostOptions> driver::costOptions(const Arguments &arguments) {
   CostOptions options;
   if (arguments.get("--emit", "") != "cost") {
-    for (StringRef name : {"--visible", "--bandwidth", "--rate", "--format"})
+    for (StringRef name :
+         {"--visible", "--bandwidth", "--rate", "--format", "--shard", "--network"})
       if (arguments.has(name))
         return makeError(name + ": is of --emit=cost alone");
     return options;
@@ -46,6 +48,54 @@ Expected<CostOptions> driver::costOptions(const Arguments &arguments) {
   options.bandwidth = *bandwidth;
   options.rate = *rate;
   return options;
+}
+
+/// "tensor=8,pipeline=4", of which one may be left out.
+static Error parseSplit(StringRef text, shard::ShardRequest &request) {
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  bool isBad = false;
+  llvm::StringSet<> seen;
+  for (StringRef part : parts) {
+    auto [kind, number] = part.split('=');
+    int64_t *to = kind == "tensor"     ? &request.tensor
+                  : kind == "pipeline" ? &request.pipeline
+                                       : nullptr;
+    isBad |= !to || !seen.insert(kind).second || number.getAsInteger(10, *to) || *to < 1 ||
+             *to > (1 << 16);
+  }
+  if (isBad)
+    return makeError("--shard: found '" + text + "', expected tensor=T,pipeline=P, or one of them");
+  return Error::success();
+}
+
+Expected<shard::ShardRequest> driver::shardRequest(const Arguments &arguments,
+                                                   const CostOptions &at) {
+  shard::ShardRequest request;
+  if (Error error = parseSplit(arguments.get("--shard", ""), request))
+    return std::move(error);
+  for (StringRef name : {"--target", "--rows", "--prefix"})
+    if (arguments.has(name))
+      return makeError(name +
+                       ": does not go with --shard, whose cost is counted before any code is "
+                       "made");
+  if (!at.bandwidth)
+    return makeError("--shard: needs --bandwidth GB/S, of a rank's memory");
+  std::copy_n(at.visible, 2, request.visible);
+  request.machine.bandwidth = *at.bandwidth;
+  request.machine.rate = at.rate;
+  auto text = arguments.get("--network");
+  if (!text)
+    return makeError("--shard: needs --network GB/S,MICROSECONDS, of a message between two ranks");
+  auto [rate, latency] = text->split(',');
+  double gigabytes = 0, microseconds = 0;
+  if (rate.getAsDouble(gigabytes) || latency.getAsDouble(microseconds) || !(gigabytes > 0) ||
+      !(microseconds >= 0) || !std::isfinite(gigabytes) || !std::isfinite(microseconds))
+    return makeError("--network: found '" + *text +
+                     "', expected gigabytes a second and microseconds a message, such as 50,2");
+  request.machine.network = gigabytes * 1e9;
+  request.machine.latency = microseconds * 1e-6;
+  return request;
 }
 
 static CodeStage stageNamed(StringRef name) {

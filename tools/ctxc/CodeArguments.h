@@ -4,6 +4,7 @@
 
 #include "ctxc/Report/CostReport.h"
 #include "ctxc/Session/Compile.h"
+#include "ctxc/Shard/ShardCost.h"
 #include "tools/CommandLine/CommandLine.h"
 
 namespace ctxc::driver {
@@ -14,6 +15,9 @@ llvm::Expected<CompileOptions> compileOptions(const Arguments &arguments);
 
 /// Reads --visible, --bandwidth and --rate, which only --emit=cost has.
 llvm::Expected<CostOptions> costOptions(const Arguments &arguments);
+
+/// Reads --shard and --network, of the cost on many ranks, beside what costOptions read.
+llvm::Expected<shard::ShardRequest> shardRequest(const Arguments &arguments, const CostOptions &at);
 
 } // namespace ctxc::driver
 

@@ -4,6 +4,7 @@
 #include "LinkLibrary.h"
 #include "MarkCode.h"
 #include "ctxc/Import/Import.h"
+#include "ctxc/Report/ShardReport.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/ModelArguments.h"
@@ -59,6 +60,31 @@ static llvm::Error writeCost(Model &model, const CompileOptions &options, const 
   return isJson ? write(path, text) : writeStage(path, "cost", text);
 }
 
+/// The cost on many ranks, and of the other splits of as many.
+static llvm::Error writeShardCost(Model &model, const shard::ShardRequest &request, bool isJson,
+                                  llvm::StringRef path) {
+  auto models = model.module().getOps<xf::ModelOp>();
+  if (models.empty())
+    return makeError(model.name() + ": has blocks and no xf.model; expected a model, whose layers "
+                                    "ranks can share");
+  auto cost = shard::costOf(*models.begin(), request);
+  if (!cost)
+    return cost.takeError();
+  auto others = shard::costsOf(*models.begin(), request.tensor * request.pipeline, request);
+  if (!others)
+    return others.takeError();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (isJson) {
+    writeShardJson(*cost, *others, os);
+    return write(path, text);
+  }
+  writeShardText(*cost, os);
+  os << "\n";
+  writeShardTable(*others, os);
+  return writeStage(path, "cost", text);
+}
+
 /// `path` with another ending.
 static std::string beside(llvm::StringRef path, llvm::StringRef ending) {
   llvm::SmallString<256> result(path);
@@ -111,7 +137,13 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   auto at = costOptions(arguments);
   if (!at)
     return at.takeError();
-  auto code = compileOptions(arguments);
+  const bool isSharded = arguments.has("--shard");
+  if (arguments.has("--network") && !isSharded)
+    return makeError("--network: is of --shard, which is not given");
+  auto request = isSharded ? shardRequest(arguments, *at) : shard::ShardRequest();
+  if (!request)
+    return request.takeError();
+  auto code = isSharded ? CompileOptions() : compileOptions(arguments);
   if (!code)
     return code.takeError();
   options->needWeights = false;
@@ -129,9 +161,10 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (llvm::Error error = checkPlanArguments(arguments, model))
     return std::move(error);
   bool isJson = arguments.get("--format", "text") == "json";
-  if (llvm::Error error = stage == "patch"  ? writePlanned(model, path)
-                          : stage == "cost" ? writeCost(model, *code, *at, isJson, path)
-                                            : writeCode(model, *code, stage, path))
+  if (llvm::Error error = isSharded          ? writeShardCost(model, *request, isJson, path)
+                          : stage == "patch" ? writePlanned(model, path)
+                          : stage == "cost"  ? writeCost(model, *code, *at, isJson, path)
+                                             : writeCode(model, *code, stage, path))
     return std::move(error);
   return ExitGood;
 }
@@ -174,6 +207,10 @@ Command driver::compileCommand() {
         {}},
        {"--bandwidth", "GB/S", "of cost: of the device's memory; adds predicted times", {}},
        {"--rate", "TFLOP/S", "of cost: of float32 arithmetic, for kernels that this bounds", {}},
+       {"--shard", "SPLIT",
+        "of cost: on many ranks, such as tensor=8,pipeline=4: what each stores, reads\n"
+        "and sends, the least time of a token, and the same of other splits"},
+       {"--network", "GB/S,US", "of --shard: speed and latency of a message between two ranks"},
        {"--format", "NAME", "of cost: text (default) or json", {"text", "json"}},
        writes({"-o", "PATH", "the file to write; - for the screen", {}, true}),
        {"--update",
@@ -211,6 +248,8 @@ Command driver::compileCommand() {
       "  ctxc compile gemma-3-270m --emit=shared --target=x86-64-v3 -o kernels.so\n"
       "  ctxc compile gemma-3-270m --emit=ptx --target=cuda:sm_90 -o kernels.ptx\n"
       "  ctxc compile gemma-3-270m --emit=cost --target=cuda:sm_90 --bandwidth 4000 -o -\n"
+      "  ctxc compile llama-405b --emit=cost --shard tensor=8,pipeline=4 --bandwidth 3350 \\\n"
+      "    --network 50,2 -o -\n"
       "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n"
       "  ctxc-opt block-linalg.mlir --mlir-timing \\\n"
       "    --pass-pipeline=\"$(ctxc compile --print-pipeline --target=x86-64-v3)\"\n",

@@ -65,6 +65,8 @@ public:
       return std::move(error);
     if (Error error = readPrompts())
       return std::move(error);
+    for (const Prompt &prompt : prompts)
+      model->warnOfLength(prompt.tokens.size() + generate);
     if (Error error = checkMemory())
       return std::move(error);
     auto records = Records::open(directory, settings(), about());

@@ -7,6 +7,7 @@
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/Timer.h"
+#include "tools/CommandLine/Shard.h"
 #include "tools/CommandLine/Streams.h"
 #include "llvm/Support/Format.h"
 
@@ -201,6 +202,7 @@ Command driver::patchCommand() {
       run};
   llvm::append_range(command.options, embeddingsOptions());
   command.options.push_back(positionsOption());
+  command.options.push_back(shardOption());
   for (OptionSpec &option : patchOutputOptions())
     command.options.push_back(option);
   for (OptionSpec &option : runOptions())

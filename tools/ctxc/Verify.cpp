@@ -6,6 +6,7 @@
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Shard.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/ADT/StringSet.h"
@@ -134,6 +135,10 @@ public:
     Expected<VerifyResult> result = verifyAll(text);
     if (!result)
       return result.takeError();
+    Expected<std::vector<RankFacts>> ranks = model->rankFacts();
+    if (!ranks)
+      return ranks.takeError();
+    settings.ranks = std::move(*ranks);
     text.end(*result, model->times(), generatedText(*result));
     if (Error error = write(*result, name))
       return std::move(error);
@@ -362,6 +367,7 @@ Command driver::verifyCommand() {
               "patched, control; compiled, reference), and say where they first part"}),
       {"--trace-tolerance", "X",
        "what counts as parting, relative to a layer's largest output; default 1e-4"}};
+  own.push_back(shardOption());
   llvm::append_range(command.options, embeddingsOptions());
   command.options.insert(command.options.end(), own.begin(), own.end());
   for (OptionSpec &option : runOptions())

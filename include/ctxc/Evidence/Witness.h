@@ -47,6 +47,9 @@ struct Witness {
 
   Eigen::VectorXd full, reduced; ///< T_C and T, unpatched: all outputs, one after the other
   Eigen::VectorXd direction;     ///< w
+  /// Whether T_C is shown to be out of reach by the number of vectors that outputs are made of
+  /// (Analysis/OutputSpan.h), and not by a direction: w then leads from the nearest such outputs.
+  bool byRank = false;
   double target = 0;             ///< ⟨w, T_C⟩
   double limit = 0;              ///< no patch brings ⟨w, T'⟩ beyond
   double leastError = 0;         ///< target − limit: no patch comes nearer, in the L2 norm

@@ -27,6 +27,10 @@ struct ImportOptions {
 struct ImportedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::unique_ptr<Checkpoint> checkpoint; ///< null without weight files
+  /// Of a .pt2 file, tensors that are a part of the program and not trained, which other weights
+  /// need not have: tables of positions. Null where there are none.
+  std::unique_ptr<Checkpoint> constants;
+  std::shared_ptr<const void> memory; ///< which the tensors of a .pt2 file are in
   /// Messages that the user should see and that are not errors.
   std::vector<std::string> warnings;
   /// The lines that locations name by file and number, where the model itself quotes them.
@@ -38,8 +42,8 @@ struct ImportedModel {
 ///   module holds one xf.model and an xf.block for each structure of layer. All
 ///   problems of the config are reported together, and so are all of the tensors.
 /// - a file *.pt2, as torch.export writes it: an xf.block for each structure of layer, and an
-/// xf.model where it
-///   reads tokens. Locations are lines of its Python files.
+///   xf.model where it reads tokens. Locations are lines of its Python files. Its weights are read
+///   where it has them and needWeights is set.
 /// - a file *.mlir, which is parsed and verified; problems go to the context's diagnostic handler.
 ///   It holds at most one xf.model, and at least one xf.model or xf.block.
 llvm::Expected<ImportedModel> importModel(llvm::StringRef path, mlir::MLIRContext &context,

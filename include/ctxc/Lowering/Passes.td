@@ -76,6 +76,8 @@ defvar lanes = Target<"lanes", "lanes", "int64_t", "8", "float32 lanes of a vect
 defvar registers = Target<"registers", "registers", "int64_t", "16", "vector registers">;
 defvar bfloatPairs = Target<"bfloatPairs", "bfloat-pairs", "bool", "false",
                             "sums of products of pairs of bfloat16 are an instruction">;
+defvar requestsAhead = Target<"requestsAhead", "requests-ahead", "bool", "false",
+                              "rows are read faster when their lines are asked for ahead">;
 defvar fma = Target<"fma", "fma", "bool", "true", "fused multiply-add is an instruction">;
 defvar halfPrecision = Target<"halfPrecision", "half-precision", "bool", "true",
                               "conversions from and to float16 are instructions">;
@@ -93,7 +95,7 @@ def LowerContractions : KernelPass<"lower-contractions"> {
     over rows, and before --ctxc-place-buffers, since it allocates memory. A quantised matrix that
     is read by anything but a contraction is an error.
   }];
-  let options = [lanes, registers, bfloatPairs];
+  let options = [lanes, registers, bfloatPairs, requestsAhead];
   let dependentDialects = [
     "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",

@@ -16,6 +16,7 @@ using Id = llvm::StringLiteral;
 // Why a block is rejected.
 inline constexpr Id BoundedOutput = "bounded-output";
 inline constexpr Id ThinOutput = "thin-output";
+inline constexpr Id FewVectors = "few-vectors";
 inline constexpr Id OneSidedOutput = "one-sided-output";
 inline constexpr Id NothingReachesOutput = "nothing-reaches-output";
 inline constexpr Id Counterexample = "counterexample";

@@ -67,7 +67,8 @@ llvm::Expected<BeyondReach> distanceBeyondReach(const Structure &structure, cons
 std::string tooLargeToReject(const Structure &structure, const CheckOptions &options);
 
 /// The rule that barriers give for outputs that no patch brings to their targets:
-/// nothing-reaches-output, bounded-output, one-sided-output, thin-output or counterexample.
+/// nothing-reaches-output, bounded-output, one-sided-output, thin-output, few-vectors or
+/// counterexample.
 std::string ruleOfBarriers(const Structure &structure, const Claim &claim, llvm::StringRef sites,
                            llvm::ArrayRef<int64_t> outputs);
 

@@ -7,6 +7,7 @@
 #ifndef CTXC_REPORT_VERIFYREPORT_H
 #define CTXC_REPORT_VERIFYREPORT_H
 
+#include "ctxc/Program/RankFacts.h"
 #include "ctxc/Verify/Verify.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -29,6 +30,7 @@ struct VerifySettings {
   std::string patchFactors;   ///< the type of its numbers, unless that is float32
   double patchRounding = 0;   ///< what rounding to that type took of it (roundingOf)
   std::optional<double> tolerance; ///< L∞ above which a token counts as a mismatch
+  std::vector<RankFacts> ranks;    ///< of a model that several share, after the run; else empty
 };
 
 /// Seconds before the first token.

@@ -6,6 +6,7 @@
 #include "ctxc/Program/ParallelFor.h"
 #include "ctxc/Program/Program.h"
 #include "ctxc/Program/Weights.h"
+#include "ctxc/Runtime/Shard/Stage.h"
 
 namespace ctxc {
 
@@ -20,6 +21,12 @@ struct CompiledOptions {
   /// How many tokens of a prompt go through a layer together, where no observer watches them; 0:
   /// as many as a layer computes well below a second. Logits do not depend on it.
   int64_t promptChunk = 0;
+  /// The steps that this executor computes, and where the streams between them and the others come
+  /// from and go. Its results are those of its own steps: logits where the last step is one of
+  /// them, the patches and the observed outputs of its own layers. Neighbours must outlive it.
+  /// None: all steps.
+  std::optional<Stage> stage = std::nullopt;
+  Neighbours *neighbours = nullptr;
 };
 
 /// Compiles the program's blocks, each distinct one once, and runs them on

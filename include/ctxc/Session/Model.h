@@ -31,6 +31,7 @@
 #include "ctxc/Planning/ModelVerdict.h"
 #include "ctxc/Program/Executor.h"
 #include "ctxc/Program/Program.h"
+#include "ctxc/Program/RankFacts.h"
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Report/CostReport.h"
 #include "ctxc/Report/VerifyReport.h"
@@ -49,6 +50,7 @@ namespace ctxc {
 
 class Context;
 struct ImportedModel;
+class ShardedExecutor;
 
 class Model {
 public:
@@ -123,6 +125,11 @@ public:
   llvm::Expected<Executor &> executor();
   /// Another executor of the same program and weights, for a comparison.
   llvm::Expected<std::unique_ptr<Executor>> makeExecutor(Engine engine);
+  /// On a rank other than 0 (LoadOptions::ranks): computes what rank 0's model asks for, until that
+  /// ends; returns the exit code that it ends with.
+  llvm::Expected<int> serve();
+  /// What each rank holds and has sent. Where there are no ranks, none.
+  llvm::Expected<std::vector<RankFacts>> rankFacts();
   /// Norms of the parameters that patches change.
   llvm::Expected<PatchNorms &> norms();
 
@@ -149,6 +156,10 @@ public:
   llvm::Expected<VerifyResult> verify(RunRequest request, const Patch &patch);
   /// How a verification is set up, for reports on it.
   llvm::Expected<VerifySettings> verifySettings();
+
+  /// Warns once where `tokens` tokens are more than a model with rotary positions was made for. The
+  /// functions of this class do so by themselves.
+  void warnOfLength(int64_t tokens);
 
   /// What the context did to a token's weights (ctxc::inspect).
   llvm::Expected<Inspection> inspect(InspectRequest request);
@@ -225,11 +236,10 @@ private:
   llvm::Expected<Use> use();
   llvm::Expected<Running> running();
   llvm::Expected<Measuring> measuring();
-  /// Warns once where `tokens` tokens are more than a model with rotary positions was made for.
-  void warnOfLength(int64_t tokens);
   llvm::Expected<SplitModel> splitModel();
   template <typename Function>
   auto withSplit(Function function) -> decltype(function(std::declval<SplitModel>()));
+  llvm::Expected<ShardedExecutor &> sharded();
 
   std::string path;
   LoadOptions settings;

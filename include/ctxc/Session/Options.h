@@ -12,6 +12,8 @@
 
 namespace ctxc {
 
+class Ranks;
+
 /// What runs the model.
 enum class Engine {
   Compiled,  ///< kernels compiled for this processor, float32
@@ -61,6 +63,14 @@ struct LoadOptions {
   /// Quantised matrices are multiplied in integers, with vectors that are rounded to 8 bits for
   /// each 32 numbers (ctxc/Numerics/ByteVectors.h): faster, and less exact. On the processor alone.
   bool integerProducts = false;
+  /// Attention keeps keys and values rounded to bfloat16, in half the memory: less exact. A token
+  /// reads its own as rounded too, so that a patch is as exact as without. On the processor alone.
+  bool roundedCache = false;
+
+  /// For Engine::Compiled: the ranks that share the model (Ranks.h), which must outlive it; null:
+  /// this process alone. Rank 0's model is used as any other, while the others' serve
+  /// (Model::serve).
+  Ranks *ranks = nullptr;
 
   /// Takes the diagnostics. Without a handler the model keeps them (Model::takeDiagnostics), and an
   /// error that a call returns contains the text of those that led to it.
@@ -77,6 +87,7 @@ enum class Option {
   StartLayer,
   RoundedPrompts,
   IntegerProducts,
+  RoundedCache,
   Engine,
   CompileTarget,
   Prefix,

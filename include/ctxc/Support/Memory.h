@@ -17,9 +17,13 @@ void giveBackMemory();
 /// neither is known.
 std::optional<uint64_t> availableMemory();
 
-/// Has this process say `ctxc: error: …`, remove the temporary files of unfinished outputs, and exit
-/// with code 2 where memory cannot be had, by new or by LLVM's own containers, and not abort. For
-/// main().
+/// How many bytes of memory this process uses now, pages of mapped files included; none where the
+/// system does not say.
+std::optional<uint64_t> residentMemory();
+
+/// Has this process say `ctxc: error: …`, remove the temporary files of unfinished outputs, and
+/// exit with code 2 where memory cannot be had, by new or by LLVM's own containers, and not abort.
+/// For main().
 void installMemoryGuard();
 
 } // namespace ctxc

@@ -12,8 +12,6 @@ using namespace ctxc::pt2;
 /// More entries than a model has tensors.
 static constexpr zip_int64_t mostEntries = 1 << 20;
 static constexpr uint64_t longestName = 1024;
-/// An entry that is read into memory; the graph of a model of a hundred layers has 30 MiB.
-static constexpr uint64_t largestEntry = 512 << 20;
 
 void Archive::Discard::operator()(zip_t *archive) const { zip_discard(archive); }
 
@@ -107,14 +105,14 @@ Error Archive::list(uint64_t fileSize) {
   return Error::success();
 }
 
-Expected<std::string> Archive::read(StringRef entry) const {
+Expected<std::string> Archive::read(StringRef entry, uint64_t most) const {
   std::string whole = root + entry.str();
   auto known = sizes.find(whole);
   if (known == sizes.end())
     return makeError(path + ": has no entry '" + entry + "'");
-  if (known->second > largestEntry)
+  if (known->second > most)
     return makeError(path + ": entry '" + entry + "' has " + Twine(known->second) +
-                     " bytes; expected at most " + Twine(largestEntry));
+                     " bytes; expected at most " + Twine(most));
   std::unique_ptr<zip_file_t, int (*)(zip_file_t *)> file(
       zip_fopen(archive.get(), whole.c_str(), ZIP_FL_ENC_RAW), zip_fclose);
   auto failed = [&](StringRef why) {

@@ -27,8 +27,10 @@ public:
 
   bool has(llvm::StringRef entry) const { return sizes.contains(root + entry.str()); }
   /// The content of an entry, named as below the folder ("models/model.json"), whose checksum
-  /// agrees.
-  llvm::Expected<std::string> read(llvm::StringRef entry) const;
+  /// agrees; of at most `most` bytes, since an entry may be as large as the file.
+  llvm::Expected<std::string> read(llvm::StringRef entry, uint64_t most = largestEntry) const;
+  /// The graph of a model of a hundred layers has 30 MiB.
+  static constexpr uint64_t largestEntry = 512 << 20;
 
   llvm::StringRef name() const { return path; }
 

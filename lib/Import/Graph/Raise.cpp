@@ -100,15 +100,7 @@ std::optional<int64_t> Raiser::tokenDim(Value value, int64_t dim) const {
 //===----------------------------------------------------------------------===//
 
 graph::StoredOp Raiser::storedOf(Value value) const {
-  auto stored = value ? beforeCopies(value).getDefiningOp<graph::StoredOp>() : graph::StoredOp();
-  if (!stored)
-    return {};
-  auto type = cast<graph::SymbolicType>(stored.getType());
-  Type element = type.getElementType();
-  bool isStorage = element.isF32() || element.isBF16() || element.isF16();
-  for (unsigned i = 0; i < type.getRank(); ++i)
-    isStorage &= type.getNumber(i).value_or(0) > 0;
-  return isStorage && type.getRank() > 0 ? stored : graph::StoredOp();
+  return value ? parameterOf(beforeCopies(value)) : graph::StoredOp();
 }
 
 Value Raiser::parameter(graph::StoredOp stored) {
@@ -186,24 +178,13 @@ llvm::Expected<Value> Raiser::fixedValue(Value value) {
       return Value(xf::EmbedOp::create(builder, value.getLoc(), parameter(table), position));
     }
   }
-  auto type = tokenType(value, axes);
-  if (!type)
-    return type.takeError();
-  SmallVector<Value> sources;
-  for (graph::StoredOp stored : sourcesOf(value))
-    if (storedOf(stored))
-      sources.push_back(parameter(stored));
-    else
-      return makeError("parameter '" + stored.getName() +
-                       "' is of a type or shape that no patch changes; expected f32, bf16 or f16, "
-                       "and one axis at least");
   auto call = value.getDefiningOp<graph::CallOp>();
-  StringRef target = call ? call.getTarget() : StringRef("input");
-  return Value(graph::OpaqueOp::create(builder, value.getLoc(), *type, target,
-                                       sources.empty()
-                                           ? "it depends on positions and constants alone"
-                                           : "it is made of stored tensors alone",
-                                       sources));
+  bool isOfPositions = sourcesOf(value).empty();
+  if (llvm::Error error = raiseUnknown(value, {}, call ? call.getTarget() : StringRef("input"),
+                                       isOfPositions ? "it depends on positions and constants alone"
+                                                     : "it is made of stored tensors alone"))
+    return std::move(error);
+  return lookup(value);
 }
 
 llvm::Expected<Value> Raiser::operand(Value value) {
@@ -222,30 +203,65 @@ llvm::Expected<Value> Raiser::operand(Value value) {
 // Calls
 //===----------------------------------------------------------------------===//
 
-llvm::Error Raiser::raiseOpaque(graph::CallOp call, StringRef why) {
-  SmallVector<Value> operands;
-  for (Value operand : call.getOperands()) {
-    llvm::Expected<Value> read = this->operand(operand);
-    if (read) {
-      operands.push_back(*read);
+void Raiser::Standing::name(Operation *op) const {
+  if (function)
+    op->setAttr(graph::FunctionOp::bodyName, function);
+}
+
+llvm::Expected<Raiser::Standing> Raiser::standing(Value value, ArrayRef<Value> arguments,
+                                                  StringRef path) {
+  Standing result;
+  std::optional<Capture::Function> function = capture.capture(value, arguments, path);
+  if (function)
+    result.function = function->name;
+  for (Value argument : function ? ArrayRef<Value>(function->arguments) : arguments) {
+    llvm::Expected<Value> raised = operand(argument);
+    if (!raised)
+      return raised.takeError();
+    result.operands.push_back(*raised);
+  }
+  return result;
+}
+
+llvm::Error Raiser::raiseUnknown(Value value, ArrayRef<Value> data, StringRef target,
+                                 StringRef why) {
+  auto type = tokenType(value, axes);
+  if (!type)
+    return type.takeError();
+  SmallVector<Value> arguments(data);
+  // Of what does not depend on what the model reads, the parameters in it count.
+  Operation *op = value.getDefiningOp();
+  for (Value operand : data.empty() ? ValueRange(value) : ValueRange(op->getOperands())) {
+    if (isData(operand))
       continue;
+    for (graph::StoredOp source : sourcesOf(operand)) {
+      if (!parameterOf(source))
+        return makeError("parameter '" + source.getName() +
+                         "' is of a type or shape that no patch changes; expected f32, bf16 or "
+                         "f16, and one axis at least");
+      if (!llvm::is_contained(arguments, Value(source)))
+        arguments.push_back(source);
     }
-    // Of a table of positions, or of nothing, only the parameters in it count.
-    auto sources = isData(operand) ? llvm::SetVector<graph::StoredOp>() : sourcesOf(operand);
-    if (isData(operand) ||
-        !llvm::all_of(sources, [&](graph::StoredOp op) { return bool(storedOf(op)); }))
-      return read.takeError();
-    llvm::consumeError(read.takeError());
-    for (graph::StoredOp source : sources)
-      operands.push_back(parameter(source));
   }
-  for (Value result : call.getResults()) {
-    auto type = tokenType(result, axes);
-    if (!type)
-      return type.takeError();
-    bind(result,
-         graph::OpaqueOp::create(builder, call.getLoc(), *type, call.getTarget(), why, operands));
-  }
+  auto call = dyn_cast<graph::CallOp>(op);
+  auto standing = this->standing(value, arguments, call ? call.getPath() : StringRef());
+  if (!standing)
+    return standing.takeError();
+  auto opaque =
+      graph::OpaqueOp::create(builder, value.getLoc(), *type, target, why, standing->operands);
+  standing->name(opaque);
+  bind(value, opaque);
+  return llvm::Error::success();
+}
+
+llvm::Error Raiser::raiseOpaque(graph::CallOp call, StringRef why) {
+  llvm::SetVector<Value> data;
+  for (Value operand : call.getOperands())
+    if (isData(operand))
+      data.insert(operand);
+  for (Value result : call.getResults())
+    if (llvm::Error error = raiseUnknown(result, data.getArrayRef(), call.getTarget(), why))
+      return error;
   return llvm::Error::success();
 }
 
@@ -300,20 +316,13 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
         " makes a value of several tokens, which leaves its layer; expected one axis of "
         "tokens");
   MixedRegion region = regionOf(value, parts, calls, axes);
-  SmallVector<Value> operands;
-  for (Value read : region.data) {
-    llvm::Expected<Value> raised = operand(read);
-    if (!raised)
-      return raised.takeError();
-    operands.push_back(*raised);
-  }
+  SmallVector<Value> arguments(region.data.begin(), region.data.end());
   // A parameter that the region reads and the tail patches would change what the region makes.
-  for (graph::StoredOp source : region.stored) {
-    llvm::Expected<Value> raised = operand(source);
-    if (!raised)
-      return raised.takeError();
-    operands.push_back(*raised);
-  }
+  for (graph::StoredOp source : region.stored)
+    arguments.push_back(source);
+  auto standing = this->standing(value, arguments, call.getPath());
+  if (!standing)
+    return standing.takeError();
   auto type = tokenType(value, axes);
   if (!type)
     return type.takeError();
@@ -321,11 +330,18 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
   std::string name = naming(call.getPath().empty() ? call.getTarget() : call.getPath());
   // A contextual op has floating-point numbers, of which others may be made.
   auto floats = RankedTensorType::get(type->getShape(), builder.getF32Type());
-  Value mixed =
-      xf::OpaqueContextualOp::create(builder, call.getLoc(), floats, name, operands, StringAttr());
-  if (*type != floats || !surelyMixes(region.calls, axes))
-    mixed = graph::OpaqueOp::create(builder, call.getLoc(), *type, call.getTarget(),
-                                    "it is not shown that it reads other tokens", mixed);
+  auto contextual = xf::OpaqueContextualOp::create(builder, call.getLoc(), floats, name,
+                                                   standing->operands, StringAttr());
+  standing->name(contextual);
+  Value mixed = contextual;
+  if (*type != floats || !surelyMixes(region.calls, axes)) {
+    auto opaque = graph::OpaqueOp::create(builder, call.getLoc(), *type, call.getTarget(),
+                                          "it is not shown that it reads other tokens", mixed);
+    // The same numbers.
+    if (standing->function)
+      opaque->setAttr(graph::FunctionOp::bodyName, capture.capture(value, value, "same")->name);
+    mixed = opaque;
+  }
   bind(value, mixed);
   return llvm::Error::success();
 }

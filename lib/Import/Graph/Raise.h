@@ -10,7 +10,7 @@
 #ifndef CTXC_IMPORT_RAISE_H
 #define CTXC_IMPORT_RAISE_H
 
-#include "ctxc/Analysis/TokenAxes.h"
+#include "Capture.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -48,8 +48,8 @@ llvm::Expected<mlir::RankedTensorType> tokenType(mlir::Value value, const TokenA
 /// Emits the ops of one scope.
 class Raiser {
 public:
-  Raiser(mlir::OpBuilder &builder, const TokenAxes &axes, Naming naming)
-      : builder(builder), axes(axes), naming(naming) {}
+  Raiser(mlir::OpBuilder &builder, const TokenAxes &axes, Naming naming, Capture &capture)
+      : builder(builder), axes(axes), naming(naming), capture(capture) {}
 
   /// What stands for `value` in xf.
   void bind(mlir::Value value, mlir::Value raised) { values[value] = raised; }
@@ -94,6 +94,18 @@ private:
   /// A value that does not depend on what the model reads: parameters it is made of, if any.
   llvm::Expected<Value> fixedValue(Value value);
   llvm::Expected<Value> operand(Value value);
+  /// A graph.opaque for `value`, which is made of `data` and of what does not depend on it.
+  llvm::Error raiseUnknown(Value value, llvm::ArrayRef<Value> data, llvm::StringRef target,
+                           llvm::StringRef why);
+  /// What an op that stands for `value` reads: `arguments`, and what else its function reads, in
+  /// the order of the function's arguments.
+  struct Standing {
+    llvm::SmallVector<Value> operands;
+    mlir::FlatSymbolRefAttr function; ///< null where there is none
+    void name(mlir::Operation *op) const;
+  };
+  llvm::Expected<Standing> standing(Value value, llvm::ArrayRef<Value> arguments,
+                                    llvm::StringRef path);
   /// The stored tensor that `value` is, through copies; null where it is none or has no storage
   /// type of xf.
   graph::StoredOp storedOf(Value value) const;
@@ -123,6 +135,7 @@ private:
   mlir::OpBuilder &builder;
   const TokenAxes &axes;
   Naming naming;
+  Capture &capture;
   llvm::DenseMap<Value, Value> values;
   llvm::DenseMap<Value, Value> parameters;
 };

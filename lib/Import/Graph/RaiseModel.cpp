@@ -46,6 +46,7 @@ private:
   TokenAxes axes;
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
+  std::optional<Capture> capture;
   std::vector<Layer> layers;
   std::vector<Scope> scopes;
   llvm::DenseMap<Operation *, Scope *> scopeOf;
@@ -179,7 +180,7 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
                                    StringAttr(), ArrayAttr(), ArrayAttr());
   Block &entry = block.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(&entry);
-  Raiser raiser(builder, axes, naming);
+  Raiser raiser(builder, axes, naming, *capture);
   auto id = RankedTensorType::get({}, builder.getI32Type());
   for (Value value : scope.parts.inputs)
     raiser.bind(value, isId(value)
@@ -308,7 +309,7 @@ llvm::Error ModelRaiser::raiseModel() {
   auto model = xf::ModelOp::create(builder, program.getLoc(), "program", IntegerAttr());
   builder.setInsertionPointToEnd(&model.getBody().emplaceBlock());
   auto naming = [](StringRef name) { return name.str(); };
-  Raiser raiser(builder, axes, naming);
+  Raiser raiser(builder, axes, naming, *capture);
   bindInputs(raiser);
   Value logits = program.getBody().front().getTerminator()->getOperand(0);
   SmallVector<Value> wanted{logits};
@@ -325,8 +326,18 @@ llvm::Error ModelRaiser::raiseModel() {
   return llvm::Error::success();
 }
 
+/// Erases the functions of ops that were erased.
+static void eraseUnusedFunctions(ModuleOp module) {
+  llvm::DenseSet<Operation *> used;
+  module.walk([&](Operation *op) { used.insert(graph::FunctionOp::ofOp(op)); });
+  for (auto function : llvm::make_early_inc_range(module.getOps<graph::FunctionOp>()))
+    if (!used.contains(function))
+      function.erase();
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
   module = ModuleOp::create(program.getLoc());
+  capture.emplace(*module, program, axes);
   llvm::Expected<std::vector<Layer>> found = findLayers(program, axes);
   if (!found)
     return found.takeError();
@@ -361,6 +372,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
   if (isModel)
     if (llvm::Error error = raiseModel())
       return std::move(error);
+  eraseUnusedFunctions(*module);
   if (failed(mlir::verify(*module)))
     return makeError("the raised module does not verify; see the messages above");
   return std::move(module);

@@ -1,4 +1,5 @@
 #include "ReadProgram.h"
+#include "Capture.h"
 #include "JsonFields.h"
 #include "Note.h"
 #include "ReadArguments.h"
@@ -31,9 +32,10 @@ namespace {
 class ProgramReader {
 public:
   ProgramReader(const json::Object &graph, const json::Object &signature, const Note &note,
-                Values values, std::string where, mlir::MLIRContext *context)
-      : graph(graph), signature(signature), note(note), values(std::move(values)),
-        where(std::move(where)), builder(context) {}
+                const Payloads &payloads, Values values, std::string where,
+                mlir::MLIRContext *context)
+      : graph(graph), signature(signature), note(note), payloads(payloads),
+        values(std::move(values)), where(std::move(where)), builder(context) {}
 
   Expected<Program> read();
 
@@ -42,8 +44,10 @@ private:
   Expected<Kind> specOf(const json::Value &value) const;
   Error readInputs();
   Error checkFixedLength() const;
+  bool isRead(StringRef tensor) const;
   Error readInput(const json::Value &spec);
   Error readStored(StringRef tensor, StringRef name, bool fixed);
+  Error readNumbers(graph::StoredOp tensor, StringRef name);
   Error readNode(const json::Value &value);
   Error readOutputs();
   Error findTokens(StringRef name, graph::SymbolicType type);
@@ -51,6 +55,7 @@ private:
 
   const json::Object &graph, &signature;
   const Note &note;
+  const Payloads &payloads;
   Values values;
   std::string where;
   mlir::OpBuilder builder;
@@ -93,12 +98,63 @@ Error ProgramReader::readStored(StringRef tensor, StringRef name, bool fixed) {
   graph::StoredOp &known = stored[one];
   if (!known) {
     mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr(one));
-    known = graph::StoredOp::create(builder, loc, *type, one, fixed);
+    known = graph::StoredOp::create(builder, loc, *type, one, fixed, mlir::DenseElementsAttr());
+    if (Error error = readNumbers(known, name))
+      return error;
   } else if (known.getType() != *type || known.getFixed() != fixed) {
     return makeError(where + ": " + quoted(name) + " and " + quoted(one) +
                      " share memory, and are not one tensor; expected the same shape and kind");
   }
   return values.define(tensor, known);
+}
+
+/// A mask, a scale or a list of indices is a part of the program; what could be a parameter, or has
+/// more entries than the masks of any model, is read with the weights.
+Error ProgramReader::readNumbers(graph::StoredOp tensor, StringRef name) {
+  constexpr int64_t mostEntries = 1 << 22;
+  if (!tensor.getFixed() || parameterOf(tensor) || !payloads.has(name))
+    return Error::success();
+  auto type = cast<graph::SymbolicType>(tensor.getType());
+  SmallVector<int64_t> shape;
+  int64_t count = 1;
+  for (unsigned i = 0; i < type.getRank(); ++i) {
+    shape.push_back(type.getNumber(i).value_or(-1));
+    if (shape.back() < 0 || (shape.back() && count > mostEntries / shape.back()))
+      return Error::success();
+    count *= shape.back();
+  }
+  Expected<std::vector<double>> numbers = payloads.numbers(name);
+  if (!numbers)
+    return numbers.takeError();
+  if (int64_t(numbers->size()) != count)
+    return makeError(where + ": tensor " + quoted(name) + " has " + Twine(numbers->size()) +
+                     " entries; its type says " + Twine(count));
+  tensor.setValueAttr(mlir::DenseElementsAttr::get(
+      mlir::RankedTensorType::get(shape, builder.getF64Type()), ArrayRef(*numbers)));
+  return Error::success();
+}
+
+/// Whether a node has tensor `name` among its arguments.
+bool ProgramReader::isRead(StringRef name) const {
+  const json::Array *nodes = graph.getArray("nodes");
+  auto names = [&](const json::Value &input) {
+    const json::Object *given = input.getAsObject();
+    const json::Object *what = given ? given->getObject("arg") : nullptr;
+    const json::Object *tensor = what ? what->getObject("as_tensor") : nullptr;
+    const json::Array *list = what ? what->getArray("as_tensors") : nullptr;
+    return (tensor && tensor->getString("name") == name) ||
+           (list && any_of(*list, [&](const json::Value &each) {
+              const json::Object *one = each.getAsObject();
+              return one && one->getString("name") == name;
+            }));
+  };
+  return nodes && any_of(*nodes, [&](const json::Value &value) {
+           const json::Object *node = value.getAsObject();
+           const json::Array *inputs = node ? node->getArray("inputs") : nullptr;
+           // A size is in the types, and a check changes nothing.
+           bool makes = node && node->getString("target") != "torch.ops.aten.sym_size.int";
+           return makes && inputs && any_of(*inputs, names);
+         });
 }
 
 Error ProgramReader::readInput(const json::Value &value) {
@@ -125,6 +181,9 @@ Error ProgramReader::readInput(const json::Value &value) {
       role = isa<mlir::FloatType>(type->getElementType()) ? "activation"
              : tensor->contains("position")               ? "position"
                                                           : "token";
+    // torch.export gives positions that nothing reads a number of their own.
+    if (role == "position" && !isRead(*tensor))
+      return Error::success();
     if (Error error = findTokens(*tensor, *type))
       return error;
     mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr(*tensor));
@@ -296,7 +355,8 @@ Expected<Program> ProgramReader::read() {
   return program;
 }
 
-Expected<Program> ctxc::pt2::readProgram(const Archive &archive, mlir::MLIRContext &context) {
+Expected<Program> ctxc::pt2::readProgram(const Archive &archive, const Payloads &payloads,
+                                         mlir::MLIRContext &context) {
   Expected<json::Object> file = readJson(archive, "models/model.json");
   if (!file)
     return file.takeError();
@@ -318,5 +378,6 @@ Expected<Program> ctxc::pt2::readProgram(const Archive &archive, mlir::MLIRConte
   Expected<Values> values = Values::read(**graph, &context, where);
   if (!values)
     return values.takeError();
-  return ProgramReader(**graph, **signature, *note, std::move(*values), where, &context).read();
+  return ProgramReader(**graph, **signature, *note, payloads, std::move(*values), where, &context)
+      .read();
 }

@@ -2,7 +2,7 @@
 #ifndef CTXC_IMPORT_READPROGRAM_H
 #define CTXC_IMPORT_READPROGRAM_H
 
-#include "Archive.h"
+#include "Payloads.h"
 #include "dialects/Graph/Graph.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -20,7 +20,8 @@ struct Program {
 
 /// Reads the program of `archive`. Its op's locations are lines of Python, and stored tensors that
 /// share their memory are one graph.stored. The context has the graph dialect loaded.
-llvm::Expected<Program> readProgram(const Archive &archive, mlir::MLIRContext &context);
+llvm::Expected<Program> readProgram(const Archive &archive, const Payloads &payloads,
+                                    mlir::MLIRContext &context);
 
 } // namespace ctxc::pt2
 

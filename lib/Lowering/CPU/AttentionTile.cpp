@@ -28,6 +28,12 @@ AttentionTile::AttentionTile(const OpBuilder &b, kernel::AttentionOp op, const C
   sums = std::clamp<int64_t>(target.registers * target.lanes / rowLanes / 2, 1, 16);
 }
 
+Value AttentionTile::loadState(Value memref, ValueRange at, Value mask) {
+  Type stored = cast<MemRefType>(memref.getType()).getElementType();
+  Value numbers = load(VectorType::get({rowLanes}, stored), memref, at, mask);
+  return stored.isF32() ? numbers : arith::ExtFOp::create(b, loc, lanes, numbers).getResult();
+}
+
 Value AttentionTile::number(double x) {
   return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(x)));
 }
@@ -142,7 +148,7 @@ void AttentionTile::writeProduct(Value group, const At &at, Value slot, int64_t 
     for (auto [row, head] : at)
       ofQueries.push_back(load(lanes, in.query, {row, group, head, d}, mask));
     for (int64_t t = 0; t < slots; ++t) {
-      Value key = load(lanes, in.keys, {t ? add(slot, index(t)) : slot, group, d}, mask);
+      Value key = loadState(in.keys, {t ? add(slot, index(t)) : slot, group, d}, mask);
       for (Value query : ofQueries)
         next.push_back(vector::FMAOp::create(b, loc, key, query, sums[next.size()]));
     }
@@ -269,7 +275,7 @@ void AttentionTile::addValues(Value group, int64_t queries, Value firstQuery, Va
   so = carried(from, to, 1, so, [&](ValueRange sums, Value slot) {
     Values values, next;
     for (int64_t v = 0; v < vectors; ++v)
-      values.push_back(load(lanes, in.values, {slot, group, placeOf(0, v)[1]}, mask));
+      values.push_back(loadState(in.values, {slot, group, placeOf(0, v)[1]}, mask));
     for (int64_t query = 0; query < queries; ++query) {
       Value weight = broadcastLanes(
           b, loc,

@@ -86,6 +86,8 @@ private:
                  int64_t vectors, Value mask, Value scores, Value firstSlot,
                  const TileResults &results);
   void forVectors(int64_t atOnce, llvm::function_ref<void(Value, int64_t, Value)> body);
+  /// A vector of keys or values, widened to float32.
+  Value loadState(Value memref, mlir::ValueRange at, Value mask);
   Value number(double x);
   /// `x`, or 0 where it is −∞: no slot was seen, and every power is exp(−∞).
   Value finite(Value x);

@@ -23,6 +23,11 @@ protected:
   Value inAllLanes(Value number) {
     return vector::BroadcastOp::create(b, loc, floats(lanes), number);
   }
+  /// What twiceE2M1 computes.
+  Value tableOfE2M1() {
+    static constexpr float twice[] = {0, 1, 2, 3, 4, 6, 8, 12};
+    return table([](int64_t i) { return i < 8 ? twice[i] : 0 - twice[i - 8]; });
+  }
 
   int64_t lanes;
 };
@@ -37,6 +42,8 @@ public:
       : NumbersOfBlock(b, loc, lanes, address), layout(layout) {}
 
   Value numbers(int64_t k) override {
+    if (hasTables(lanes))
+      return ofTable(k);
     enum { Bytes, Half, Scale = Half + 2, Minimum, Fifth };
     Value all = once(Bytes, [&] { return bytes(layout.bytesAt, 16); });
     Value half = once(Half + k / 16, [&] { return nibble(all, k / 16); });
@@ -60,6 +67,30 @@ public:
 
 private:
   Value shared16(int64_t offset) { return repeated(halves(offset, 1), 0, lanes); }
+
+  /// Looks up d times the number that four bits stand for. The fifth bit adds 16 d, which is exact:
+  /// no such product has more than 16 bits.
+  Value ofTable(int64_t k) {
+    enum { Bytes, Scale, Multiples, Sixteen, Minimum };
+    Value all = once(Bytes, [&] { return widened(bytes(layout.bytesAt, 16)); });
+    Value scale = once(Scale, [&] { return shared16(0); });
+    Value multiples = once(Multiples, [&] {
+      return product(scale, table([&](int64_t i) { return float(i - layout.zero); }));
+    });
+    Value scaled = lookedUp(multiples, k ? right(all, 4) : all);
+    if (layout.fifthAt) {
+      Value sixteen =
+          once(Sixteen, [&] { return product(scale, table([](int64_t) { return 16; })); });
+      Value isSet = LLVM::BitcastOp::create(b, loc, VectorType::get({lanes}, b.getI1Type()),
+                                            loaded(b.getI16Type(), layout.fifthAt + k / 8));
+      Value more = arith::AddFOp::create(b, loc, scaled, sixteen);
+      scaled = arith::SelectOp::create(b, loc, isSet, more, scaled);
+    }
+    if (!layout.minimumAt)
+      return scaled;
+    Value minimum = once(Minimum, [&] { return shared16(layout.minimumAt); });
+    return arith::AddFOp::create(b, loc, scaled, minimum);
+  }
 
   /// 16 where bit k + i of the word is set, in lane i.
   Value fifthBits(Value word, int64_t k) {
@@ -90,7 +121,15 @@ class BlockMXFP4 : public NumbersOfBlock {
 public:
   using NumbersOfBlock::NumbersOfBlock;
   Value numbers(int64_t k) override {
-    enum { Scale, Bytes, Half };
+    enum { Scale, Bytes, Half, Table };
+    if (hasTables(lanes)) {
+      Value all = once(Bytes, [&] { return widened(bytes(1, 16)); });
+      Value numbers = once(Table, [&] {
+        Value scale = inAllLanes(powerOfTwo(loaded(b.getI8Type(), 0)));
+        return product(scale, tableOfE2M1());
+      });
+      return lookedUp(numbers, k ? right(all, 4) : all);
+    }
     Value scale = once(Scale, [&] { return inAllLanes(powerOfTwo(loaded(b.getI8Type(), 0))); });
     Value all = once(Bytes, [&] { return bytes(1, 16); });
     Value half = once(Half + k / 16, [&] { return twiceE2M1(nibble(all, k / 16)); });
@@ -108,16 +147,19 @@ public:
   ScaledE2M1(OpBuilder &b, Location loc, int64_t lanes, Value address, Value scale)
       : NumbersOfBlock(b, loc, lanes, address), scale(scale) {}
   Value numbers(int64_t k) override {
-    enum { Scale, Doubles };
+    enum { Scale, Doubles, Pairs, Table };
     Value halved = once(Scale, [&] { // exact: the scale is a power of two
       Value half = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.5f));
       return inAllLanes(arith::MulFOp::create(b, loc, scale, half));
     });
-    Value all = once(Doubles, [&] {
+    Value fours = once(Pairs, [&]() -> Value {
       Value pairs = bytes(0, 16);
-      return twiceE2M1(
-          vector::InterleaveOp::create(b, loc, nibble(pairs, false), nibble(pairs, true)));
+      return vector::InterleaveOp::create(b, loc, nibble(pairs, false), nibble(pairs, true));
     });
+    if (hasTables(lanes))
+      return lookedUp(once(Table, [&] { return product(tableOfE2M1(), halved); }),
+                      widened(part(fours, k)));
+    Value all = once(Doubles, [&] { return twiceE2M1(fours); });
     return product(numbersOf(part(all, k), /*isSigned=*/true), halved);
   }
 
@@ -171,10 +213,23 @@ public:
       Bytes,
       Integers = Bytes + 4,
       Scale = Integers + 8,
-      Minimum = Scale + 8
+      Minimum = Scale + 8,
+      Numbers = Minimum + 8,
+      Wide = Numbers + 8
     };
     int64_t pair = k / 64, group = k / 32;
     Value all = once(Bytes + pair, [&] { return bytes((hasFifth ? 48 : 16) + 32 * pair, 32); });
+    Value both = once(Scales, [&] { return scalesOfK(); });
+    Value scale = once(Scale + group, [&] { return repeated(both, group, lanes); });
+    Value minimum = once(Minimum + group, [&] { return repeated(both, 8 + group, lanes); });
+    if (hasTables(lanes) && !hasFifth) {
+      Value numbers = once(Numbers + group, [&]() -> Value {
+        Value multiples = product(scale, table([](int64_t i) { return float(i); }));
+        return arith::SubFOp::create(b, loc, multiples, minimum);
+      });
+      Value wide = once(Wide + 2 * pair + k % 32 / 16, [&] { return widened(part(all, k % 32)); });
+      return lookedUp(numbers, group % 2 ? right(wide, 4) : wide);
+    }
     Value q = once(Integers + group, [&] {
       Value low = nibble(all, group % 2);
       if (!hasFifth)
@@ -183,9 +238,6 @@ public:
       Value placed = group < 4 ? left(fifth, 4 - group) : right(fifth, group - 4);
       return either(low, masked(placed, 16));
     });
-    Value both = once(Scales, [&] { return scalesOfK(); });
-    Value scale = once(Scale + group, [&] { return repeated(both, group, lanes); });
-    Value minimum = once(Minimum + group, [&] { return repeated(both, 8 + group, lanes); });
     return arith::SubFOp::create(
         b, loc, product(scale, numbersOf(part(q, k % 32), /*isSigned=*/false)), minimum);
   }

@@ -24,6 +24,10 @@ public:
     int64_t group() const { return span / groups; }
   };
   static Shape shapeOf(xf::QuantizedType format);
+  /// Of a span of a row.
+  static int64_t bytesOf(xf::QuantizedType format) {
+    return span / format.getBlockElements() * format.getBlockBytes();
+  }
   /// Whether rows of so many columns have whole blocks.
   static bool reads(xf::QuantizedType format, int64_t columns);
 

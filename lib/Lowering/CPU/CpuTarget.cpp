@@ -4,6 +4,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 #include "llvm/TargetParser/X86TargetParser.h"
@@ -23,6 +24,14 @@ static constexpr llvm::StringLiteral baseline[] = {"64bit", "cmov", "cx8",  "fxs
 
 static llvm::Triple processTriple() { return llvm::Triple(llvm::sys::getProcessTriple()); }
 
+/// Processors that were measured to read a matrix faster when its lines are asked for ahead
+/// (bench/gemv.cpp), and those that have the same core. Others do so by themselves, or were slower.
+static bool isFasterAhead(StringRef cpu) {
+  return llvm::StringSwitch<bool>(cpu)
+      .Cases({"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"}, true)
+      .Default(false);
+}
+
 /// Sets the vector registers that an x86-64 processor with these features has.
 static void setVectors(CpuTarget &target, const llvm::StringSet<> &has) {
   target.lanes = has.contains("avx") ? 8 : 4;
@@ -33,6 +42,7 @@ static void setVectors(CpuTarget &target, const llvm::StringSet<> &has) {
     target.lanes = 16;
     target.registers = 32;
     target.bfloatPairs = has.contains("avx512bf16");
+    target.requestsAhead = isFasterAhead(target.cpu);
   }
 }
 

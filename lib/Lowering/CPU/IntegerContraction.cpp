@@ -179,6 +179,8 @@ IntegerEmitter::Values IntegerEmitter::step(ValueRange sums, const Tile &tile, V
   SmallVector<std::unique_ptr<ByteBlock>> readers;
   Values scales, minima;
   for (const QuantizedRows::Row &row : tile.stored) {
+    if (c.isAskedAhead && present == ByteBlock::span / CTXC_BYTE_GROUP)
+      rows.askAhead(row, times(span, ByteBlock::bytesOf(format)), ByteBlock::bytesOf(format));
     readers.push_back(
         ByteBlock::open(b, loc, format, integerPlace(b, loc, c, rows, row, span, present)));
     scales.push_back(readers.back()->scales());
@@ -265,7 +267,7 @@ ByteBlock::Place ctxc::integerPlace(OpBuilder &b, Location loc, const Contractio
                                     QuantizedRows &rows, const QuantizedRows::Row &row, Value span,
                                     int64_t present) {
   auto format = cast<xf::QuantizedType>(c.stored.getElementType());
-  int64_t bytes = ByteBlock::span / format.getBlockElements() * format.getBlockBytes();
+  int64_t bytes = ByteBlock::bytesOf(format);
   auto moved = [&](Value address, int64_t by) {
     Value offset = arith::MulIOp::create(b, loc, span, arith::ConstantIndexOp::create(b, loc, by));
     return LLVM::GEPOp::create(b, loc, address.getType(), b.getI8Type(), address,

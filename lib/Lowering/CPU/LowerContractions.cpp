@@ -155,6 +155,7 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
     Contraction contraction{type, stored, target.lanes, target.registers};
     contraction.integer = isInteger(op);
     contraction.products = products;
+    contraction.isAskedAhead = target.requestsAhead;
     contraction.rounded = !contraction.integer && rounded.contains(op);
     contraction.transposed = op.getTransposed();
     if (quantized)
@@ -213,6 +214,7 @@ struct LowerContractions : ctxc::impl::LowerContractionsBase<LowerContractions> 
     target.lanes = lanes;
     target.registers = registers;
     target.bfloatPairs = bfloatPairs;
+    target.requestsAhead = requestsAhead;
     if (failed(expectBuffers(getOperation(), getArgument())) ||
         failed(lowerContractions(getOperation(), target, ByteProducts(int64_t(byteProducts)))))
       signalPassFailure();
@@ -223,6 +225,7 @@ struct LowerContractions : ctxc::impl::LowerContractionsBase<LowerContractions> 
 
 std::unique_ptr<Pass> ctxc::createLowerContractionsFor(const CpuTarget &target) {
   return std::make_unique<LowerContractions>(
-      LowerContractionsOptions{target.lanes, target.registers, target.bfloatPairs},
+      LowerContractionsOptions{target.lanes, target.registers, target.bfloatPairs,
+                               target.requestsAhead},
       byteProductsOf(target));
 }

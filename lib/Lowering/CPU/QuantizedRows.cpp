@@ -56,6 +56,13 @@ std::unique_ptr<BlockReader> QuantizedRows::block(const Row &row, Value block) {
       at(row.elements, b.getI8Type(), times(block, BlockReader::bytes(format()))), scale);
 }
 
+void QuantizedRows::askAhead(const Row &row, Value byte, int64_t count) {
+  for (int64_t line = 0; line < count; line += Contraction::lineBytes)
+    LLVM::Prefetch::create(
+        b, loc, at(row.elements, b.getI8Type(), add(byte, index(Contraction::aheadBytes + line))),
+        /*rw=*/0, /*hint=*/2, /*cache=*/1);
+}
+
 void QuantizedRows::decode(Value row, Value count, Value into) {
   if (BlockReader::hasScalesApart(format()))
     return decodeByCall(row, count, into);

@@ -28,6 +28,9 @@ public:
   Value areRead(llvm::ArrayRef<Row> rows);
   /// A reader of block number `block`.
   std::unique_ptr<BlockReader> block(const Row &row, Value block);
+  /// Asks for the lines that lie Contraction::aheadBytes behind `count` bytes of a row, from `byte`
+  /// on. They may be those of later rows.
+  void askAhead(const Row &row, Value byte, int64_t count);
 
   /// Decodes `count` rows, from `row` on, into the scratch memory from row `into` on.
   void decode(Value row, Value count, Value into);

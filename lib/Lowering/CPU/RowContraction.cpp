@@ -25,16 +25,17 @@ struct Reading {
   int64_t streams;   ///< a tile takes one row of each
   bool isPrefetched; ///< whether W's lines are prefetched
 };
-constexpr Reading shortRows = {2, false};
+constexpr Reading shortRows = {2, false}; // asked for ahead on some processors
 /// From this many bytes on, the vectors x do not all stay in the first-level cache beside W.
 /// `longAlone` is for a thread that reads all of W, `longShared` for one of several threads, two of
 /// which may share a core.
 constexpr int64_t longAlone = 9 << 10, longShared = 8 << 10;
-constexpr int64_t aheadBytes = 4 << 10, lineBytes = 64;
+/// Numbers of a quantised row whose lines are asked for together.
+constexpr int64_t togetherAhead = 128;
 
 Reading readingFor(const Contraction &c, int64_t vectors, int64_t longBytes) {
   if (c.stored || vectors * c.in() * int64_t(sizeof(float)) < longBytes)
-    return shortRows;
+    return {shortRows.streams, c.isAskedAhead};
   return {std::min({int64_t(8), c.lanes, c.registers / 2 / vectors}), true};
 }
 
@@ -49,7 +50,7 @@ public:
   void blocked(Value begin, Value end);
 
 private:
-  int64_t lineNumbers() const { return lineBytes / c.elementBytes(); }
+  int64_t lineNumbers() const { return Contraction::lineBytes / c.elementBytes(); }
 
   /// Emits reads of a quantised W.
   QuantizedRows quantized() { return {b, loc, c, address, scratchAddress, scratch}; }
@@ -90,6 +91,7 @@ private:
   SmallVector<Value> step(ValueRange sums, const Tile &tile, Value k, Value mask);
   SmallVector<Value> sumsOf(const Tile &tile);
   SmallVector<Value> sumsOfBlocks(const Tile &tile);
+  SmallVector<Value> sumsOfBlock(ValueRange before, const Tile &tile, Value block);
   void compute(const Tile &tile);
 
   const Contraction &c;
@@ -122,7 +124,7 @@ void RowEmitter::copyRow(Value row, Value intoRow) {
 
 void RowEmitter::fewVectors(Value begin, Value end) {
   auto any = [&](ArrayRef<Value> at) { anyVectors(at); };
-  if (!readsBlocks() && !readingFor(c, 2, longShared).isPrefetched)
+  if (c.stored ? !readsBlocks() : !readingFor(c, 2, longShared).isPrefetched)
     return streamed(begin, end, shortRows.streams, any);
   Value isAlone =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, sub(end, begin), index(c.out()));
@@ -140,7 +142,7 @@ void RowEmitter::fewVectors(Value begin, Value end) {
       });
     };
     b.createBlock(&branch.getCaseRegions()[i]);
-    if (alone.isPrefetched == shared.isPrefetched) {
+    if (alone.streams == shared.streams && alone.isPrefetched == shared.isPrefetched) {
       read(shared);
     } else {
       auto choice = scf::IfOp::create(b, loc, isAlone, /*withElseRegion=*/true);
@@ -178,7 +180,7 @@ void RowEmitter::anyVectors(ArrayRef<Value> at) {
 /// scales have another span are decoded into memory.
 void RowEmitter::fewOfBlocks(ArrayRef<Value> at, int64_t vectors) {
   SmallVector<Value> rowsOfW(at);
-  Tile tile{{}, rowsOfW, rowsOfW, index(0), vectors};
+  Tile tile{{}, rowsOfW, rowsOfW, index(0), vectors, c.isAskedAhead};
   for (auto [slot, row] : llvm::enumerate(at))
     tile.blocks.push_back(quantized().open(row, slot));
   Value areRead = quantized().areRead(tile.blocks);
@@ -280,20 +282,42 @@ SmallVector<Value> RowEmitter::step(ValueRange sums, const Tile &tile, Value k, 
   });
 }
 
-/// The partial sums of a tile of a quantised W, whose numbers stay in registers.
+/// The partial sums of a tile of a quantised W, whose numbers stay in registers. Where lines are
+/// asked for ahead, so many blocks go together as have whole lines.
 SmallVector<Value> RowEmitter::sumsOfBlocks(const Tile &tile) {
+  auto format = cast<xf::QuantizedType>(c.stored.getElementType());
+  int64_t elements = BlockReader::elements(format), blocks = c.in() / elements;
+  int64_t together = tile.isPrefetched ? std::max<int64_t>(1, togetherAhead / elements) : 1;
   SmallVector<Value> sums(tile.rows.size() * tile.count, zeros(accumulator));
+  auto loop = [&](int64_t from, int64_t to, int64_t each) {
+    if (from == to)
+      return;
+    sums = carried(index(from), index(to), each, sums, [&](ValueRange before, Value first) {
+      Values next(before);
+      if (tile.isPrefetched)
+        for (const QuantizedRows::Row &row : tile.blocks)
+          quantized().askAhead(row, times(first, BlockReader::bytes(format)),
+                               each * BlockReader::bytes(format));
+      for (int64_t i = 0; i < each; ++i)
+        next = sumsOfBlock(next, tile, i ? add(first, index(i)) : first);
+      return next;
+    });
+  };
+  loop(0, blocks / together * together, together);
+  loop(blocks / together * together, blocks, 1);
+  return sums;
+}
+
+SmallVector<Value> RowEmitter::sumsOfBlock(ValueRange before, const Tile &tile, Value block) {
   int64_t elements = BlockReader::elements(cast<xf::QuantizedType>(c.stored.getElementType()));
-  return carried(index(0), index(c.in() / elements), 1, sums, [&](ValueRange before, Value block) {
-    SmallVector<std::unique_ptr<BlockReader>> readers;
-    for (const QuantizedRows::Row &row : tile.blocks)
-      readers.push_back(quantized().block(row, block));
-    Values next(before);
-    for (int64_t k = 0; k < elements; k += c.lanes)
-      next = multiply(next, tile, add(times(block, elements), index(k)), {},
-                      [&](size_t row) { return readers[row]->numbers(k); });
-    return next;
-  });
+  SmallVector<std::unique_ptr<BlockReader>> readers;
+  for (const QuantizedRows::Row &row : tile.blocks)
+    readers.push_back(quantized().block(row, block));
+  Values next(before);
+  for (int64_t k = 0; k < elements; k += c.lanes)
+    next = multiply(next, tile, add(times(block, elements), index(k)), {},
+                    [&](size_t row) { return readers[row]->numbers(k); });
+  return next;
 }
 
 SmallVector<Value> RowEmitter::sumsOf(const Tile &tile) {
@@ -306,7 +330,7 @@ SmallVector<Value> RowEmitter::sumsOf(const Tile &tile) {
     sums = carried(index(0), index(whole), stride, sums, [&](ValueRange before, Value k) {
       if (tile.isPrefetched)
         for (Value row : tile.rows)
-          prefetch(tile.matrix, {row, add(k, index(aheadBytes / c.elementBytes()))});
+          prefetch(tile.matrix, {row, add(k, index(Contraction::aheadBytes / c.elementBytes()))});
       Values next(before);
       for (int64_t i = 0; i < stride; i += c.lanes)
         next = step(next, tile, i ? add(k, index(i)) : k, {});

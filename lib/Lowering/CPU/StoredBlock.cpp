@@ -51,6 +51,25 @@ Value StoredBlock::numbersOf(Value v, bool isSigned) {
   return arith::SIToFPOp::create(b, loc, withElement(v, b.getF32Type()), integers);
 }
 
+Value StoredBlock::table(llvm::function_ref<float(int64_t)> number) {
+  SmallVector<float> all;
+  for (int64_t i = 0; i < 16; ++i)
+    all.push_back(number(i));
+  auto type = VectorType::get({16}, b.getF32Type());
+  return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, ArrayRef<float>(all)));
+}
+
+Value StoredBlock::lookedUp(Value table, Value indices) {
+  return LLVM::CallIntrinsicOp::create(b, loc, table.getType(),
+                                       b.getStringAttr("llvm.x86.avx512.permvar.sf.512"),
+                                       ValueRange{table, indices})
+      .getResults();
+}
+
+Value StoredBlock::widened(Value v) {
+  return arith::ExtUIOp::create(b, loc, withElement(v, b.getI32Type()), v);
+}
+
 /// The first four of s and t lie in the low six bits of bytes 0 to 3 and 4 to 7; the others have
 /// their low four bits in bytes 8 to 11, and the high two on top of the first four's.
 Value StoredBlock::scalesOfK() {

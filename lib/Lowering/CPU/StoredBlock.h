@@ -56,6 +56,15 @@ protected:
   }
   /// Bytes as float32, exactly.
   Value numbersOf(Value v, bool isSigned);
+  /// Whether the target looks numbers up in tables of 16 or 32. (16 lanes are those of AVX-512.)
+  static bool hasTables(int64_t lanes) { return lanes == 16; }
+  /// The 16 numbers of a table that depends on the block (vector<16 x f32>).
+  Value table(llvm::function_ref<float(int64_t)> number);
+  /// In each lane the number of the table that the lowest four bits of the index name.
+  Value lookedUp(Value table, Value indices);
+  /// Numbers of 8 bits in lanes of 32.
+  Value widened(Value v);
+
   Value product(Value v, Value w) { return mlir::arith::MulFOp::create(b, loc, v, w); }
 
   /// The scales of a block of 256 in the K formats of four and five bits (vector<16 x f32>): d s

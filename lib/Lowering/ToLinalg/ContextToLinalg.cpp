@@ -82,17 +82,29 @@ Value extendState(KernelEmitter &e, Value memref, Value fresh, Value visible) {
   return extended;
 }
 
+Value int32(OpBuilder &b, Location l, int64_t value) {
+  return arith::ConstantIntOp::create(b, l, value, 32);
+}
+
 /// Rounds a finite number to the nearest bfloat16, ties to even, by integer arithmetic on its bits:
 /// a conversion op would need a run-time library.
 Value roundedToBf16(OpBuilder &b, Location l, Value x) {
   Type i32 = b.getI32Type();
-  auto bits = [&](int64_t value) -> Value { return arith::ConstantIntOp::create(b, l, value, 32); };
+  auto bits = [&](int64_t value) { return int32(b, l, value); };
   Value word = arith::BitcastOp::create(b, l, i32, x);
   Value odd = arith::AndIOp::create(b, l, arith::ShRUIOp::create(b, l, word, bits(16)), bits(1));
   Value half = arith::AddIOp::create(b, l, odd, bits(0x7fff));
   Value rounded = arith::AndIOp::create(b, l, arith::AddIOp::create(b, l, word, half),
                                         bits(int32_t(0xffff0000)));
   return arith::BitcastOp::create(b, l, b.getF32Type(), rounded);
+}
+
+/// A number that roundedToBf16 gave, in that type.
+Value storedAsBf16(OpBuilder &b, Location l, Value x) {
+  Value word = arith::BitcastOp::create(b, l, b.getI32Type(), x);
+  Value upper = arith::TruncIOp::create(b, l, b.getI16Type(),
+                                        arith::ShRUIOp::create(b, l, word, int32(b, l, 16)));
+  return arith::BitcastOp::create(b, l, b.getBF16Type(), upper);
 }
 
 /// The term that a slope adds to the product of a query with the key at `position`.
@@ -120,10 +132,13 @@ public:
   }
 
   void emit() {
-    if (isolated && kernel::isMarked<kernel::Alone>(attention) && !attention.getSinks())
-      return bind(ownValues());
     SmallVector<Value> memrefs = e.states(attention), states;
     SmallVector<Value> own{e.data(attention.getKey()), e.data(attention.getValue())};
+    if (kernel::isMarked<kernel::RoundedState>(attention))
+      for (Value &x : own)
+        x = rounded(x);
+    if (isolated && kernel::isMarked<kernel::Alone>(attention) && !attention.getSinks())
+      return bind(ownValues(own[1]));
     for (auto [memref, fresh] : llvm::zip(memrefs, own))
       states.push_back(isolated ? keptState(memref) : extendState(e, memref, fresh, visible));
     Value query = grouped(e.data(attention.getQuery()), width);
@@ -155,6 +170,19 @@ private:
   void bind(Value mixed) {
     e.bind(attention, tensor::CollapseShapeOp::create(
                           b, e.loc, mixed, SmallVector<ReassociationIndices>{{0}, {1, 2}, {3}}));
+  }
+
+  /// The rows' keys or values as their state has them: in the reduced run, which has no state of
+  /// its rows, as float32 numbers.
+  Value rounded(Value x) {
+    ArrayRef<int64_t> shape = ranked(x).getShape().drop_front();
+    AffineMap all = AffineMap::getMultiDimIdentityMap(3, b.getContext());
+    Value into = e.emptyRows(shape, 1, isolated ? Type() : Type(b.getBF16Type()));
+    return e.generic(into, {x}, {all, all}, SmallVector<IteratorType>(3, IteratorType::parallel),
+                     [&](OpBuilder &n, Location l, ValueRange a) {
+                       Value number = roundedToBf16(n, l, a[0]);
+                       return isolated ? number : storedAsBf16(n, l, number);
+                     });
   }
 
   /// Whether the rows' own slots are the last ones, and no row sees a slot after its own.
@@ -276,9 +304,9 @@ private:
 
   /// The mixed values where a row's own slot is the only one: its weight is 1, whatever its score
   /// is.
-  Value ownValues() {
+  Value ownValues(Value values) {
     AffineExpr x = t;
-    return e.generic(emptyGrouped(b.getIndexAttr(out)), {e.data(attention.getValue())},
+    return e.generic(emptyGrouped(b.getIndexAttr(out)), {values},
                      {map4({s, g, x}), AffineMap::getMultiDimIdentityMap(4, b.getContext())},
                      SmallVector<IteratorType>(4, IteratorType::parallel),
                      [](OpBuilder &, Location, ValueRange a) { return a[0]; });

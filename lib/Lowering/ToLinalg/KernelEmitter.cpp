@@ -100,9 +100,10 @@ void KernelEmitter::addArguments() {
     int64_t run = runIndex(op.getStateStream());
     firstState[op] = states;
     runs[run] = true;
+    Type kept = kernel::isMarked<kernel::RoundedState>(op) ? builder.getBF16Type() : f32;
     for (Value operand : op.getStateOperands())
       if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
-        addArgument(KernelArgKind::State, tokensOf(type.getShape(), f32), "", states++, run);
+        addArgument(KernelArgKind::State, tokensOf(type.getShape(), kept), "", states++, run);
   });
   for (int64_t run : {0, 1})
     if (runs[run])

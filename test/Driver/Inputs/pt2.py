@@ -33,6 +33,11 @@ model = {"graph_module": {"graph": graph, "signature": signature}, "schema_versi
          "torch_version": "2.13.0"}
 note = {"format": 1, "inputs": {"x": "activation"}, "shared": [], "visible": {}}
 
+strides = {"far": [2**62, 1], "negative-stride": [-4, 1]}.get(damage, [4, 1])
+stored = {"dtype": 7, "sizes": [{"as_int": 4}, {"as_int": 4}], "strides": [{"as_int": s} for s in strides],
+          "storage_offset": {"as_int": 13 if damage == "offset" else 0}, "device": {"type": "cpu"}}
+weights = {"config": {"w.weight": {"path_name": "weight_0", "use_pickle": False, "tensor_meta": stored}}}
+
 if damage == "schema":
     model["schema_version"]["major"], model["torch_version"] = 9, "3.1.4"
 elif damage == "cycle":
@@ -79,6 +84,9 @@ with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
     if damage == "duplicate":
         archive.writestr("model/models/model.json", text)
     archive.writestr("model/extra/ctxc.json", json.dumps(note))
+    archive.writestr("model/data/weights/model_weights_config.json", json.dumps(weights))
+    archive.writestr("model/data/weights/weight_0", b"\0" * 64)
+    archive.writestr("model/byteorder", "big" if damage == "byteorder" else "little")
 
 data = bytearray(open(path, "rb").read())
 if damage == "sum":  # one byte of the content is another

@@ -1,6 +1,7 @@
 // What a run keeps of layers with a window: less than of others, and the numbers are, bit for bit,
 // those of a run that keeps all.
 #include "Fixture.h"
+#include "dialects/Kernel/Kernel.h"
 #include "lib/Runtime/CompiledRun.h"
 #include "test/unit/ExecutorContract.h"
 
@@ -29,9 +30,16 @@ std::pair<size_t, int> held(const ctxc::Run &run) {
   return all;
 }
 
-class WindowState : public testing::TestWithParam<const char *> {
+struct Family {
+  const char *name;
+  bool rounded = false; ///< keys and values are kept in bfloat16
+};
+
+class WindowState : public testing::TestWithParam<Family> {
 protected:
-  WindowState() : model(GetParam(), patch::UpdateKind::least, {}, /*compile=*/false) {
+  WindowState() : model(GetParam().name, patch::UpdateKind::least, {}, /*compile=*/false) {
+    if (GetParam().rounded)
+      kernel::markRoundedStates(*model.imported.module);
     CompiledOptions options;
     options.promptChunk = 150;
     options.threads = 1;
@@ -184,9 +192,11 @@ TEST_P(WindowState, WhatIsGoneIsAnError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, WindowState,
-                         testing::Values("gemma3", "mistral", "gpt-oss", "mixtral"),
+                         testing::Values(Family{"gemma3"}, Family{"mistral"}, Family{"gpt-oss"},
+                                         Family{"mixtral"}, Family{"gpt-oss", true}),
                          [](const auto &info) {
-                           std::string name = info.param;
+                           std::string name = info.param.name;
+                           name += info.param.rounded ? "_rounded" : "";
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

@@ -232,4 +232,84 @@ TEST(Refute, WhatNoNumbersShowIsUndecided) {
   }
 }
 
+/// Two streams of n entries into which the context enters, one by half of what the other gets, and
+/// a matrix 'down' behind both; `ending` makes %y and %z of %w, %j and %d.
+std::string streams(int64_t n, const std::string &ending) {
+  std::string v = vec(n);
+  return "  xf.block @b(%x: " + v + ", %x2: " + v + ") -> (" + v + ", " + v +
+         ") {\n    %K = xf.param \"conv\" : " + mat(n, 3) +
+         "\n    %a = xf.conv %K, %x : " + mat(n, 3) + ", " + v + "\n    %w = xf.add %x, %a : " + v +
+         "\n    %i = xf.times %a by 0.5 : " + v + "\n    %j = xf.add %x2, %i : " + v + "\n" +
+         linear("up", "w", n + 2, n) + "    %h = xf.activation gelu %up : " + vec(n + 2) + "\n" +
+         linear("d", "h", n, n + 2) + linear("q", "w", 1, n) +
+         "    %t = xf.activation sigmoid %q : tensor<1xf32>\n" + ending +
+         "    xf.yield %y, %z : " + v + ", " + v + "\n  }\n";
+}
+
+TEST(Refute, StreamsThatMixTooFewVectors) {
+  for (int64_t n : {5, 8, 512}) {
+    SCOPED_TRACE(n);
+    std::string v = vec(n), types = v + ", tensor<1xf32>\n",
+                y = "    %y = xf.add %w, %d : " + v + "\n";
+    struct Case {
+      const char *name;
+      std::string ending;
+      bool isRejected;
+    };
+    const Case cases[] = {
+        {"a multiple of one matrix's",
+         y + "    %e = xf.mul %d, %t : " + types + "    %z = xf.add %j, %e : " + v + "\n", true},
+        {"streams that are mixed as well",
+         "    %m = xf.mul %w, %t : " + types + "    %k = xf.mul %j, %t : " + types +
+             "    %o = xf.add %m, %k : " + v + "\n    %y = xf.add %o, %d : " + v +
+             "\n    %e = xf.mul %d, %t : " + types + "    %z = xf.sub %k, %e : " + v + "\n",
+         true},
+        {"a matrix for each",
+         y + linear("e", "h", n, n + 2) + "    %z = xf.add %j, %e : " + v + "\n", false},
+        {"a bias for one",
+         y + "    %B = xf.param \"b\" : " + v + "\n    %e = xf.mul %d, %t : " + types +
+             "    %f = xf.bias %e + %B : " + v + ", " + v + "\n    %z = xf.add %j, %f : " + v +
+             "\n",
+         false},
+        {"the second follows from the first", y + "    %z = xf.mul %y, %t : " + types, false},
+    };
+    for (const Case &each : cases) {
+      SCOPED_TRACE(each.name);
+      Blocks blocks(streams(n, each.ending));
+      ASSERT_TRUE(blocks.module);
+      Verdict verdict = judge(blocks.block("b"));
+      EXPECT_EQ(verdict.kind == VerdictKind::Rejected, each.isRejected);
+      if (verdict.kind == VerdictKind::Rejected)
+        EXPECT_EQ(verdict.causes.front().rule, rules::FewVectors);
+    }
+  }
+}
+
+/// Both outputs get one stream in proportions of their own, which patches change, and the same
+/// vector: what the proportions do is no second vector.
+TEST(Refute, WhatNoPatchMovesIsNoSecondVector) {
+  Blocks blocks(R"(
+  xf.block @b(%x: tensor<6xf32>, %c: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+    %K = xf.param "conv" : tensor<6x3xf32>
+    %a = xf.conv %K, %c : tensor<6x3xf32>, tensor<6xf32>
+    %p = xf.param "p" : tensor<1x6xf32>
+    %s = xf.linear %p * %a : tensor<1x6xf32>, tensor<6xf32>
+    %q = xf.param "q" : tensor<1x6xf32>
+    %t = xf.linear %q * %a : tensor<1x6xf32>, tensor<6xf32>
+    %W = xf.param "w" : tensor<6x6xf32>
+    %d = xf.linear %W * %a : tensor<6x6xf32>, tensor<6xf32>
+    %u = xf.mul %x, %s : tensor<6xf32>, tensor<1xf32>
+    %v = xf.mul %x, %t : tensor<6xf32>, tensor<1xf32>
+    %y = xf.add %u, %d : tensor<6xf32>
+    %z = xf.sub %v, %d : tensor<6xf32>
+    xf.yield %y, %z : tensor<6xf32>, tensor<6xf32>
+  })");
+  ASSERT_TRUE(blocks.module);
+  PlanOptions all;
+  all.scope = SiteScope::All;
+  auto witness = findWitness(blocks.block("b"), all, {});
+  ASSERT_TRUE(bool(witness)) << llvm::toString(witness.takeError());
+  EXPECT_FALSE(*witness);
+}
+
 } // namespace

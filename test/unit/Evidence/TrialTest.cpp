@@ -266,6 +266,68 @@ TEST(Trial, ConfirmsLargeBlocksInSmallerSizes) {
   EXPECT_TRUE(planBlock(exact.block("wide"), options).isSuccess());
 }
 
+/// What a contextual op computes need not be known: an attention stands in for it.
+TEST(Trial, ConfirmsWhateverTheContextualOp) {
+  auto with = [](const std::string &function) {
+    return block("b", "    %a = xf.contextual \"mixer\"(%x) : (tensor<6xf32>) -> tensor<6xf32>\n" +
+                          add("v", "x", "a") +
+                          "    %U = xf.param \"up\" : tensor<6x6xf32>\n"
+                          "    %u = xf.linear %U * %v : tensor<6x6xf32>, tensor<6xf32>\n"
+                          "    %n = xf.times %u by -1.0 : tensor<6xf32>\n"
+                          "    %s = xf.activation " +
+                          function +
+                          " %u : tensor<6xf32>\n    %t = xf.activation tanh %n : tensor<6xf32>\n" +
+                          add("h", "s", "t") +
+                          "    %D = xf.param \"down\" : tensor<6x6xf32>\n"
+                          "    %d = xf.linear %D * %h : tensor<6x6xf32>, tensor<6xf32>\n" +
+                          add("y", "v", "d"));
+  };
+  PlanOptions options;
+  options.confirm = confirmByTrial;
+  Blocks zero(with("tanh")), generic(with("gelu"));
+  EXPECT_EQ(planBlock(zero.block("b"), options).kind, VerdictKind::Undecided);
+  EXPECT_EQ(planBlock(generic.block("b"), options).kind, VerdictKind::Controllable);
+}
+
+/// A member of the bank is bound alone, which no smaller sizes keep.
+TEST(Trial, WhatIsTooLargeToTryIsUndecided) {
+  std::string text = R"(
+  xf.block @b(%x: tensor<Nxf32>) -> tensor<Nxf32> {
+    %K = xf.param "conv" : tensor<Nx3xf32>
+    %a = xf.conv %K, %x : tensor<Nx3xf32>, tensor<Nxf32>
+    %v = xf.add %x, %a : tensor<Nxf32>
+    %R = xf.param "router" : tensor<70xNxf32>
+    %l = xf.linear %R * %v : tensor<70xNxf32>, tensor<Nxf32>
+    %sel = xf.top_k %l k 2 : tensor<70xf32>
+    %g = xf.gather %l[%sel] : tensor<70xf32>, tensor<2xi32>
+    %w = xf.softmax %g : tensor<2xf32>
+    %E = xf.param "experts.*.w" : tensor<70xNxNxf32>
+    %e = xf.expert_linear %E[%sel] * %v : tensor<70xNxNxf32>, tensor<2xi32>, tensor<Nxf32>
+    %m = xf.combine %w, %e : tensor<2xf32>, tensor<2xNxf32>
+    %S = xf.param "experts.3.w" : tensor<NxNxf32>
+    %s = xf.linear %S * %m : tensor<NxNxf32>, tensor<Nxf32>
+    %B = xf.param "bias" : tensor<Nxf32>
+    %b = xf.bias %s + %B : tensor<Nxf32>, tensor<Nxf32>
+    %y = xf.add %v, %b : tensor<Nxf32>
+    xf.yield %y : tensor<Nxf32>
+  })";
+  for (int64_t width : {6, 1024}) {
+    std::string sized = text;
+    for (size_t at; (at = sized.find('N')) != std::string::npos;)
+      sized.replace(at, 1, std::to_string(width));
+    Blocks blocks(sized);
+    ASSERT_TRUE(bool(blocks.module));
+    PlanOptions options;
+    options.confirm = confirmByTrial;
+    Verdict verdict = planBlock(blocks.block("b"), options);
+    EXPECT_EQ(verdict.isSuccess(), width == 6);
+    if (width > 6) {
+      ASSERT_EQ(verdict.causes.size(), 1u);
+      EXPECT_NE(verdict.causes.front().message.find("more than the 64000000"), std::string::npos);
+    }
+  }
+}
+
 TEST(Trial, IsRememberedForEachPlan) {
   Blocks blocks(gemma() + llama());
   int asked = 0;

@@ -179,8 +179,29 @@ TEST(Cancellation, IsNeverDividedBy) {
       {"convolution of a clamp that its weights made", convolved("clamp", " to 1.0", "conv")},
       {"convolution of a relu", convolved("activation relu")},
       {"recurrence of numbers of any sign", recurrence("activation sigmoid", "activation gelu")},
+      {"recurrence of a silu", recurrence("activation sigmoid", "activation silu")},
       {"recurrence with a gate of any sign", recurrence("activation tanh", "activation exp")},
       {"recurrence of a relu", recurrence("activation sigmoid", "activation relu")},
+      {"u / u - clamp g", binary("q", "div", "one", "u") + binary("p1", "mul", "u", "q") +
+                              unary("r", "clamp", "g", " to 1.0") + binary("h", "sub", "p1", "r")},
+      {"weighed rows that cancel", times("n", "u", "-1.0") + unary("s", "activation tanh", "u") +
+                                       unary("t", "activation tanh", "n") +
+                                       setting("w2", "1.0", "tensor<2xf32>") + R"(
+    %s1 = xf.reshape %s : tensor<6xf32> to tensor<1x6xf32>
+    %t1 = xf.reshape %t : tensor<6xf32> to tensor<1x6xf32>
+    %both = xf.concat %s1, %t1 : tensor<1x6xf32>, tensor<1x6xf32>
+    %h = xf.combine %w2, %both : tensor<2xf32>, tensor<2x6xf32>
+)"},
+      {"a matrix times what is orthogonal to it", setting("e", "1.0", "tensor<1xf32>") + R"(
+    %W = xf.param "w" frozen : tensor<1x2xf32>
+    %l = xf.linear %W * %e transposed : tensor<1x2xf32>, tensor<1xf32>
+    %a = xf.slice %l from 0 : tensor<2xf32> to tensor<1xf32>
+    %b = xf.slice %l from 1 : tensor<2xf32> to tensor<1xf32>
+    %n = xf.times %a by -1.0 : tensor<1xf32>
+    %t = xf.concat %b, %n : tensor<1xf32>, tensor<1xf32>
+    %z = xf.linear %W * %t : tensor<1x2xf32>, tensor<2xf32>
+    %h = xf.mul %one, %z : tensor<6xf32>, tensor<1xf32>
+)"},
       {"an expert's matrix times a relu", ofExperts("activation relu")},
       {"sqrt u", unary("h", "activation sqrt", "u")},
       {"sqrt -exp", unary("e", "activation exp", "u") + times("n", "e", "-1.0") +
@@ -259,6 +280,19 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
       {"r and -r", "    %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>\n"
                    "    %n = xf.times %r by -1.0 : tensor<1xf32>\n"
                    "    %w = xf.concat %r, %n : tensor<1xf32>, tensor<1xf32>\n"},
+      {"a number and its opposite, as a multiple", R"(
+    %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>
+    %sign = xf.setting "sign" : tensor<2xf32> = dense<[1.0, -1.0]> : tensor<2xf32>
+    %w = xf.mul %sign, %r : tensor<2xf32>, tensor<1xf32>
+)"},
+      {"a number and its opposite, one a broadcast's", R"(
+    %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>
+    %once = xf.reshape %r : tensor<1xf32> to tensor<1x1xf32>
+    %twice = xf.broadcast %once : tensor<1x1xf32> to tensor<2x1xf32>
+    %flat = xf.reshape %twice : tensor<2x1xf32> to tensor<2xf32>
+    %sign = xf.setting "sign" : tensor<2xf32> = dense<[1.0, -1.0]> : tensor<2xf32>
+    %w = xf.mul %flat, %sign : tensor<2xf32>, tensor<2xf32>
+)"},
       {"r and -r, scaled by one number", R"(
     %r = xf.slice %q from 0 : tensor<2xf32> to tensor<1xf32>
     %n = xf.times %r by -1.0 : tensor<1xf32>
@@ -289,6 +323,103 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
   };
   for (const Case &each : right)
     EXPECT_TRUE(isSuccess(verdictOn(mixture(each.body)))) << each.name;
+}
+
+/// Two taps read another token, and a recurrence whose operands change places is another one.
+TEST(Cancellation, OfTheContextIsNotSeenWhereThereIsNone) {
+  const Case cases[] = {
+      {"two taps", "    %K = xf.param \"conv\" : tensor<6x2xf32>\n"
+                   "    %d = xf.conv %K, %x : tensor<6x2xf32>, tensor<6xf32>\n"},
+      {"a window of two",
+       "    %n = xf.setting \"window\" : index = 2\n"
+       "    %q = xf.reshape %x : tensor<6xf32> to tensor<1x6xf32>\n"
+       "    %a = xf.attention %q, %q, %q scale 1.0 window %n : tensor<1x6xf32>, tensor<1x6xf32>, "
+       "tensor<1x6xf32> -> tensor<1x6xf32>\n"
+       "    %d = xf.reshape %a : tensor<1x6xf32> to tensor<6xf32>\n"},
+      {"a recurrence minus another",
+       unary("s", "activation sigmoid", "x") + binary("a", "scan", "s", "x") +
+           binary("b", "scan", "x", "s") + binary("d", "sub", "a", "b")},
+  };
+  for (const Case &each : cases)
+    EXPECT_FALSE(
+        isSuccess(verdictOn("xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {\n" + each.body +
+                            binary("y", "add", "x", "d") + "    xf.yield %y : tensor<6xf32>\n  }")))
+        << each.name;
+}
+
+/// How rows share a change is chosen from what they are: two matrices that are patched one after
+/// the other would share what is left each time.
+TEST(Cancellation, OfRowsThatArePatchedApartIsNoPlan) {
+  auto rows = [](const char *last) {
+    return R"(xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {
+    %K = xf.param "conv" : tensor<6x3xf32>
+    %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+    %v = xf.add %x, %c : tensor<6xf32>
+    %A = xf.param "a" : tensor<6x6xf32>
+    %a = xf.linear %A * %v : tensor<6x6xf32>, tensor<6xf32>
+    %B = xf.param "b" : tensor<6x6xf32>
+    %b = xf.linear %B * %v : tensor<6x6xf32>, tensor<6xf32>
+    %r = xf.reshape %a : tensor<6xf32> to tensor<1x6xf32>
+    %s = xf.reshape %b : tensor<6xf32> to tensor<1x6xf32>
+    %rows = xf.concat %r, %s : tensor<1x6xf32>, tensor<1x6xf32>
+    %w = xf.setting "weights" : tensor<2xf32> = dense<0.5> : tensor<2xf32>
+)" + std::string(last) +
+           R"(
+    %y = xf.add %v, %m : tensor<6xf32>
+    xf.yield %y : tensor<6xf32>
+  })";
+  };
+  EXPECT_FALSE(
+      isSuccess(verdictOn(rows("    %m = xf.combine %w, %rows : tensor<2xf32>, tensor<2x6xf32>"))));
+  EXPECT_TRUE(isSuccess(verdictOn(rows("    %m = xf.add %a, %b : tensor<6xf32>"))));
+}
+
+/// A matrix or a bias that two vectors share has two outputs to give.
+TEST(Cancellation, OfOneParameterForSeveralVectorsIsNoPlan) {
+  auto verdict = [](const std::string &rows, const std::string &op) {
+    return verdictOn("xf.block @b(%x: tensor<6xf32>) -> tensor<6xf32> {\n"
+                     "    %K = xf.param \"conv\" : tensor<6x3xf32>\n"
+                     "    %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>\n" +
+                     binary("v", "add", "x", "c") + "    %r = xf.reshape %v : tensor<6xf32> to " +
+                     rows + "\n" + op + "    %f = xf.reshape %e : " + rows + " to tensor<6xf32>\n" +
+                     binary("y", "add", "v", "f") + "    xf.yield %y : tensor<6xf32>\n  }");
+  };
+  auto matrix = [](const std::string &size, const std::string &rows) {
+    std::string type = "tensor<" + size + "x" + size + "xf32>";
+    return "    %D = xf.param \"down\" : " + type + "\n    %e = xf.linear %D * %r : " + type +
+           ", " + rows + "\n";
+  };
+  auto bias = [](const std::string &type) {
+    return "    %B = xf.param \"bias\" : " + type +
+           "\n    %e = xf.bias %r + %B : tensor<2x3xf32>, " + type + "\n";
+  };
+  std::string one = "tensor<1x6xf32>", two = "tensor<2x3xf32>";
+  EXPECT_TRUE(isSuccess(verdict(one, matrix("6", one))));
+  EXPECT_FALSE(isSuccess(verdict(two, matrix("3", two))));
+  EXPECT_TRUE(isSuccess(verdict(two, bias(two))));
+  EXPECT_FALSE(isSuccess(verdict(two, bias("tensor<3xf32>"))));
+}
+
+/// What a block is given may name an expert twice, whose matrix then has two outputs to give.
+TEST(Cancellation, OfTwoChangesOfOneExpertIsNoPlan) {
+  auto verdict = [](const std::string &arguments, const std::string &selection) {
+    return verdictOn("xf.block @b(%x: tensor<6xf32>" + arguments + R"() -> tensor<6xf32> {
+    %K = xf.param "conv" : tensor<6x3xf32>
+    %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+    %v = xf.add %x, %c : tensor<6xf32>
+    %w = xf.setting "weights" : tensor<2xf32> = dense<0.5> : tensor<2xf32>
+)" + selection + R"(
+    %D = xf.param "down" : tensor<4x6x6xf32>
+    %e = xf.expert_linear %D[%s] * %v : tensor<4x6x6xf32>, tensor<2xi32>, tensor<6xf32>
+    %m = xf.combine %w, %e : tensor<2xf32>, tensor<2x6xf32>
+    %y = xf.add %v, %m : tensor<6xf32>
+    xf.yield %y : tensor<6xf32>
+  })");
+  };
+  EXPECT_FALSE(isSuccess(verdict(", %s: tensor<2xi32>", "")));
+  EXPECT_TRUE(isSuccess(verdict("", "    %R = xf.param \"router\" : tensor<4x6xf32>\n"
+                                    "    %l = xf.linear %R * %v : tensor<4x6xf32>, tensor<6xf32>\n"
+                                    "    %s = xf.top_k %l k 2 : tensor<4xf32>\n")));
 }
 
 /// Each expert divides by the length of its own row: one of them may be zero alone.

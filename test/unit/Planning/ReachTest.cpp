@@ -1,5 +1,6 @@
 // How far patches move values. A reach that is too small would make a false rejection.
 #include "../Transforms/Blocks.h"
+#include "ctxc/Analysis/ContextChange.h"
 #include "ctxc/Analysis/PatchReach.h"
 #include "ctxc/Planning/Planner.h"
 
@@ -56,6 +57,69 @@ TEST(PatchReach, OfSumsOfOneSidedValues) {
   std::string times = activation("p", "relu", "a") + "    %y = xf.times %p by ";
   EXPECT_EQ(reachOf(times + "2.0 : tensor<4xf32>\n").sign, 1);
   EXPECT_EQ(reachOf(times + "-2.0 : tensor<4xf32>\n").sign, -1);
+}
+
+TEST(PatchReach, OfABiasIsThatOfItsNumbers) {
+  std::string bounded =
+      activation("p", "tanh", "a") + "    %r = xf.reshape %p : tensor<4xf32> to tensor<2x2xf32>\n";
+  Reach shared = reachOf(bounded + "    %B = xf.param \"bias\" : tensor<2xf32>\n"
+                                   "    %y = xf.bias %r + %B : tensor<2x2xf32>, tensor<2xf32>\n",
+                         "tensor<2x2xf32>");
+  EXPECT_EQ(shared.kind, Reach::Thin);
+  EXPECT_EQ(shared.dimensions, 2);
+  EXPECT_TRUE(shared.near);
+  Reach own = reachOf(bounded + "    %B = xf.param \"bias\" : tensor<2x2xf32>\n"
+                                "    %y = xf.bias %r + %B : tensor<2x2xf32>, tensor<2x2xf32>\n",
+                      "tensor<2x2xf32>");
+  EXPECT_EQ(own.kind, Reach::Free);
+}
+
+TEST(PatchReach, OfTwoSubspacesHasTheDimensionsOfBoth) {
+  auto narrow = [](const std::string &to, const std::string &from, int size) {
+    std::string in = std::to_string(size), part = "tensor<" + in + "xf32>";
+    return "    %" + to + "s = xf.slice %" + from + " from 0 : tensor<4xf32> to " + part +
+           "\n    %" + to + "F = xf.param \"" + to + "\" frozen : tensor<4x" + in + "xf32>\n    %" +
+           to + " = xf.linear %" + to + "F * %" + to + "s : tensor<4x" + in + "xf32>, " + part +
+           "\n";
+  };
+  Reach sum = reachOf(narrow("p", "a", 1) + narrow("q", "b", 2) +
+                      "    %y = xf.add %p, %q : tensor<4xf32>\n");
+  EXPECT_EQ(sum.kind, Reach::Thin);
+  EXPECT_EQ(sum.dimensions, 3);
+}
+
+/// What multiplies a value that has one side leaves the side where it has one itself.
+TEST(PatchReach, OfAMultipleHasTheFactorsSign) {
+  std::string side = activation("p", "relu", "a");
+  auto times = [&](const std::string &factor) {
+    return reachOf(side + factor + "    %y = xf.mul %p, %f : tensor<4xf32>, tensor<4xf32>\n");
+  };
+  EXPECT_EQ(times(activation("f", "exp", "x")).sign, 1);
+  Reach either = times(activation("f", "tanh", "x"));
+  EXPECT_EQ(either.kind, Reach::OneSided);
+  EXPECT_EQ(either.sign, 0);
+}
+
+/// Which entries of %y, computed from what a convolution reads of the context, surely change.
+static Extent changeOf(const std::string &body) {
+  Blocks blocks("  xf.block @b(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+                "    %K = xf.param \"conv\" : tensor<4x3xf32>\n"
+                "    %c = xf.conv %K, %x : tensor<4x3xf32>, tensor<4xf32>\n" +
+                body + "    xf.yield %y : tensor<4xf32>\n  }\n");
+  BlockGraph graph(blocks.block("b"));
+  ZeroRange zeros(blocks.block("b"));
+  return ContextChange(graph, zeros, {}).extent(graph.yield()->getOperand(0));
+}
+
+TEST(ContextChange, IsShownOnlyWhereNothingLosesIt) {
+  EXPECT_EQ(changeOf("    %y = xf.times %c by 2.0 : tensor<4xf32>\n"), Extent::Every);
+  EXPECT_EQ(changeOf(activation("y", "relu", "c")), Extent::Unknown);
+  // A square is the same for the opposite.
+  EXPECT_EQ(changeOf("    %y = xf.mul %c, %c : tensor<4xf32>, tensor<4xf32>\n"), Extent::Unknown);
+  // The half of the concatenation that the context does not reach.
+  EXPECT_EQ(changeOf("    %w = xf.concat %c, %x : tensor<4xf32>, tensor<4xf32>\n"
+                     "    %y = xf.slice %w from 4 : tensor<8xf32> to tensor<4xf32>\n"),
+            Extent::Unknown);
 }
 
 /// The verdict, by rules alone, where frozen narrow matrices end both branches.

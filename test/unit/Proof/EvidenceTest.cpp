@@ -87,4 +87,164 @@ TEST(Evidence, OfAConditionThatAlwaysFailsIsRefused) {
   EXPECT_FALSE(proof::checkProof(*blocks.module, proof).problems.empty());
 }
 
+/// `ending` makes %y, and perhaps %z, of the stream %v and the hidden vector %s.
+std::string withEnding(const std::string &results, const std::string &ending) {
+  return "xf.block @b(%x: tensor<4xf32>) -> " + results + R"( {
+    %K = xf.param "conv" : tensor<4x3xf32>
+    %a = xf.conv %K, %x : tensor<4x3xf32>, tensor<4xf32>
+    %v = xf.add %x, %a : tensor<4xf32>
+    %U = xf.param "up" : tensor<6x4xf32>
+    %u = xf.linear %U * %v : tensor<6x4xf32>, tensor<4xf32>
+    %s = xf.activation gelu %u : tensor<6xf32>
+    %D = xf.param "down" : tensor<4x6xf32>
+    %d = xf.linear %D * %s : tensor<4x6xf32>, tensor<6xf32>
+)" + ending +
+         "  }";
+}
+
+/// The second output is solved for behind the first, which it reads.
+const char *const twoOutputs = R"(
+    %y = xf.add %v, %d : tensor<4xf32>
+    %E = xf.param "other" : tensor<4x6xf32>
+    %e = xf.linear %E * %s : tensor<4x6xf32>, tensor<6xf32>
+    %t = xf.activation tanh %y : tensor<4xf32>
+    %w = xf.sub %v, %e : tensor<4xf32>
+    %z = xf.add %w, %t : tensor<4xf32>
+    xf.yield %y, %z : tensor<4xf32>, tensor<4xf32>
+)";
+
+/// How a proof names the result of the op that reads the parameter, or else of the last op of a
+/// kind.
+std::string nameOf(Blocks &blocks, StringRef of) {
+  xf::BlockOp block = blocks.block("b");
+  Value found;
+  for (Operation &op : block.getBody().front().without_terminator()) {
+    if (op.getName().getStringRef() == of)
+      found = op.getResult(0);
+    if (auto param = dyn_cast<xf::ParamOp>(op); param && param.getName() == of)
+      found = param->user_begin()->getResult(0);
+  }
+  return proof::BlockText(block).name(found).str();
+}
+
+std::string problemsOf(Blocks &blocks, const proof::Proof &proof) {
+  proof::CheckOptions structureAlone;
+  structureAlone.numbers = 0;
+  return llvm::join(proof::checkProof(*blocks.module, proof, structureAlone).problems, "\n");
+}
+
+TEST(Evidence, OfAnOutputIsNoneOfAnother) {
+  Blocks blocks(withEnding("(tensor<4xf32>, tensor<4xf32>)", twoOutputs));
+  ASSERT_TRUE(bool(blocks.module));
+  proof::Proof proof = proofOf(*blocks.module);
+  EXPECT_EQ(problemsOf(blocks, proof), "");
+  proof::Claim &claim = proof.claims.front();
+  ASSERT_EQ(claim.outputs.size(), 2u);
+  claim.outputs.pop_back();
+  claim.parameters.pop_back();
+  std::string problems = problemsOf(blocks, proof);
+  EXPECT_NE(problems.find("output 1, " + nameOf(blocks, "xf.add") + ", past the cut and the goals"),
+            std::string::npos)
+      << problems;
+}
+
+TEST(Evidence, OfWhatWaitsForALaterPatchIsNone) {
+  Blocks blocks(withEnding("(tensor<4xf32>, tensor<4xf32>)", twoOutputs));
+  ASSERT_TRUE(bool(blocks.module));
+  proof::Proof proof = proofOf(*blocks.module);
+  proof::Claim &claim = proof.claims.front();
+  ASSERT_EQ(claim.outputs.size(), 2u);
+  std::swap(claim.outputs[0], claim.outputs[1]);
+  std::swap(claim.parameters[1], claim.parameters[2]);
+  std::string problems = problemsOf(blocks, proof);
+  EXPECT_NE(problems.find("the patch of " + nameOf(blocks, "other") + " waits for that of " +
+                          nameOf(blocks, "down")),
+            std::string::npos)
+      << problems;
+}
+
+TEST(Evidence, OfAFactorThatThePatchMovesIsNone) {
+  Blocks blocks(withEnding("tensor<4xf32>", R"(
+    %r = xf.activation exp %d : tensor<4xf32>
+    %p = xf.mul %d, %r : tensor<4xf32>, tensor<4xf32>
+    %w = xf.add %v, %p : tensor<4xf32>
+    %B = xf.param "bias" : tensor<4xf32>
+    %y = xf.bias %w + %B : tensor<4xf32>, tensor<4xf32>
+    xf.yield %y : tensor<4xf32>
+)"));
+  ASSERT_TRUE(bool(blocks.module));
+  proof::Proof proof = proofOf(*blocks.module);
+  EXPECT_EQ(problemsOf(blocks, proof), "");
+  proof::Output &output = proof.claims.front().outputs.front();
+  std::string site = nameOf(blocks, "down"), factor = nameOf(blocks, "xf.mul");
+  output.chain = {site, factor, nameOf(blocks, "xf.add"), nameOf(blocks, "bias")};
+  output.patches = {{site, "down", "rank1", "output-matrix", "nonzero-vector", "", "null-set"}};
+  proof.claims.front().parameters.back() = "down";
+  std::string problems = problemsOf(blocks, proof);
+  EXPECT_NE(problems.find("the patch also reaches " + factor + " by "), std::string::npos)
+      << problems;
+}
+
+/// One parameter for two vectors, in a claim that changes it for both.
+TEST(Evidence, OfOneParameterForSeveralVectorsIsNone) {
+  struct Case {
+    std::string op;
+    proof::Instance patch;
+  };
+  const Case cases[] = {
+      {"    %N = xf.param \"n\" : tensor<2x2xf32>\n"
+       "    %n = xf.linear %N * %H : tensor<2x2xf32>, tensor<2x2xf32>\n",
+       {"%n", "n", "rank1", "output-matrix", "nonzero-vector", "", "null-set"}},
+      {"    %N = xf.param \"n\" : tensor<2xf32>\n"
+       "    %n = xf.bias %H + %N : tensor<2x2xf32>, tensor<2xf32>\n",
+       {"%n", "n", "delta", "output-bias", "nothing", "", ""}},
+  };
+  for (const Case &each : cases) {
+    Blocks blocks(
+        withEnding("tensor<4xf32>",
+                   "    %H = xf.reshape %d : tensor<4xf32> to tensor<2x2xf32>\n" + each.op + R"(
+    %f = xf.reshape %n : tensor<2x2xf32> to tensor<4xf32>
+    %w = xf.add %v, %f : tensor<4xf32>
+    %B = xf.param "bias" : tensor<4xf32>
+    %y = xf.bias %w + %B : tensor<4xf32>, tensor<4xf32>
+    xf.yield %y : tensor<4xf32>
+)"));
+    ASSERT_TRUE(bool(blocks.module));
+    proof::Proof proof = proofOf(*blocks.module);
+    proof::Output &output = proof.claims.front().outputs.front();
+    output.chain = {nameOf(blocks, "n"), nameOf(blocks, "xf.reshape"), nameOf(blocks, "xf.add"),
+                    nameOf(blocks, "bias")};
+    output.patches = {each.patch};
+    output.patches.front().op = output.chain.front();
+    proof.claims.front().parameters.back() = "n";
+    std::string problems = llvm::join(proof::checkProof(*blocks.module, proof).problems, "\n");
+    EXPECT_NE(problems.find("several vectors"), std::string::npos) << problems;
+  }
+}
+
+/// Outputs that get one stream in proportions of their own, and a vector and its opposite: whatever
+/// the proportions, that is one vector, and nothing is out of reach.
+TEST(Evidence, OfProportionsIsNoneOfAVector) {
+  Blocks blocks(R"(
+  xf.block @b(%x: tensor<6xf32>, %c: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+    %K = xf.param "conv" : tensor<6x3xf32>
+    %a = xf.conv %K, %c : tensor<6x3xf32>, tensor<6xf32>
+    %p = xf.param "p" : tensor<1x6xf32>
+    %s = xf.linear %p * %a : tensor<1x6xf32>, tensor<6xf32>
+    %W = xf.param "w" : tensor<6x6xf32>
+    %d = xf.linear %W * %a : tensor<6x6xf32>, tensor<6xf32>
+    %u = xf.mul %x, %s : tensor<6xf32>, tensor<1xf32>
+    %y = xf.add %u, %d : tensor<6xf32>
+    %z = xf.sub %x, %d : tensor<6xf32>
+    xf.yield %y, %z : tensor<6xf32>, tensor<6xf32>
+  })");
+  ASSERT_TRUE(bool(blocks.module));
+  std::vector<proof::Structure> structures = proof::structuresOf(*blocks.module, 0);
+  proof::Cause cause{"few-vectors", {0, 1}, {1, "", 1, 0}};
+  auto found = proof::distanceBeyondReach(structures.front(), proof::Claim(), "all", cause);
+  ASSERT_TRUE(bool(found)) << llvm::toString(found.takeError());
+  EXPECT_EQ(found->distance, 0);
+  EXPECT_GT(found->change, 0.1);
+}
+
 } // namespace

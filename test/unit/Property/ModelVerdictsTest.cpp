@@ -189,6 +189,14 @@ TEST(ModelVerdicts, ALengthThatUnderflowsIsZero) {
   EXPECT_EQ(judge.counts["tokens with an obligation that failed"], 1);
 }
 
+/// A matrix that is read twice, once transposed for a value that reaches no output.
+TEST(ModelVerdicts, APatchHasTheFormOfTheOpThatIsPatched) {
+  ModelJudge judge;
+  judge.judge(22017150);
+  judge.judge(22028336);
+  EXPECT_EQ(judge.counts["models"], 2);
+}
+
 constexpr uint64_t modelShards = 8;
 
 struct ModelVerdicts : testing::TestWithParam<int> {};

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Measures quantised files beside llama.cpp, in float32 arithmetic and with --integer-products.
+
+  tools/build.sh ctxc-bench
+  bench/peers/build_llama_cpp.sh build/llama.cpp
+  build/judges/bin/python bench/quantised.py build FILE.gguf
+
+FILE.gguf is measured as it is, and as llama-quantize writes it in each of --types (in --work). ctxc and llama.cpp read
+the same file, one after the other, --rounds times; of the ratios of neighbours the median is printed. With --page the
+table goes into the page's section. A machine that does other work is to be named with --note.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
+from page import table, write_section  # noqa: E402
+from programs import Failed, LlamaCpp, Ours, Setup, output_of  # noqa: E402
+
+SETTLED = 0.3  # seconds until the threads of the previous program have stopped spinning
+
+
+class LlamaCppOfFile(LlamaCpp):
+    def gguf(self, work):
+        return self.setup.directory
+
+
+def files(args):
+    """(TYPE, FILE) of each file to measure."""
+    yield "as it is", args.file
+    args.work.mkdir(parents=True, exist_ok=True)
+    for kind in args.types:
+        path = args.work / f"{args.file.stem}-{kind}.gguf"
+        if not path.is_file():
+            unfinished = path.with_suffix(".part")
+            output_of([args.llama / "bin/llama-quantize", "--allow-requantize", args.file, unfinished, kind])
+            unfinished.rename(path)
+        yield kind, path
+
+
+def side_by_side(args, llama, setup, options):
+    """Medians of ctxc's milliseconds, and of llama.cpp's divided by them, with these options."""
+    found = {}
+    ours = Ours(args.build, setup, *options)
+    try:
+        for _ in range(args.rounds):
+            for name in ("plain", "patch", "prefill"):
+                time.sleep(SETTLED)
+                mine = ours.measure(name)[name]
+                found.setdefault(name, []).append(mine)
+                if name != "patch":
+                    time.sleep(SETTLED)
+                    theirs = llama.measure(name)
+                    found.setdefault("llama " + name, []).append(theirs)
+                    found.setdefault("ratio " + name, []).append(theirs / mine)
+    finally:
+        ours.close()
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def row(args, kind, path, threads):
+    setup = Setup(path.stem, path, kind, threads,
+                  SimpleNamespace(context=64, tokens=args.tokens, prefill=args.prefill))
+    llama = LlamaCppOfFile(args.llama, args.work, setup)
+    exact = side_by_side(args, llama, setup, [])
+    cells = [kind, threads, f"{exact['llama plain']:.1f}", f"{exact['plain']:.1f}", f"{exact['ratio plain']:.2f} ×"]
+    integer = None
+    if kind not in ("F16", "BF16", "F32"):
+        time.sleep(args.pause)
+        integer = side_by_side(args, llama, setup, ["--integer-products"])
+    cells += [f"{integer['plain']:.1f}", f"{integer['ratio plain']:.2f} ×"] if integer else ["–", "–"]
+    cells += [f"{exact['patch'] / exact['plain']:.2f} ×",
+              f"{integer['patch'] / integer['plain']:.2f} ×" if integer else "–",
+              f"{exact['llama prefill']:.0f}", f"{exact['ratio prefill']:.2f} ×",
+              f"{integer['ratio prefill']:.2f} ×" if integer else "–"]
+    print(" | ".join(map(str, cells)), file=sys.stderr, flush=True)
+    time.sleep(args.pause)
+    return cells
+
+
+HEADING = "## Quantised files"
+TEXT = HEADING + """
+
+`{file}` ({size:.0f} MB) as it is, and as llama-quantize writes it in one type for all matrices that it can; {rounds}
+rounds of ctxc and llama.cpp, one after the other; medians, of ratios too{note}. *Faster* is llama.cpp's time divided by ctxc's, in
+float32 arithmetic (goal: ≥ 0.8, of a prompt ≥ 0.7) and with `--integer-products` (goals: ≥ 1). *Whole* is Algorithm 1
+in units of a token (≤ 1.3). The prompt has {prefill} tokens.
+
+```sh
+tools/build.sh ctxc-bench && bench/peers/build_llama_cpp.sh build/llama.cpp
+build/judges/bin/python bench/quantised.py build {file} --page docs/measurements.md
+```
+
+{table}
+"""
+HEAD = ["type", "threads", "llama.cpp, ms a token", "ctxc", "faster", "integers", "faster", "whole", "integers",
+        "llama.cpp, ms a prompt", "faster", "integers"]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", metavar="BUILD", type=Path)
+    parser.add_argument("file", metavar="FILE.gguf", type=Path)
+    parser.add_argument("--types", nargs="*", default=["Q8_0", "Q4_0", "Q6_K", "F16"])
+    parser.add_argument("--llama", type=Path, default=Path("build/llama.cpp"))
+    parser.add_argument("--work", type=Path, default=Path("build/peers"))
+    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, os.cpu_count()}))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tokens", type=int, default=10)
+    parser.add_argument("--prefill", type=int, default=512)
+    parser.add_argument("--pause", type=float, default=0, help="seconds between setups")
+    parser.add_argument("--note", default="", help="what else the machine did")
+    parser.add_argument("--page", type=Path, metavar="FILE.md")
+    args = parser.parse_args()
+    rows = [row(args, kind, path, threads) for kind, path in files(args) for threads in args.threads]
+    section = TEXT.format(file=args.file, size=args.file.stat().st_size / 1e6, rounds=args.rounds,
+                          note=f" ({args.note})" if args.note else "", prefill=args.prefill,
+                          table=table(HEAD, rows))
+    print(section)
+    if args.page:
+        write_section(args.page, HEADING, section)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (Failed, OSError) as error:
+        sys.exit(f"quantised: {error}")

@@ -1,0 +1,62 @@
+//===- ShardCost.h - what a model costs on many ranks, on paper -------------===//
+//
+// Tensor and pipeline parallelism together: T ranks share each layer (Split.h), P groups of them
+// have consecutive layers. A token goes through the groups one after the other; what passes between
+// them are the residual streams. All times are at the least: a rank reads its weights and its cache
+// once at full speed, and a message takes its latency and its bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_SHARD_SHARDCOST_H
+#define CTXC_SHARD_SHARDCOST_H
+
+#include "ctxc/Shard/Split.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace ctxc::shard {
+
+struct ShardRequest {
+  int64_t tensor = 1, pipeline = 1;
+  Machine machine;
+  int64_t visible[2] = {1024, 1}; ///< tokens that the full and the reduced run see
+};
+
+/// A block, or what surrounds the layers, on one of its ranks.
+struct PartCost {
+  std::string name;
+  int64_t layers = 0; ///< that run it
+  RegionSplit split;
+  double sent = 0;                ///< bytes a rank sends for a token
+  std::vector<std::string> uncut; ///< matrices that every rank has whole
+};
+
+/// One group of ranks.
+struct StageCost {
+  int64_t firstLayer = 0, layers = 0;
+  double stored = 0, cache = 0, read = 0, operations = 0, sent = 0; ///< of one rank
+  double passed = 0; ///< bytes of both runs' streams that go to the next group for a token
+  double seconds = 0;
+};
+
+struct ShardCost {
+  ShardRequest request;
+  std::vector<PartCost> parts;
+  std::vector<StageCost> stages;
+  double streamBytes = 0;     ///< the most that passes between two groups for a token
+  double seconds = 0;         ///< of a token through all stages
+  double tokensPerSecond = 0; ///< where prompts keep all stages at work
+
+  double storedAtMost() const;
+};
+
+/// The cost of a token of the model in both runs of Algorithm 1. Errors: no model; more stages than
+/// layers.
+llvm::Expected<ShardCost> costOf(xf::ModelOp model, const ShardRequest &request);
+
+/// The same for every split of `ranks` ranks into tensor times pipeline, the soonest first.
+llvm::Expected<std::vector<ShardCost>> costsOf(xf::ModelOp model, int64_t ranks,
+                                               const ShardRequest &request);
+
+} // namespace ctxc::shard
+
+#endif // CTXC_SHARD_SHARDCOST_H

@@ -1,0 +1,383 @@
+#include "ctxc/Runtime/Shard/Ranks.h"
+#include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
+#include "lib/Runtime/Shard/ctxc_mpi.h"
+#include "llvm/ADT/STLExtras.h"
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unistd.h>
+
+using namespace ctxc;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+enum Tag { Beat = 1, Gone = 2 };
+
+/// A rank tells of itself once a second; one that was silent for so long is gone.
+constexpr auto beatEvery = std::chrono::seconds(1);
+constexpr auto longestSilence = std::chrono::seconds(20);
+
+/// So many messages of one tag may be under way to a rank.
+constexpr int mostUnderWay = 4;
+
+/// A library of ctxc_mpi.h, and what tells that its mpirun started this process.
+struct Kind {
+  const char *file, *name, *package, *variable;
+};
+constexpr Kind kinds[] = {
+    {"libctxc-openmpi.so", "OpenMPI", "libopenmpi-dev", "OMPI_COMM_WORLD_SIZE"},
+    {"libctxc-mpich.so", "MPICH", "libmpich-dev", "PMI_SIZE"},
+};
+
+} // namespace
+
+char RanksLost::ID;
+
+struct Ranks::State {
+  const ctxc_mpi *mpi = nullptr;
+  int own = 0, all = 1;
+  std::mutex mutex; ///< of all calls of `mpi`, and of what follows
+  struct Sending {
+    int to, tag;
+    Message message;
+    void *request;
+  };
+  std::list<Sending> sending;
+  uint64_t sent = 0; ///< bytes
+  std::vector<Clock::time_point> heard;
+  std::vector<bool> hasLeft; ///< who gave its last sign of life, which has a word
+  std::string gone;          ///< what rank 0 says of a rank that is gone
+
+  std::thread beating;
+  std::atomic<bool> isLeaving{false};
+
+  Error check(int code, const char *what) const {
+    if (code == 0)
+      return Error::success();
+    char text[256];
+    mpi->message(code, text, sizeof text);
+    return llvm::make_error<RanksLost>(llvm::Twine("MPI: ") + what + ": " + printableLine(text));
+  }
+
+  /// Begins to send; the mutex is locked.
+  Error begin(int to, int tag, Message message) {
+    Sending &each = sending.emplace_back(Sending{to, tag, std::move(message), nullptr});
+    return check(mpi->send(each.message.data(), each.message.size(), to, tag, &each.request),
+                 "sending");
+  }
+
+  /// Drops what has been sent; the mutex is locked.
+  Error progress() {
+    for (auto each = sending.begin(); each != sending.end();) {
+      int isDone = 0;
+      if (Error error = check(mpi->done(each->request, &isDone), "sending"))
+        return error;
+      each = isDone ? sending.erase(each) : std::next(each);
+    }
+    return Error::success();
+  }
+
+  /// Takes the next message of a place, if it has come; the mutex is locked.
+  Expected<std::optional<std::pair<int, Message>>> take(int from, int tag) {
+    int there = 0, source = 0, count = 0;
+    if (Error error = check(mpi->probe(from, tag, &there, &source, &count), "receiving"))
+      return std::move(error);
+    if (!there)
+      return std::nullopt;
+    Message message(count);
+    void *request = nullptr;
+    int isDone = 0;
+    if (Error error =
+            check(mpi->receive(message.data(), count, source, tag, &request), "receiving"))
+      return std::move(error);
+    for (auto begin = Clock::now(); !isDone;) {
+      if (Error error = check(mpi->done(request, &isDone), "receiving"))
+        return std::move(error);
+      if (!isDone && Clock::now() - begin > longestSilence)
+        return llvm::make_error<RanksLost>("rank " + llvm::Twine(source) +
+                                           " went away while it sent a message");
+    }
+    return std::make_pair(source, std::move(message));
+  }
+
+  /// Whether this rank and the other hear each other.
+  bool hears(int rank) const { return rank != own && (own == 0 || rank == 0); }
+
+  /// Sends a sign of life, with a word for the last; the mutex is locked.
+  Error beat(const Message &message) {
+    for (int rank = 0; rank < all; ++rank) {
+      bool isUnderWay = llvm::any_of(
+          sending, [&](const Sending &each) { return each.to == rank && each.tag == Beat; });
+      if (hears(rank) && (!message.empty() || !isUnderWay))
+        if (Error error = begin(rank, Beat, message))
+          return error;
+    }
+    return listen();
+  }
+
+  Error listen() {
+    for (;;) {
+      auto taken = take(-1, Beat);
+      if (!taken)
+        return taken.takeError();
+      if (!*taken)
+        return Error::success();
+      const auto &[rank, message] = **taken;
+      heard[rank] = Clock::now();
+      if (!message.empty())
+        hasLeft[rank] = true;
+    }
+  }
+
+  /// Fails where a rank is gone: rank 0 hears all others, these hear rank 0, which tells them.
+  Error checkAlive() {
+    if (Error error = listen())
+      return error;
+    if (own != 0) {
+      auto told = take(0, Gone);
+      if (!told)
+        return told.takeError();
+      if (*told)
+        gone = StringRef(reinterpret_cast<const char *>((*told)->second.data())).str();
+    }
+    if (!gone.empty())
+      return llvm::make_error<RanksLost>(gone);
+    for (int rank = 0; rank < all; ++rank)
+      if (hears(rank) && !hasLeft[rank] && Clock::now() - heard[rank] > longestSilence)
+        return llvm::make_error<RanksLost>(
+            "rank " + llvm::Twine(rank) + " no longer answers; its process or its machine is gone");
+    return Error::success();
+  }
+
+  void beatUntilLeaving() {
+    for (auto next = Clock::now(); !isLeaving; next += beatEvery) {
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        // An error shows where a message is waited for.
+        llvm::consumeError(beat(Message()));
+        llvm::consumeError(progress());
+      }
+      while (!isLeaving && Clock::now() < next + beatEvery)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
+  void stopBeating() {
+    isLeaving = true;
+    if (beating.joinable())
+      beating.join();
+  }
+};
+
+/// The library for the mpirun that started this process.
+static Expected<const Kind *> kindOfLauncher(StringRef folder) {
+  auto isThere = [&](const Kind &kind) {
+    return ::access((folder + "/" + kind.file).str().c_str(), R_OK) == 0;
+  };
+  if (llvm::none_of(kinds, isThere))
+    return makeError("--shard: this ctxc was built without MPI; install libmpich-dev and mpich (or "
+                     "libopenmpi-dev and openmpi-bin), and build again");
+  for (const Kind &kind : kinds)
+    if (std::getenv(kind.variable)) {
+      if (isThere(kind))
+        return &kind;
+      return makeError(llvm::Twine("--shard: this process was started by ") + kind.name +
+                       ", which was not there when this ctxc was built; install " + kind.package +
+                       " and build again, or use the other mpirun");
+    }
+  // Slurm and others start ranks of either by PMIx.
+  if (std::getenv("PMIX_RANK"))
+    return llvm::find_if(kinds, isThere);
+  return makeError("--shard: this process was not started by mpirun; expected "
+                   "`mpirun -n N ctxc …`, with a rank for each part");
+}
+
+namespace {
+
+/// While it lives, a thread that ends the process where MPI waits too long for all ranks to start:
+/// one that never does cannot be told from one that is late, and MPICH would wait for ever.
+class StartLimit {
+public:
+  StartLimit() : thread([this] { watch(); }) {}
+  ~StartLimit() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      hasStarted = true;
+    }
+    changed.notify_one();
+    thread.join();
+  }
+  StartLimit(const StartLimit &) = delete;
+
+private:
+  void watch() {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (changed.wait_for(lock, longestSilence, [this] { return hasStarted; }))
+      return;
+    static constexpr char message[] = "ctxc: error: --shard: not all ranks have joined within 20 "
+                                      "seconds; expected --shard on every rank\n";
+    (void)!::write(STDERR_FILENO, message, sizeof message - 1);
+    ::_exit(2);
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool hasStarted = false;
+  std::thread thread;
+};
+
+} // namespace
+
+Ranks::Ranks(std::unique_ptr<State> state) : state(std::move(state)) {}
+
+Expected<std::unique_ptr<Ranks>> Ranks::join(StringRef folder) {
+  Expected<const Kind *> kind = kindOfLauncher(folder);
+  if (!kind)
+    return kind.takeError();
+  const std::string file = (folder + "/" + (*kind)->file).str();
+  // OpenMPI's own plugins look for its symbols.
+  void *opened = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void *symbol = opened ? dlsym(opened, "ctxc_mpi_functions") : nullptr;
+  if (!symbol)
+    return makeError(llvm::Twine("--shard: ") + file +
+                     " cannot be loaded: " + printableLine(dlerror()));
+  auto state = std::make_unique<State>();
+  state->mpi = reinterpret_cast<const ctxc_mpi *(*)()>(symbol)();
+  int local = 1, code = 0;
+  {
+    StartLimit limit;
+    code = state->mpi->start(&state->own, &state->all, &local);
+  }
+  if (Error error = state->check(code, "starting"))
+    return std::move(error);
+  state->heard.assign(state->all, Clock::now());
+  state->hasLeft.assign(state->all, false);
+  char version[256];
+  state->mpi->version(version, sizeof version);
+  std::unique_ptr<Ranks> ranks(new Ranks(std::move(state)));
+  State *shared = ranks->state.get();
+  ranks->own = shared->own;
+  ranks->all = shared->all;
+  ranks->local = local;
+  ranks->name = (*kind)->name;
+  if (ranks->all > 1)
+    shared->beating = std::thread([shared] { shared->beatUntilLeaving(); });
+  return ranks;
+}
+
+Ranks::~Ranks() { state->stopBeating(); }
+
+/// Calls `ready` until it returns true: without a pause at first, so that a message that is on its
+/// way is taken at once, and later leaving the processor to others.
+template <typename Ready> Error Ranks::wait(Ready ready) {
+  const auto begin = Clock::now();
+  auto nextCheck = begin + std::chrono::milliseconds(100);
+  for (;;) {
+    {
+      std::lock_guard<std::mutex> lock(state->mutex);
+      if (Error error = state->progress())
+        return error;
+      Expected<bool> isReady = ready();
+      if (!isReady)
+        return isReady.takeError();
+      if (*isReady)
+        return Error::success();
+      if (Clock::now() > nextCheck) {
+        if (Error error = state->checkAlive())
+          return error;
+        nextCheck = Clock::now() + std::chrono::milliseconds(100);
+      }
+    }
+    if (Clock::now() - begin < std::chrono::milliseconds(1))
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+Error Ranks::send(int to, int tag, Message message) {
+  if (message.size() > size_t(INT32_MAX))
+    return makeError("a message to rank " + llvm::Twine(to) + " has " +
+                     llvm::Twine(message.size() * 8) +
+                     " bytes, more than MPI takes at once; "
+                     "shorten the prompt");
+  return wait([&]() -> Expected<bool> {
+    auto isOfThese = [&](const State::Sending &each) { return each.to == to && each.tag == tag; };
+    if (llvm::count_if(state->sending, isOfThese) >= mostUnderWay)
+      return false;
+    state->sent += message.size() * sizeof(uint64_t);
+    if (Error error = state->begin(to, tag, std::move(message)))
+      return std::move(error);
+    return true;
+  });
+}
+
+Expected<Message> Ranks::receive(int from, int tag) {
+  Message message;
+  Error error = wait([&]() -> Expected<bool> {
+    auto taken = state->take(from, tag);
+    if (!taken)
+      return taken.takeError();
+    if (!*taken)
+      return false;
+    message = std::move((*taken)->second);
+    return true;
+  });
+  if (error)
+    return std::move(error);
+  return message;
+}
+
+uint64_t Ranks::sentBytes() const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  return state->sent;
+}
+
+Error Ranks::leave() {
+  state->stopBeating();
+  // Every message is taken before the end: signs of life up to the last one, too.
+  bool isFirst = true;
+  if (Error error = wait([&]() -> Expected<bool> {
+        if (Error error = isFirst ? state->beat(Message(1)) : state->listen())
+          return std::move(error);
+        isFirst = false;
+        for (int rank = 0; rank < all; ++rank)
+          if (state->hears(rank) && !state->hasLeft[rank])
+            return false;
+        return state->sending.empty();
+      }))
+    return error;
+  std::lock_guard<std::mutex> lock(state->mutex);
+  return state->check(state->mpi->finish(), "leaving");
+}
+
+void Ranks::abort(StringRef reason) {
+  state->stopBeating();
+  {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    Message text(reason.size() / sizeof(uint64_t) + 1);
+    std::memcpy(text.data(), reason.data(), reason.size());
+    for (int rank = 1; own == 0 && rank < all; ++rank)
+      llvm::consumeError(state->begin(rank, Gone, text));
+  }
+  for (const auto end = Clock::now() + std::chrono::seconds(1); Clock::now() < end;) {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    llvm::consumeError(state->progress());
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  state->mpi->abort(2);
+  ::_exit(2);
+}

@@ -1,0 +1,387 @@
+// Rank 0's calls: each asks the other ranks for their part, computes its own, and puts the results
+// together.
+#include "ctxc/Support/Error.h"
+#include "lib/Runtime/Logits.h"
+#include "lib/Runtime/Shard/ShardedExecutor.h"
+
+using namespace mlir;
+using namespace ctxc;
+using llvm::ArrayRef;
+
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+MessageWriter RankExecutor::begin(Request request) {
+  MessageWriter command;
+  command.number(static_cast<int64_t>(request));
+  command.number(++lastCall);
+  command.numbers(*dropped);
+  dropped->clear();
+  return command;
+}
+
+/// Names a run to the other ranks, and brings this rank's part of it to the same state.
+void RankExecutor::describe(MessageWriter &command, ShardedRun &run) {
+  if (!run.part)
+    run.part = local->start(run.capacity, run.keeps());
+  run.part->truncate(run.count);
+  command.number(run.number);
+  command.number(run.capacity);
+  command.number(run.keeps() == Keeps::Seen);
+  command.number(run.count);
+}
+
+llvm::Error RankExecutor::sendToAll(const MessageWriter &command) {
+  for (int rank = 1; rank < ranks.count(); ++rank)
+    if (llvm::Error error = ranks.send(rank, CommandTag, command.message()))
+      return error;
+  return llvm::Error::success();
+}
+
+/// Those of the patch's changes that a rank's steps read.
+Patch RankExecutor::partOf(const Patch &patch, int rank) const {
+  Patch part;
+  for (const ParameterPatch &each : patch.parameters) {
+    Patch one{{each}};
+    llvm::Error isOthers = names[rank].check(one, /*materialize=*/true);
+    if (!isOthers)
+      part.add(std::move(one.parameters));
+    llvm::consumeError(std::move(isOthers));
+  }
+  return part;
+}
+
+/// `error`, a RanksLost, in place of what it brought with it.
+static llvm::Error lost(llvm::Error error, llvm::Error other) {
+  llvm::consumeError(std::move(other));
+  return error;
+}
+
+/// The other ranks' last word on a call.
+llvm::Expected<MessageReader> RankExecutor::lastReply(int rank) {
+  for (;;) {
+    llvm::Expected<Message> message = ranks.receive(rank, ReplyTag);
+    if (!message)
+      return message.takeError();
+    MessageReader reply(std::move(*message));
+    if (!reply.number())
+      return reply;
+    MessageWriter stop = begin(Request::Stop); // a row that nobody waits for any more
+    if (llvm::Error error = ranks.send(rank, CommandTag, stop.take()))
+      return std::move(error);
+  }
+}
+
+/// Ends a call: takes each rank's reply, from `early` where that has come, and gives the results of
+/// the good ones to `take`. Returns the errors of all ranks, equal ones once.
+llvm::Error RankExecutor::settle(llvm::Error own,
+                                 llvm::function_ref<void(int, MessageReader &)> take,
+                                 EarlyReplies early) {
+  if (own.isA<RanksLost>())
+    return own;
+  const bool isCancelled = own.isA<Cancelled>();
+  bool isStopped = own.isA<Stopped>();
+  if (isStopped) { // by another rank, which says why
+    llvm::consumeError(std::move(own));
+    own = llvm::Error::success();
+  }
+  std::string text;
+  llvm::StringSet<> seen;
+  if (own)
+    llvm::raw_string_ostream(text) << own;
+  seen.insert(text);
+  for (int rank = 1; rank < ranks.count(); ++rank) {
+    auto found = early.find(rank);
+    llvm::Expected<MessageReader> reply =
+        found == early.end() ? lastReply(rank) : std::move(found->second);
+    if (!reply)
+      return lost(reply.takeError(), std::move(own));
+    const bool isBad = reply->number(), isSecond = reply->number();
+    isStopped |= isSecond;
+    if (!isBad)
+      take(rank, *reply);
+    else if (!isSecond && !isCancelled && seen.insert(text = reply->text()).second)
+      own = llvm::joinErrors(std::move(own), makeError("rank " + llvm::Twine(rank) + ": " + text));
+  }
+  if (!own && isStopped)
+    return llvm::make_error<Stopped>();
+  return own;
+}
+
+//===----------------------------------------------------------------------===//
+// Forward
+//===----------------------------------------------------------------------===//
+
+static void readObserved(MessageReader &reply, const LayerObserver &observer,
+                         const LayerObserver &ofReduced) {
+  for (int64_t i = 0, count = reply.number(); i < count; ++i) {
+    const bool isReduced = reply.number();
+    const int64_t layer = reply.number(), rows = reply.number();
+    const std::vector<double> numbers = reply.doubles();
+    if (const LayerObserver &seen = isReduced ? ofReduced : observer)
+      seen(layer, numbers, rows);
+  }
+}
+
+llvm::Error RankExecutor::sendForward(Request request, ShardedRun &run, ArrayRef<Input> tokens,
+                                      ArrayRef<int64_t> positions, const ForwardOptions &options) {
+  MessageWriter command = begin(request);
+  describe(command, run);
+  command.inputs(tokens);
+  command.numbers(positions);
+  command.number(options.materialize);
+  command.number(options.append);
+  command.number(options.allLogits);
+  command.number(bool(options.observer));
+  command.number(options.patch != nullptr);
+  for (int rank = 1; rank < ranks.count(); ++rank) {
+    MessageWriter ofRank = command;
+    if (options.patch)
+      ofRank.patch(partOf(*options.patch, rank));
+    if (llvm::Error error = ranks.send(rank, CommandTag, ofRank.take()))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Logits> RankExecutor::computeLogits(Run &opaque, ArrayRef<Input> tokens,
+                                                   ArrayRef<int64_t> positions,
+                                                   const ForwardOptions &options) {
+  auto &run = static_cast<ShardedRun &>(opaque);
+  if (llvm::Error error = sendForward(Request::Forward, run, tokens, positions, options))
+    return std::move(error);
+  Link::Call call(link, lastCall);
+  llvm::Expected<Logits> own = local->logits(*run.part, tokens, positions, options);
+  if (llvm::Error error = call.finish())
+    return lost(std::move(error), own.takeError());
+  Logits logits = own ? std::move(*own) : Logits();
+  if (llvm::Error error = settle(own.takeError(), [&](int rank, MessageReader &reply) {
+        readObserved(reply, options.observer, nullptr);
+        if (Logits of = reply.logits(); !of.empty())
+          logits = std::move(of);
+      }))
+    return std::move(error);
+  if (options.append)
+    run.count += tokens.size();
+  return logits;
+}
+
+llvm::Expected<int64_t> RankExecutor::computeNext(Run &opaque, const Input &token, int64_t position,
+                                                  const ForwardOptions &options) {
+  auto &run = static_cast<ShardedRun &>(opaque);
+  if (llvm::Error error = sendForward(Request::Next, run, token, position, options))
+    return std::move(error);
+  Link::Call call(link, lastCall);
+  llvm::Expected<int64_t> next = local->next(*run.part, token, position, options);
+  if (llvm::Error error = call.finish())
+    return lost(std::move(error), next.takeError());
+  int64_t chosen = next ? *next : -1;
+  if (llvm::Error error = settle(next.takeError(), [&](int rank, MessageReader &reply) {
+        readObserved(reply, options.observer, nullptr);
+        chosen = std::max(chosen, reply.number());
+      }))
+    return std::move(error);
+  if (options.append)
+    ++run.count;
+  return chosen;
+}
+
+//===----------------------------------------------------------------------===//
+// Patches
+//===----------------------------------------------------------------------===//
+
+/// Adds what a rank's layers gave; those of the others are zero in it.
+static void addErrors(std::vector<double> &sum, ArrayRef<double> part) {
+  for (auto [total, each] : llvm::zip_equal(sum, part))
+    total += each;
+}
+
+llvm::Expected<PatchStep> RankExecutor::computePatch(Run &opaqueFull, Run &opaqueReduced,
+                                                     const Input &token, int64_t position,
+                                                     const PatchOptions &options) {
+  auto &full = static_cast<ShardedRun &>(opaqueFull);
+  auto &reduced = static_cast<ShardedRun &>(opaqueReduced);
+  MessageWriter command = begin(Request::Patch);
+  describe(command, full);
+  describe(command, reduced);
+  command.inputs(token);
+  command.number(position);
+  command.number(options.startLayer);
+  command.number(options.materialize);
+  command.number(options.logits);
+  command.number(options.reducedHead);
+  command.number(bool(options.fullObserver));
+  command.number(bool(options.reducedObserver));
+  if (llvm::Error error = sendToAll(command))
+    return std::move(error);
+
+  Link::Call call(link, lastCall);
+  llvm::Expected<PatchStep> own = local->patch(*full.part, *reduced.part, token, position, options);
+  if (llvm::Error error = call.finish())
+    return lost(std::move(error), own.takeError());
+  PatchStep step = own ? std::move(*own) : PatchStep();
+  if (llvm::Error error = settle(own.takeError(), [&](int rank, MessageReader &reply) {
+        readObserved(reply, options.fullObserver, options.reducedObserver);
+        step.patch.add(reply.patch().parameters);
+        step.obligations.resize(program.layers);
+        reply.obligations(step.obligations);
+        step.replayError.resize(program.layers);
+        addErrors(step.replayError, reply.doubles());
+        if (rank + 1 < ranks.count())
+          return;
+        step.fullLogits = reply.logits();
+        step.reducedLogits = reply.logits();
+        step.fullNext = reply.number();
+        step.reducedNext = reply.number();
+      }))
+    return std::move(error);
+  ++full.count;
+  return step;
+}
+
+/// Puts a row of all ranks together for `sink`, and has them go on.
+llvm::Error RankExecutor::giveRow(const TokenPatch &own, PatchSink sink, EarlyReplies &early) {
+  TokenPatch whole = own;
+  std::vector<Patch> parts;
+  std::vector<int> waiting;
+  for (int rank = 1; rank < ranks.count(); ++rank) {
+    llvm::Expected<Message> message = ranks.receive(rank, ReplyTag);
+    if (!message)
+      return message.takeError();
+    MessageReader reply(std::move(*message));
+    if (!reply.number()) {
+      early.emplace(rank, std::move(reply));
+      continue;
+    }
+    waiting.push_back(rank);
+    parts.push_back(reply.patch());
+    reply.obligations(whole.obligations);
+    addErrors(whole.replayError, reply.doubles());
+    whole.fullLogits = reply.logits(); // the last rank's stay
+    whole.reducedLogits = reply.logits();
+  }
+  auto makePatch = [&]() -> llvm::Expected<Patch> {
+    llvm::Expected<Patch> patch = own.patch();
+    for (Patch &part : parts)
+      if (patch)
+        patch->add(part.parameters);
+    return patch;
+  };
+  whole.patch = makePatch;
+  llvm::Error error = early.empty() ? sink(whole) : llvm::make_error<Stopped>();
+  if (error.isA<RanksLost>())
+    return error;
+  for (int rank : waiting) {
+    MessageWriter command = begin(error ? Request::Stop : Request::GoOn);
+    if (llvm::Error sending = ranks.send(rank, CommandTag, command.take()))
+      return lost(std::move(sending), std::move(error));
+  }
+  return error;
+}
+
+llvm::Error RankExecutor::computePatchEach(Run &opaqueFull, Run &opaqueReduced,
+                                           ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
+                                           const PatchEachOptions &options, PatchSink sink) {
+  auto &full = static_cast<ShardedRun &>(opaqueFull);
+  auto &reduced = static_cast<ShardedRun &>(opaqueReduced);
+  PatchEachOptions chunked = options;
+  chunked.chunk = local->patchChunk(options);
+  MessageWriter command = begin(Request::PatchEach);
+  describe(command, full);
+  describe(command, reduced);
+  command.inputs(tokens);
+  command.numbers(positions);
+  command.number(chunked.startLayer);
+  command.number(chunked.logits);
+  command.number(chunked.chunk);
+  if (llvm::Error error = sendToAll(command))
+    return error;
+
+  Link::Call call(link, lastCall);
+  EarlyReplies early;
+  llvm::Error own =
+      local->patchEach(*full.part, *reduced.part, tokens, positions, chunked,
+                       [&](const TokenPatch &row) { return giveRow(row, sink, early); });
+  if (own.isA<RanksLost>())
+    return own;
+  if (llvm::Error error = call.finish())
+    return lost(std::move(error), std::move(own));
+  if (llvm::Error error = settle(std::move(own), [](int, MessageReader &) {}, std::move(early)))
+    return error;
+  full.count += tokens.size();
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Runs, the head, questions
+//===----------------------------------------------------------------------===//
+
+llvm::Error RankExecutor::copyState(const Run &given, Run &made) {
+  auto &from = const_cast<ShardedRun &>(static_cast<const ShardedRun &>(given));
+  auto &to = static_cast<ShardedRun &>(made);
+  MessageWriter command = begin(Request::Copy);
+  describe(command, from);
+  command.number(to.number);
+  command.number(to.capacity);
+  if (llvm::Error error = sendToAll(command))
+    return error;
+  llvm::Expected<std::unique_ptr<Run>> part = local->copy(*from.part, to.capacity);
+  if (part)
+    to.part = std::move(*part);
+  to.count = from.count;
+  return settle(part.takeError(), [](int, MessageReader &) {});
+}
+
+llvm::Expected<Logits> RankExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
+  const int rank = ranks.count() - 1;
+  MessageWriter command = begin(Request::Head);
+  command.doubles(vectors);
+  command.number(count);
+  auto reply = askOne(rank, std::move(command));
+  if (!reply)
+    return reply.takeError();
+  return reply->logits();
+}
+
+llvm::Expected<MessageReader> RankExecutor::askOne(int rank, MessageWriter command) {
+  if (llvm::Error error = ranks.send(rank, CommandTag, command.take()))
+    return std::move(error);
+  llvm::Expected<MessageReader> reply = lastReply(rank);
+  if (!reply)
+    return reply;
+  const bool isBad = reply->number();
+  (void)reply->number();
+  if (isBad)
+    return makeError("rank " + llvm::Twine(rank) + ": " + reply->text());
+  return reply;
+}
+
+int RankExecutor::rankOf(int64_t layer) const {
+  for (auto [rank, stage] : llvm::enumerate(stages))
+    for (size_t i = stage.first; i < stage.end; ++i)
+      if (program.steps[i].index == layer)
+        return rank;
+  return layer < 0 ? 0 : ranks.count() - 1;
+}
+
+llvm::Expected<double> RankExecutor::ask(int rank, llvm::StringRef question) {
+  MessageWriter command = begin(Request::Question);
+  command.text(question);
+  auto reply = askOne(rank, std::move(command));
+  if (!reply)
+    return reply.takeError();
+  return reply->doubles().front();
+}
+
+llvm::Expected<std::vector<RankFacts>> RankExecutor::facts() {
+  std::vector<RankFacts> all = {ownFacts()};
+  for (int rank = 1; rank < ranks.count(); ++rank) {
+    auto reply = askOne(rank, begin(Request::Facts));
+    if (!reply)
+      return reply.takeError();
+    const std::vector<int64_t> numbers = reply->numbers();
+    all.push_back({numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]});
+  }
+  return all;
+}

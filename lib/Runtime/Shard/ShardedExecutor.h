@@ -1,0 +1,120 @@
+// The executor of a rank: rank 0's calls, and what the others do for them.
+#ifndef CTXC_LIB_RUNTIME_SHARD_SHARDEDEXECUTOR_H
+#define CTXC_LIB_RUNTIME_SHARD_SHARDEDEXECUTOR_H
+
+#include "ctxc/Runtime/Shard/ShardedExecutor.h"
+#include "lib/Runtime/CompiledExecutor.h"
+#include "lib/Runtime/Shard/Link.h"
+#include "lib/Runtime/Shard/Messages.h"
+#include "llvm/ADT/DenseMap.h"
+#include <map>
+
+namespace ctxc {
+
+enum RankTag { CommandTag = firstFreeTag, ReplyTag, HelloTag };
+
+/// Runs that are no longer used, whose state other ranks may drop.
+using DroppedRuns = std::vector<int64_t>;
+
+/// Rank 0's run. The other ranks know it by its number.
+class ShardedRun : public Run {
+public:
+  ShardedRun(int64_t number, int64_t capacity, std::shared_ptr<DroppedRuns> dropped)
+      : number(number), capacity(capacity), dropped(std::move(dropped)) {}
+  ~ShardedRun() override { dropped->push_back(number); }
+  int64_t size() const override { return count; }
+  void truncate(int64_t tokens) override { count = std::min(count, tokens); }
+
+  const int64_t number, capacity;
+  int64_t count = 0;
+  std::unique_ptr<Run> part; ///< the state of this rank's steps; made on first use
+
+private:
+  std::shared_ptr<DroppedRuns> dropped;
+};
+
+/// A layer's output that an observer is to see.
+struct Observed {
+  bool isReduced;
+  int64_t layer, rows;
+  std::vector<double> numbers;
+};
+
+class RankExecutor : public ShardedExecutor {
+public:
+  RankExecutor(const Program &program, std::vector<Stage> stages, Ranks &ranks)
+      : program(program), stages(std::move(stages)), ranks(ranks), link(ranks) {}
+  llvm::Error create(Weights &weights, CompiledOptions options);
+
+  bool isBidirectional() const override { return local->isBidirectional(); }
+  int64_t vocabulary() const override { return program.vocabulary; }
+  int64_t layers() const override { return program.layers; }
+  std::optional<int64_t> embeddingWidth() const override { return local->embeddingWidth(); }
+
+  llvm::Expected<int> serve(Answer answer) override;
+  int rankOf(int64_t layer) const override;
+  llvm::Expected<double> ask(int rank, llvm::StringRef question) override;
+  llvm::Expected<std::vector<RankFacts>> facts() override;
+
+protected:
+  std::unique_ptr<Run> makeRun(int64_t capacity) override {
+    return std::make_unique<ShardedRun>(++lastRun, capacity, dropped);
+  }
+  llvm::Error copyState(const Run &from, Run &to) override;
+  llvm::Expected<Logits> computeLogits(Run &run, llvm::ArrayRef<Input> tokens,
+                                       llvm::ArrayRef<int64_t> positions,
+                                       const ForwardOptions &options) override;
+  llvm::Expected<int64_t> computeNext(Run &run, const Input &token, int64_t position,
+                                      const ForwardOptions &options) override;
+  llvm::Expected<PatchStep> computePatch(Run &full, Run &reduced, const Input &token,
+                                         int64_t position, const PatchOptions &options) override;
+  llvm::Error computePatchEach(Run &full, Run &reduced, llvm::ArrayRef<Input> tokens,
+                               llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                               PatchSink sink) override;
+  llvm::Expected<Logits> computeHead(llvm::ArrayRef<double> vectors, int64_t count) override;
+
+private:
+  // Rank 0 (ShardedCalls.cpp).
+  MessageWriter begin(Request request);
+  void describe(MessageWriter &command, ShardedRun &run);
+  llvm::Error sendToAll(const MessageWriter &command);
+  llvm::Error sendForward(Request request, ShardedRun &run, llvm::ArrayRef<Input> tokens,
+                          llvm::ArrayRef<int64_t> positions, const ForwardOptions &options);
+  Patch partOf(const Patch &patch, int rank) const;
+  /// Last words of ranks that ended a call before the others.
+  using EarlyReplies = std::map<int, MessageReader>;
+  llvm::Expected<MessageReader> lastReply(int rank);
+  llvm::Error settle(llvm::Error own, llvm::function_ref<void(int, MessageReader &)> take,
+                     EarlyReplies early = {});
+  llvm::Error giveRow(const TokenPatch &own, PatchSink sink, EarlyReplies &early);
+  llvm::Expected<MessageReader> askOne(int rank, MessageWriter command);
+
+  // The others (Serve.cpp).
+  llvm::Error take(Request request, MessageReader &command);
+  llvm::Error takeForward(Request request, MessageReader &command, int64_t number);
+  llvm::Error takePatch(MessageReader &command, int64_t number);
+  llvm::Error takePatchEach(MessageReader &command, int64_t number);
+  llvm::Error takeCopy(MessageReader &command);
+  llvm::Error reply(llvm::Error error, const MessageWriter &results);
+  llvm::Error giveOwnRow(const TokenPatch &row);
+  Run &runOf(MessageReader &command);
+
+  RankFacts ownFacts() const;
+
+  const Program &program;
+  const std::vector<Stage> stages; ///< of each rank
+  Ranks &ranks;
+  Link link;
+  std::unique_ptr<CompiledExecutor> local; ///< of this rank's stage
+
+  int64_t lastRun = 0, lastCall = 0;
+  std::shared_ptr<DroppedRuns> dropped = std::make_shared<DroppedRuns>();
+  std::vector<PatchableNames> names; ///< of each rank's steps
+
+  llvm::DenseMap<int64_t, std::unique_ptr<Run>> runs; ///< a rank's part of rank 0's, by number
+  Answer *answer = nullptr;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LIB_RUNTIME_SHARD_SHARDEDEXECUTOR_H

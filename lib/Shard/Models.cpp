@@ -1,0 +1,257 @@
+// How the ops of xf can be cut.
+#include "ctxc/Shard/Split.h"
+#include "lib/Shard/Shapes.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::shard;
+
+namespace {
+
+using Dims = llvm::SmallVector<int, 3>;
+
+/// Index `first` for the first dimension, and so on.
+Dims indices(int first, size_t count) {
+  Dims dims;
+  for (size_t i = 0; i < count; ++i)
+    dims.push_back(first + i);
+  return dims;
+}
+
+Dims none(Value value) { return Dims(shapeOf(value).size(), -1); }
+
+/// Each entry from the entries at the same place: operands of fewer dimensions have the last ones,
+/// and one element, or no dimension, is whole.
+SplitRule elementwise(Operation *op, SumUse sums, unsigned uncutAtEnd = 0) {
+  SplitRule rule;
+  rule.sums = sums;
+  int rank = shapeOf(op->getResult(0)).size();
+  Dims result = indices(0, rank);
+  for (unsigned i = 0; i < std::min<unsigned>(uncutAtEnd, rank); ++i)
+    result[rank - 1 - i] = -1;
+  for (Value operand : op->getOperands()) {
+    llvm::ArrayRef<int64_t> shape = shapeOf(operand);
+    Dims dims;
+    for (int i = 0, own = shape.size(); i < own; ++i) {
+      int at = rank - own + i;
+      dims.push_back(at >= 0 && shape[i] == shapeOf(op->getResult(0))[at] ? result[at] : -1);
+    }
+    rule.operands.push_back(std::move(dims));
+  }
+  rule.results.push_back(std::move(result));
+  return rule;
+}
+
+template <typename Op> struct RuleOf;
+
+#define CTXC_ELEMENTWISE(OP, SUMS, UNCUT)                                                          \
+  template <> struct RuleOf<xf::OP> {                                                              \
+    static SplitRule get(xf::OP op, int64_t) {                                                     \
+      return elementwise(op.getOperation(), SumUse::SUMS, UNCUT);                                  \
+    }                                                                                              \
+  };
+CTXC_ELEMENTWISE(NormalizeOp, Finish, 1)
+CTXC_ELEMENTWISE(SoftmaxOp, Finish, 1)
+CTXC_ELEMENTWISE(ActivationOp, Finish, 0)
+CTXC_ELEMENTWISE(SoftcapOp, Finish, 0)
+CTXC_ELEMENTWISE(ClampOp, Finish, 0)
+CTXC_ELEMENTWISE(AddOp, Add, 0)
+CTXC_ELEMENTWISE(SubOp, Add, 0)
+CTXC_ELEMENTWISE(BiasOp, Add, 0)
+CTXC_ELEMENTWISE(MulOp, Scale, 0)
+CTXC_ELEMENTWISE(DivOp, Finish, 0)
+CTXC_ELEMENTWISE(TimesOp, Scale, 0)
+CTXC_ELEMENTWISE(ScaleOp, Scale, 0)
+CTXC_ELEMENTWISE(ScanOp, Finish, 0)
+#undef CTXC_ELEMENTWISE
+
+/// y_bi = Σ_j W_ij x_bj.
+template <> struct RuleOf<xf::LinearOp> {
+  static SplitRule get(xf::LinearOp op, int64_t) {
+    SplitRule rule;
+    int batch = shapeOf(op.getData()).size() - 1, i = batch, j = batch + 1;
+    Dims data = indices(0, batch), result = data;
+    data.push_back(j);
+    result.push_back(i);
+    rule.operands = {op.getTransposed() ? Dims{j, i} : Dims{i, j}, data};
+    rule.results = {result};
+    rule.summed = j;
+    return rule;
+  }
+};
+
+/// A row of a table: the rank that has it gives it, all others give zeros.
+template <> struct RuleOf<xf::EmbedOp> {
+  static SplitRule get(xf::EmbedOp op, int64_t) {
+    SplitRule rule;
+    rule.operands = {{0, 1}, {}};
+    rule.results = {{1}};
+    rule.summed = 0;
+    rule.share = 1.0 / std::max<int64_t>(1, shapeOf(op.getTable())[0]);
+    return rule;
+  }
+};
+
+/// By heads. Key heads are cut with the query heads that read them, or else whole.
+template <> struct RuleOf<xf::AttentionOp> {
+  static SplitRule get(xf::AttentionOp op, int64_t ranks) {
+    SplitRule rule;
+    int keyHead = shapeOf(op.getKey())[0] % ranks == 0 ? 0 : -1;
+    for (Value operand : op->getOperands()) {
+      Dims dims = none(operand);
+      bool isKey = operand == op.getKey() || operand == op.getValue();
+      if (!dims.empty())
+        dims[0] = isKey ? keyHead : 0;
+      rule.operands.push_back(std::move(dims));
+    }
+    rule.results = {{0, -1}};
+    return rule;
+  }
+};
+
+template <> struct RuleOf<xf::ConvOp> {
+  static SplitRule get(xf::ConvOp, int64_t) {
+    SplitRule rule;
+    rule.operands = {{0, -1}, {0}};
+    rule.results = {{0}};
+    return rule;
+  }
+};
+
+/// By heads.
+template <> struct RuleOf<xf::RotaryOp> {
+  static SplitRule get(xf::RotaryOp op, int64_t) {
+    SplitRule rule;
+    rule.operands = {{0, -1}, none(op.getFrequencies())};
+    rule.results = {{0, -1}};
+    return rule;
+  }
+};
+
+/// The dimensions of both shapes fall into groups of the same size; the first of a group is cut as
+/// the first of the other side is.
+template <> struct RuleOf<xf::ReshapeOp> {
+  static SplitRule get(xf::ReshapeOp op, int64_t) {
+    llvm::ArrayRef<int64_t> from = shapeOf(op.getData()), to = shapeOf(op.getResult());
+    Dims fromDims(from.size(), -1), toDims(to.size(), -1);
+    size_t i = 0, j = 0;
+    for (int group = 0; i < from.size() && j < to.size(); ++group) {
+      fromDims[i] = toDims[j] = group;
+      int64_t a = from[i++], b = to[j++];
+      while (a != b && (a < b ? i < from.size() : j < to.size()))
+        (a < b ? a : b) *= a < b ? from[i++] : to[j++];
+    }
+    SplitRule rule;
+    rule.sums = SumUse::Scale;
+    rule.operands = {fromDims};
+    rule.results = {toDims};
+    return rule;
+  }
+};
+
+/// Along its own dimension, too: each rank has a part of each slice, so that the rows of what is
+/// sliced are dealt out slice by slice.
+template <> struct RuleOf<xf::SliceOp> {
+  static SplitRule get(xf::SliceOp op, int64_t) {
+    SplitRule rule = {};
+    rule.sums = SumUse::Scale;
+    rule.operands = {indices(0, shapeOf(op.getData()).size())};
+    rule.results = rule.operands;
+    return rule;
+  }
+};
+
+template <> struct RuleOf<xf::ConcatOp> {
+  static SplitRule get(xf::ConcatOp op, int64_t) {
+    SplitRule rule;
+    rule.sums = SumUse::Add;
+    for (Value part : op.getParts())
+      rule.operands.push_back(indices(0, shapeOf(part).size()));
+    rule.results = {indices(0, shapeOf(op.getResult()).size())};
+    return rule;
+  }
+};
+
+template <> struct RuleOf<xf::BroadcastOp> {
+  static SplitRule get(xf::BroadcastOp op, int64_t) {
+    SplitRule rule;
+    rule.sums = SumUse::Scale;
+    Dims data = indices(0, shapeOf(op.getData()).size());
+    rule.results = {data};
+    data[0] = -1;
+    rule.operands = {data};
+    return rule;
+  }
+};
+
+/// The entries of all of the first dimension are chosen from; the others are cut.
+template <> struct RuleOf<xf::GatherOp> {
+  static SplitRule get(xf::GatherOp op, int64_t) {
+    SplitRule rule;
+    Dims data = indices(0, shapeOf(op.getData()).size());
+    data[0] = -1;
+    rule.operands = {data, {-1}};
+    rule.results = {data};
+    return rule;
+  }
+};
+
+/// y_si = Σ_j W_eij x_j, where the slots s of a rank are those of the experts e that it has.
+template <> struct RuleOf<xf::ExpertLinearOp> {
+  static SplitRule get(xf::ExpertLinearOp op, int64_t) {
+    SplitRule rule;
+    rule.operands = {op.getTransposed() ? Dims{0, 2, 1} : Dims{0, 1, 2}, {-1}, {2}};
+    if (shapeOf(op.getData()).size() == 2)
+      rule.operands[2] = {0, 2};
+    rule.results = {{0, 1}};
+    rule.summed = 2;
+    rule.owned = 0;
+    rule.active = shapeOf(op.getSelected())[0];
+    rule.share = double(rule.active) / std::max<int64_t>(1, shapeOf(op.getBank())[0]);
+    return rule;
+  }
+};
+
+/// y_i = Σ_s w_s y_si.
+template <> struct RuleOf<xf::CombineOp> {
+  static SplitRule get(xf::CombineOp op, int64_t) {
+    SplitRule rule;
+    rule.operands = {{0}, indices(0, shapeOf(op.getData()).size())};
+    rule.results = {indices(1, shapeOf(op.getResult()).size())};
+    rule.summed = rule.owned = 0;
+    return rule;
+  }
+};
+
+template <> struct RuleOf<xf::OuterOp> {
+  static SplitRule get(xf::OuterOp, int64_t) {
+    SplitRule rule;
+    rule.sums = SumUse::Scale;
+    rule.operands = {{0}, {1}};
+    rule.results = {{0, 1}};
+    rule.owned = 0;
+    return rule;
+  }
+};
+
+template <typename Op> struct Model : SplitOpInterface::ExternalModel<Model<Op>, Op> {
+  SplitRule getSplitRule(Operation *op, int64_t ranks) const {
+    return RuleOf<Op>::get(llvm::cast<Op>(op), ranks);
+  }
+};
+
+template <typename... Ops> void attach(MLIRContext &context) {
+  (Ops::template attachInterface<Model<Ops>>(context), ...);
+}
+
+} // namespace
+
+void shard::registerSplitModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, xf::XFDialect *) {
+    attach<xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::AddOp,
+           xf::SubOp, xf::BiasOp, xf::MulOp, xf::DivOp, xf::TimesOp, xf::ScaleOp, xf::ScanOp,
+           xf::LinearOp, xf::EmbedOp, xf::AttentionOp, xf::ConvOp, xf::RotaryOp, xf::ReshapeOp,
+           xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::GatherOp, xf::ExpertLinearOp,
+           xf::CombineOp, xf::OuterOp>(*context);
+  });
+}

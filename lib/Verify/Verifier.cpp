@@ -1,0 +1,188 @@
+#include "Verifier.h"
+#include "ctxc/Support/Timer.h"
+#include "ctxc/Verify/GivenRun.h"
+#include <cmath>
+#include <limits>
+
+using namespace ctxc;
+using llvm::Error;
+using llvm::Expected;
+
+Expected<Runs> ctxc::prefill(Executor &executor, const RunRequest &request, int64_t count,
+                             RunTimes &times, bool context) {
+  Runs runs{executor.start(request.tokens.size() - 1 + count, Keeps::Seen),
+            executor.start(request.kept.size() + 1)};
+  if (context) {
+    if (Error error = readContext(executor, *runs.full, request.tokens))
+      return std::move(error);
+    times.tokens.prefill += request.tokens.size() - 1;
+  }
+  if (request.kept.empty())
+    return runs;
+  std::vector<Input> keptTokens;
+  for (int64_t position : request.kept)
+    keptTokens.push_back(request.tokens[position]);
+  Expected<std::vector<double>> logits = executor.forward(
+      *runs.reduced, llvm::ArrayRef<Input>(keptTokens), request.kept, ForwardOptions());
+  if (!logits)
+    return logits.takeError();
+  times.tokens.prefill += keptTokens.size();
+  return runs;
+}
+
+static double largestDifference(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
+  double worst = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (size_t i = 0, count = std::min(a.size(), b.size()); i < count; ++i)
+    worst = std::max(worst, std::isfinite(a[i] - b[i]) ? std::fabs(a[i] - b[i])
+                                                       : std::numeric_limits<double>::infinity());
+  return worst;
+}
+
+Error Verifier::start(int64_t count) {
+  Timer watch(times.prefill);
+  if (Error error = checkRequest(request, executor, count))
+    return error;
+  Expected<Runs> made = prefill(executor, request, count, times);
+  if (!made)
+    return made.takeError();
+  runs = std::move(*made);
+  if (!request.trace || !request.trace->second())
+    return Error::success();
+  RunTimes ofSecond;
+  Expected<Runs> second = prefill(*request.trace->second(), request, count, ofSecond);
+  if (!second)
+    return second.takeError();
+  secondRuns = std::move(*second);
+  return Error::success();
+}
+
+Error Verifier::keepBefore(int64_t position) {
+  llvm::ArrayRef<int64_t> kept = request.kept;
+  for (int64_t held;
+       held = runs.reduced->size(), held < int64_t(kept.size()) && kept[held] < position;) {
+    Timer watch(times.prefill);
+    auto logits = executor.forward(*runs.reduced, llvm::ArrayRef<Input>(request.tokens[kept[held]]),
+                                   kept[held], ForwardOptions());
+    if (!logits)
+      return logits.takeError();
+    ++times.tokens.prefill;
+  }
+  return Error::success();
+}
+
+Expected<PatchStep> Verifier::patch(const Input &token, int64_t position) {
+  Timer watch(times.patch);
+  ++times.tokens.patch;
+  PatchOptions options;
+  options.startLayer = request.startLayer;
+  options.materialize = request.materialize;
+  if (request.trace)
+    options.fullObserver = seen.full.observer();
+  return executor.patch(*runs.full, *runs.reduced, token, position, options);
+}
+
+Expected<VerifyStep> Verifier::check(const Input &token, int64_t position, const Patch &patch,
+                                     llvm::ArrayRef<double> fullLogits,
+                                     llvm::ArrayRef<double> fusedLogits,
+                                     llvm::ArrayRef<double> replayError) {
+  ++times.tokens.verify;
+  Expected<std::vector<double>> patched =
+      reduced(token, position, &patch, times.verify, seen.patched, &sizes);
+  if (!patched)
+    return patched.takeError();
+  Expected<std::vector<double>> control = std::vector<double>();
+  if (request.control) {
+    ++times.tokens.control;
+    control = reduced(token, position, nullptr, times.control, seen.control);
+  }
+  if (!control)
+    return control.takeError();
+  if (Error error = trace(token, position, patch))
+    return error;
+
+  if (request.logits)
+    request.logits(fullLogits, *patched, *control);
+  VerifyStep step;
+  step.token = token.token();
+  step.position = position;
+  step.patched = compareLogits(fullLogits, *patched);
+  step.control = compareLogits(fullLogits, *control);
+  step.next = step.patched.baselineToken;
+  step.allowedLinf = allowed(step, fullLogits, replayError);
+  if (!fusedLogits.empty())
+    step.fusedLinf = largestDifference(*patched, fusedLogits);
+  Expected<PatchNormTable> table = measure(patch, executor.layers(), norms);
+  if (!table)
+    return table.takeError();
+  step.norm = table->total;
+  for (const PatchNorm &norm : table->layers)
+    step.layers.push_back({norm, {}, 0});
+  return step;
+}
+
+Expected<std::vector<double>> Verifier::reduced(const Input &token, int64_t position,
+                                                const Patch *patch, double &seconds,
+                                                LayerRecord &record, StreamSizes *sizes) {
+  Timer watch(seconds);
+  ForwardOptions options;
+  options.patch = patch;
+  options.materialize = patch && request.materialize;
+  options.append = false;
+  if (request.trace)
+    options.observer = record.observer();
+  if (sizes)
+    options.observer = sizes->observer(std::move(options.observer));
+  return executor.forward(*runs.reduced, llvm::ArrayRef<Input>(token), position, options);
+}
+
+/// What is predicted, and no more than the context changes: a patch that brings the logits no
+/// nearer than none does is no patch, however large its predicted error.
+double Verifier::allowed(const VerifyStep &step, llvm::ArrayRef<double> fullLogits,
+                         llvm::ArrayRef<double> replayError) const {
+  const std::vector<double> exact(replayError.size(), 0);
+  double least = allowedLinf(fullLogits, exact, sizes, request.roundoffs);
+  double predicted = allowedLinf(fullLogits, replayError, sizes, request.roundoffs);
+  double most = std::max(least, step.control.linf);
+  return predicted < most ? predicted : most;
+}
+
+Error Verifier::trace(const Input &token, int64_t position, const Patch &patch) {
+  Trace *trace = request.trace;
+  if (!trace)
+    return Error::success();
+  trace->add(position, "full", seen.full, "patched", seen.patched);
+  trace->add(position, "full", seen.full, "control", seen.control);
+  if (!trace->second())
+    return Error::success();
+
+  LayerRecord fullRecord, patchedRecord;
+  llvm::ArrayRef<Input> one(token);
+  ForwardOptions options;
+  options.observer = fullRecord.observer();
+  auto logits = trace->second()->forward(*secondRuns.full, one, position, options);
+  if (!logits)
+    return logits.takeError();
+  options.observer = patchedRecord.observer();
+  options.patch = &patch;
+  options.materialize = request.materialize;
+  options.append = false;
+  logits = trace->second()->forward(*secondRuns.reduced, one, position, options);
+  if (!logits)
+    return logits.takeError();
+  auto name = [](llvm::StringRef executor, const char *run) { return (executor + run).str(); };
+  trace->add(position, name(trace->first(), " full"), seen.full,
+             name(trace->secondExecutor(), " full"), fullRecord);
+  trace->add(position, name(trace->first(), " patched"), seen.patched,
+             name(trace->secondExecutor(), " patched"), patchedRecord);
+  return Error::success();
+}
+
+void ctxc::addLayers(VerifyStep &step, llvm::ArrayRef<LayerObligations> obligations,
+                     llvm::ArrayRef<double> replayError) {
+  for (size_t layer = 0; layer < step.layers.size(); ++layer) {
+    if (layer < obligations.size())
+      step.layers[layer].obligations = obligations[layer];
+    if (layer < replayError.size())
+      step.layers[layer].replayError = replayError[layer];
+  }
+}

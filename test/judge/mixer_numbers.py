@@ -1,0 +1,168 @@
+"""Models that mix tokens in ways that xf has no op for: ctxc runs the exported program itself, and PyTorch, with the patch
+added to its weights and without the context, must give the logits that it gives with it. The mixers have between them the ops of PyTorch that models use, so that a wrong meaning of any shows as a wrong patch."""
+import math
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import ctxc.export as exporter
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "types"))
+import patches  # noqa: E402
+
+WIDTH, HEADS, TOKENS = 16, 4, 9
+
+
+def heads(x):
+    return x.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+
+
+def attended(x, scores, v):
+    t = x.shape[1]
+    scores = torch.where(torch.ones(t, t, dtype=torch.bool).tril(), scores, torch.finfo(x.dtype).min)
+    return (scores.softmax(-1, dtype=torch.float32).to(x.dtype) @ v).transpose(1, 2).flatten(2)
+
+
+def turning(layer, x, positions):
+    """Rotary positions as complex numbers, and once more as sines; keys that several heads share."""
+    q, k, v = heads(layer.a(x)), heads(layer.b(x))[:, :2], heads(layer.c(x))
+    frequencies = 1.0 / (100.0 ** (torch.arange(0, 4, 2).float() / 4))
+    angles = positions.float().unsqueeze(-1) * frequencies
+    turns = torch.polar(torch.ones_like(angles), angles)
+    q = torch.view_as_real(torch.view_as_complex(q.unflatten(-1, (-1, 2))) * turns.unsqueeze(1)).flatten(3)
+    angles = torch.cat([angles, angles], -1).unsqueeze(1)
+    half = torch.cat([-k[..., 2:], k[..., :2]], -1)
+    k = (k * angles.cos() + half * angles.sin()).repeat_interleave(2, 1)
+    return attended(x, torch.einsum("bhid,bhjd->bhij", q, k) / math.sqrt(4), v)
+
+
+def chosen(layer, x, positions):
+    """Each token sees the key of the highest score."""
+    t = x.shape[1]
+    q, k, v = (part.unsqueeze(1) for part in torch.split(layer.wide(x), WIDTH, -1))
+    scores = torch.baddbmm(torch.zeros(1, 1, 1, dtype=x.dtype), q[0], k[0].transpose(1, 2), beta=0.0, alpha=0.25).unsqueeze(0)
+    scores = scores.masked_fill(torch.ones(t, t).triu(1).bool(), float("-inf"))
+    best = scores.topk(1, -1).indices
+    mask = torch.zeros_like(scores).scatter(-1, best, 1.0)
+    return attended(x, scores.masked_fill(mask == 0, -1e30), v)
+
+
+def slopes(layer, x, positions):
+    """ALiBi, a cap, and a term of the softmax that no token has."""
+    q, k, v = heads(layer.a(x)), heads(layer.b(x)), heads(layer.c(x))
+    distance = positions.unsqueeze(1) - positions.unsqueeze(-1)
+    bias = distance.unsqueeze(1) * torch.tensor([0.5, 0.25, 0.125, 0.0625]).view(1, 4, 1, 1)
+    scores = 3.0 * torch.tanh(torch.matmul(q, k.mT) / 3.0) + bias
+    scores = scores.masked_fill(distance.unsqueeze(1) > 0, -1e9)
+    scores = torch.cat([scores, layer.sinks.view(1, -1, 1, 1).expand(1, HEADS, x.shape[1], 1)], -1)
+    return (scores.softmax(-1)[..., :-1] @ v).transpose(1, 2).reshape(x.shape)
+
+
+def convolved(layer, x, positions):
+    y = F.conv1d(F.pad(layer.a(x).transpose(1, 2), (2, 0)), layer.filter, groups=WIDTH).transpose(1, 2)
+    return F.silu(y) * torch.sigmoid(layer.b(x)) + F.softplus(y).clamp(max=1.5) - F.elu(y)
+
+
+def running(layer, x, positions):
+    """Sums, products and means over the tokens before."""
+    y = F.normalize(layer.a(x), dim=-1)
+    count = (positions + 1).unsqueeze(-1)
+    decay = torch.sigmoid(layer.b(x)).clamp_min(0.5).log().cumsum(1).exp()
+    linear = torch.cumsum(y.unsqueeze(-1) * layer.c(x).unsqueeze(-2), 1)
+    return y.cumsum(1) / count + decay.sqrt() * 0.1 + (linear * y.unsqueeze(-1)).sum(-2) + y.square().rsqrt().tanh()
+
+
+def before(layer, x, positions):
+    """The token before, found by its index; statistics of its numbers."""
+    y = layer.a(x)
+    index = (torch.arange(x.shape[1]) - 1).clamp(min=0)
+    last = y.index_select(1, index)
+    rolled = torch.gather(y, 1, index.view(1, -1, 1).expand(1, -1, WIDTH))
+    ordered, places = last.sort(-1, descending=True)
+    top = last.max(-1, keepdim=True)
+    spread = last.std(-1, keepdim=True) + last.var(-1, keepdim=True, correction=0) + last.logsumexp(-1, keepdim=True)
+    pairs = last[..., None, ::2].repeat(1, 1, 2, 1).flatten(2).flip(-1)
+    joined = torch.stack(last.chunk(2, -1), -1).flatten(2)
+    return ordered + 0.1 * places + top.values * top.indices + spread + pairs * last.norm(dim=-1, keepdim=True) + \
+        F.layer_norm(joined, (WIDTH,)) + F.rms_norm(rolled, (WIDTH,), layer.scale) + y[:, index].abs().pow(1.5)
+
+
+def around(layer, x, positions):
+    """In both directions."""
+    q, k, v = heads(layer.a(x)), heads(layer.b(x)), heads(layer.c(x))
+    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2) + layer.a(x).mean(1, keepdim=True)
+
+
+class Layer(nn.Module):
+    def __init__(self, mixer):
+        super().__init__()
+        self.mixer = mixer
+        self.a, self.b, self.c = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.wide = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
+        self.sinks, self.scale = nn.Parameter(torch.randn(HEADS)), nn.Parameter(torch.randn(WIDTH))
+        self.filter = nn.Parameter(torch.randn(WIDTH, 1, 3))
+        self.up, self.down = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def forward(self, x, positions):
+        x = x + self.mixer(self, self.norm(x), positions)
+        return x + self.down(F.gelu(self.up(x)))
+
+
+class Model(nn.Module):
+    def __init__(self, mixers):
+        super().__init__()
+        self.embed = nn.Embedding(40, WIDTH)
+        self.layers = nn.ModuleList(map(Layer, mixers))
+        self.head = nn.Linear(WIDTH, 40, bias=False)
+
+    def forward(self, input_ids, position_ids):
+        torch._check(input_ids.shape[1] == position_ids.shape[1])
+        x = self.embed(input_ids)
+        for layer in self.layers:
+            x = layer(x, position_ids)
+        return self.head(x)
+
+
+def judged(binary, mixers, folder):
+    torch.manual_seed(2)
+    model = Model(mixers).eval()
+    ids = torch.randint(0, 40, (1, TOKENS))
+    positions = torch.arange(TOKENS).unsqueeze(0)
+    exporter.export(model, [ids, positions], folder / "model.pt2")
+    file = folder / "patch.safetensors"
+    command = [binary, "patch", str(folder / "model.pt2"), "--tokens", ",".join(map(str, ids[0].tolist())), "-o", str(file)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode:
+        return run.stderr
+    model = model.double()
+
+    def logits(first):
+        return model(ids[:, first:], positions[:, first:])[0, -1]
+    with torch.no_grad():
+        full, control = logits(0), logits(TOKENS - 1)
+        patches.add(model, file)
+        patched = logits(TOKENS - 1)
+    difference, control = float((patched - full).abs().max()), float((control - full).abs().max())
+    print([mixer.__name__ for mixer in mixers], f"patched {difference:.1e}, without {control:.1e}", flush=True)
+    return "" if difference < 1e-4 and control > 100 * difference else "differs"
+
+
+MODELS = [turning, chosen, slopes], [convolved, running, before], [around]
+
+
+def failures(binary):
+    """How many of the models have no exact patch by `binary`."""
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for mixers in MODELS:
+            problem = judged(binary, mixers, Path(folder))
+            if problem:
+                print([mixer.__name__ for mixer in mixers], problem, flush=True)
+            failed += bool(problem)
+    return failed
