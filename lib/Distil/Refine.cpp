@@ -127,7 +127,7 @@ llvm::Error Refiner::addGroups(llvm::ArrayRef<TextSequence> texts,
     auto group = groupOf(texts.take_front(count), truthAfter);
     if (!group)
       return group.takeError();
-    group->weights.assign(tokens, weight / all);
+    group->weights.insert(group->weights.end(), tokens, weight / all); // rows before have 0
     groups.push_back(std::move(*group));
     texts = texts.drop_front(count);
   }

@@ -201,6 +201,7 @@ def buffers_of(config: Any) -> dict[str, torch.Tensor]:
     """The numbers of a model's buffers, such as tables of positions; none where it cannot be built so."""
     from transformers import AutoModelForCausalLM
     build: Any = AutoModelForCausalLM.from_config
+    read: Any = AutoModelForCausalLM.from_pretrained
     try:
         with parameters_without_memory():
             model = build(config, attn_implementation="eager")
@@ -232,11 +233,11 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
     `weights`, the model is that one, or is read from that directory."""
     from transformers import AutoModelForCausalLM, __version__
     build: Any = AutoModelForCausalLM.from_config
+    read: Any = AutoModelForCausalLM.from_pretrained
     if isinstance(weights, torch.nn.Module):
         model: Any = weights.eval()
     elif weights is not None:
-        model = AutoModelForCausalLM.from_pretrained(weights, config=config, attn_implementation="eager",
-                                                     local_files_only=True).eval()
+        model = read(weights, config=config, attn_implementation="eager", local_files_only=True).eval()
     else:
         with torch.device(device):
             model = build(config, attn_implementation="eager").eval()
