@@ -30,12 +30,13 @@ private:
     double scale; ///< the size of a typical entry
   };
 
-  llvm::Expected<Vector> outputsOf(const Vector &numbers);
+  /// `largest` becomes the largest number on the way.
+  llvm::Expected<Vector> outputsOf(const Vector &numbers, double *largest = nullptr);
   llvm::Error descend(Vector numbers, const SearchOptions &options);
   bool isSpent(const SearchOptions &options) const {
     return result.evaluations * std::max<int64_t>(result.numbers, 1) > options.budget;
   }
-  llvm::Expected<bool> isSteady(const Vector &numbers, const Vector &outputs);
+  llvm::Expected<double> roundingOf(const Vector &numbers, const Vector &outputs);
   Vector direction();
   Vector start(int restart);
 
@@ -82,7 +83,17 @@ llvm::Error Searcher::prepare(ArrayRef<xf::ParamOp> parameters) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Vector> Searcher::outputsOf(const Vector &numbers) {
+/// The largest number on the way from the inputs to the outputs.
+static double largestOf(xf::BlockOp block, const Evaluation &evaluation) {
+  double largest = 0;
+  for (Operation &op : block.getBody().front().without_terminator())
+    if (!isa<xf::ParamOp>(op))
+      for (Value value : op.getResults())
+        largest = std::max(largest, evaluation.rows(value).cwiseAbs().maxCoeff());
+  return largest;
+}
+
+llvm::Expected<Vector> Searcher::outputsOf(const Vector &numbers, double *largest) {
   BlockState state = kept;
   int64_t token = 0, position = sample.contextSize();
   Environment environment{from.weights, from.layer, token, position, {{"", &state}}};
@@ -95,6 +106,8 @@ llvm::Expected<Vector> Searcher::outputsOf(const Vector &numbers) {
   if (!outputs)
     return outputs.takeError();
   ++result.evaluations;
+  if (largest)
+    *largest = largestOf(block, evaluation);
   return joined(*outputs);
 }
 
@@ -116,23 +129,24 @@ Vector Searcher::start(int restart) {
   return restart % 2 ? Vector(original + numbers) : numbers;
 }
 
-/// Whether the outputs are what they are by more than rounding: numbers that differ from these by
-/// some last digits give the same. Where large values cancel, an output may come near its target by
-/// what rounding leaves of them, and no patch of real numbers does.
-llvm::Expected<bool> Searcher::isSteady(const Vector &numbers, const Vector &outputs) {
+/// What rounding may have done to the outputs; infinity where numbers that differ from these by
+/// some last digits give others. Where large values cancel, an output may come near its target by
+/// what rounding leaves of them, always the same or not, and no patch of real numbers does.
+llvm::Expected<double> Searcher::roundingOf(const Vector &numbers, const Vector &outputs) {
   constexpr double digits = 1e-14;
   const double slack = 1e-9 * (1 + target.norm()); // as Replay::confirms has it
+  double largest = 0;
   for (int i = 0; i < 2; ++i) {
     Vector other = numbers;
     for (double &x : other)
       x *= 1 + digits * random.normal();
-    auto reached = outputsOf(other);
+    auto reached = outputsOf(other, &largest);
     if (!reached)
       return reached.takeError();
     if (!((*reached - outputs).norm() <= slack))
-      return false;
+      return std::numeric_limits<double>::infinity();
   }
-  return true;
+  return 4 * std::numeric_limits<double>::epsilon() * largest * std::sqrt(double(outputs.size()));
 }
 
 llvm::Error Searcher::descend(Vector numbers, const SearchOptions &options) {
@@ -143,11 +157,10 @@ llvm::Error Searcher::descend(Vector numbers, const SearchOptions &options) {
   double damping = 1e-6, before = missing.norm();
   for (int i = 0; i < options.steps && missing.allFinite(); ++i) {
     if (missing.norm() < result.error) {
-      auto steady = isSteady(numbers, target - missing);
-      if (!steady)
-        return steady.takeError();
-      if (*steady)
-        result.error = missing.norm();
+      auto rounding = roundingOf(numbers, target - missing);
+      if (!rounding)
+        return rounding.takeError();
+      result.error = std::min(result.error, missing.norm() + *rounding);
     }
     // Every tenth step checks whether to go on.
     if (i % 10 == 9) {
