@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds with the address and undefined-behaviour sanitizers, in a folder of its own, and runs the
 # unit tests of the code that reads or computes with untrusted files (headers, JSON, patch files);
-# with --all, every unit test. MLIR's own libraries and kernels are not instrumented.
+# with --all, every unit test, and the Python package's own tests. MLIR's own libraries and kernels are not instrumented.
 #
 #   tools/test-sanitized.sh [--all]
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -10,12 +10,13 @@ suites=(Support Template Checkpoint Tokenizer Numerics Export)
 targets=("${suites[@]/#/unit-}")
 chosen=(-R "^($(IFS='|'; echo "${suites[*]}"))\\.")
 if [[ ${1-} == --all ]]; then
-  targets=(unit-tests)
-  chosen=(-L '^unit$')
+  targets=(unit-tests ctxc ctxc-python)
+  chosen=(-L '^(unit|sanitized)$')
 fi
 
+export CTXC_JUDGES=$judges CTXC_MODELS=$models CTXC_BUILD=${CTXC_BUILD_SANITIZED:-$root/build-sanitized}
 timed setup "$root/tools/setup.sh" --sanitizers
-export CTXC_BUILD=${CTXC_BUILD_SANITIZED:-$root/build-sanitized}
+if [[ ${1-} == --all ]]; then timed python "$root/tools/setup.sh" --python --judges; fi
 timed build "$root/tools/build.sh" --sanitized "${targets[@]}"
 
 # LLVM's libraries grow containers and use allocators of ctxc without telling the sanitizer.

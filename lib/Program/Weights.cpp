@@ -3,10 +3,12 @@
 #include "ctxc/Checkpoint/MappedPages.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/LargePages.h"
 #include "dialects/XF/XF.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"
 #include <cmath>
+#include <cstring>
 #include <mutex>
 
 using namespace llvm;
@@ -28,7 +30,10 @@ std::string typeText(mlir::Type type) {
   return text;
 }
 
-/// Converted copies, one for each name and storage type.
+/// What is smaller than this lies in small pages.
+constexpr uint64_t largeBytes = 1 << 16;
+
+/// Copies, one for each name and storage type.
 class Copies {
 public:
   /// The copy of `name` as `dtype`; `fill` writes it on first use.
@@ -37,15 +42,26 @@ public:
     std::string key = (nameOf(dtype) + " " + name).str();
     auto found = copies.find(key);
     if (found != copies.end())
-      return found->second.get();
-    std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes + 1]);
-    if (Error error = fill(copy.get()))
+      return found->second;
+    uint8_t *copy = memoryOf(bytes);
+    if (!copy)
+      return makeError("parameter " + quoted(name) + ": there is no memory for " + Twine(bytes) +
+                       " bytes");
+    if (Error error = fill(copy))
       return std::move(error);
-    return (copies[key] = std::move(copy)).get();
+    return copies[key] = copy;
   }
 
 private:
-  StringMap<std::unique_ptr<uint8_t[]>> copies;
+  uint8_t *memoryOf(uint64_t bytes) {
+    if (bytes >= largeBytes)
+      return pages.take(bytes);
+    return small.emplace_back(new uint8_t[bytes + 1]).get();
+  }
+
+  LargePages pages;
+  std::vector<std::unique_ptr<uint8_t[]>> small;
+  StringMap<const uint8_t *> copies;
 };
 
 /// Writes `from` as `dtype` at `to`; false where a finite number has no finite
@@ -57,9 +73,14 @@ bool store(DType dtype, ArrayRef<float> from, uint8_t *to) {
   return llvm::all_of(back, [](float x) { return std::isfinite(x); });
 }
 
+/// Whether large pages are worth a copy. Where scales lie apart, what a kernel gets points into the
+/// file.
+bool isCopied(const TensorView &view) { return view.bytes >= largeBytes && !view.matrices; }
+
 class CheckpointWeights : public Weights {
 public:
-  explicit CheckpointWeights(const Checkpoint &checkpoint) : checkpoint(checkpoint) {}
+  CheckpointWeights(const Checkpoint &checkpoint, bool inLargePages)
+      : checkpoint(checkpoint), inLargePages(inLargePages) {}
 
   Expected<const void *> get(StringRef name, mlir::RankedTensorType type) override {
     std::lock_guard<std::mutex> lock(mutex);
@@ -87,8 +108,14 @@ public:
     // Headers need not be a multiple of 8 long, so that even a tensor of the
     // right type may lie at an odd address.
     bool aligned = reinterpret_cast<uintptr_t>(view->data) % alignmentOf(dtype) == 0;
-    if (view->dtype == dtype && aligned)
+    if (view->dtype == dtype && aligned && !(inLargePages && isCopied(*view)))
       return view->stored();
+    if (view->dtype == dtype && !view->matrices)
+      return copies.get(name, dtype, view->bytes, [&](uint8_t *to) {
+        std::memcpy(to, view->data, view->bytes);
+        giveBackMappedPages(view->data, view->bytes);
+        return Error::success();
+      });
     uint64_t bytes = bytesOf(dtype, view->elements());
     return copies.get(name, dtype, bytes, [&](uint8_t *to) { return convert(*view, dtype, to); });
   }
@@ -111,6 +138,7 @@ private:
   }
 
   const Checkpoint &checkpoint;
+  const bool inLargePages;
   std::mutex mutex;
   llvm::StringSet<> checked;
   Copies copies;
@@ -195,8 +223,15 @@ mlir::Type ctxc::elementOf(DType dtype, mlir::MLIRContext *context) {
   }
 }
 
-std::unique_ptr<Weights> ctxc::checkpointWeights(const Checkpoint &checkpoint) {
-  return std::make_unique<CheckpointWeights>(checkpoint);
+std::unique_ptr<Weights> ctxc::checkpointWeights(const Checkpoint &checkpoint, bool inLargePages) {
+  return std::make_unique<CheckpointWeights>(checkpoint, inLargePages);
+}
+
+uint64_t ctxc::bytesInLargePages(const Checkpoint &checkpoint) {
+  uint64_t bytes = 0;
+  for (const TensorView &view : checkpoint.tensors())
+    bytes += isCopied(view) ? view.bytes : 0;
+  return bytes;
 }
 
 std::unique_ptr<Weights> ctxc::randomWeights(uint64_t seed) {

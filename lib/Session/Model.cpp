@@ -222,6 +222,10 @@ Error Model::import() {
   if (settings.roundedCache)
     if (Error error = checkRoundedCache(*imported, settings.engine))
       return error;
+  if (settings.largePages && settings.engine != Engine::Compiled)
+    return llvm::make_error<OptionError>(Option::LargePages,
+                                         "is about weights that kernels of the processor read; "
+                                         "leave it out");
   if (settings.weights.checkpoint.empty())
     return Error::success();
   Expected<std::unique_ptr<Checkpoint>> opened = Checkpoint::open(settings.weights.checkpoint);

@@ -22,6 +22,8 @@ llvm::StringRef ctxc::stringify(Option option) {
     return "integer products";
   case Option::RoundedCache:
     return "rounded cache";
+  case Option::LargePages:
+    return "large pages";
   case Option::Engine:
     return "engine";
   case Option::CompileTarget:

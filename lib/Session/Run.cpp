@@ -8,13 +8,30 @@
 #include "ctxc/Runtime/Shard/ShardedExecutor.h"
 #include "ctxc/Session/Context.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Memory.h"
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Verify/ProgramNorms.h"
+#include "llvm/Support/Format.h"
 #include <cmath>
 
 using namespace ctxc;
 using llvm::Error;
 using llvm::Expected;
+
+/// Whether there is room for a copy of the weights. Ranks that share them have a part of it each.
+static Error checkRoom(const Checkpoint &checkpoint, const Ranks *ranks) {
+  const uint64_t needed = bytesInLargePages(checkpoint) / (ranks ? ranks->count() : 1);
+  std::optional<uint64_t> there = availableMemory();
+  if (!there || needed <= *there)
+    return Error::success();
+  auto gigabytes = [](uint64_t bytes) { return llvm::format("%.1f GB", double(bytes) * 1e-9); };
+  std::string text;
+  llvm::raw_string_ostream(text) << "found " << gigabytes(*there) << " of free memory, expected "
+                                 << gigabytes(needed)
+                                 << " for the weights; leave it out, and they are read from the "
+                                    "file's pages";
+  return llvm::make_error<OptionError>(Option::LargePages, text);
+}
 
 Expected<Weights &> Model::weights() {
   std::lock_guard<std::mutex> lock(shared->mutex);
@@ -25,7 +42,10 @@ Expected<Weights &> Model::weights() {
     shared->weights = randomWeights(*settings.weights.seed);
   } else if (weightCheckpoint) {
     shared->checkpoint = weightCheckpoint;
-    shared->weights = checkpointWeights(*weightCheckpoint);
+    if (settings.largePages)
+      if (Error error = checkRoom(*weightCheckpoint, settings.ranks))
+        return std::move(error);
+    shared->weights = checkpointWeights(*weightCheckpoint, settings.largePages);
   } else {
     return makeError(path + ": has no weights; expected a checkpoint with them");
   }

@@ -68,6 +68,9 @@ std::vector<OptionSpec> driver::runOptions() {
        "in which attention keeps keys and values: f32 (default), or bf16, in half the\n"
        "memory and less exact (docs/measurements.md#the-cache)",
        {"f32", "bf16"}},
+      {"--large-pages", "",
+       "copy the weights into large pages of memory first: each token is then faster on\n"
+       "many machines; takes the weights' size in memory (docs/measurements.md#large-pages)"},
       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
       {"--keep", "POSITIONS",
        "positions of the context that the reduced run keeps, such as 0-3,7;\n"
@@ -157,6 +160,7 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   options.roundedPrompts = arguments.has("--round-prompts");
   options.integerProducts = arguments.has("--integer-products");
   options.roundedCache = arguments.get("--cache", "f32") == "bf16";
+  options.largePages = arguments.has("--large-pages");
   options.ranks = joinedRanks();
   if (!isServing())
     options.progress = progressOnTerminal();

@@ -31,6 +31,8 @@ static StringRef flagOf(Option option) {
     return "--integer-products";
   case Option::RoundedCache:
     return "--cache";
+  case Option::LargePages:
+    return "--large-pages";
   case Option::Engine:
   case Option::CompileTarget:
     return "--target";

@@ -45,8 +45,12 @@ llvm::Expected<const void *> getSlice(Weights &weights, llvm::StringRef name,
 
 class Checkpoint;
 
-/// The weights of a checkpoint, which must outlive the result.
-std::unique_ptr<Weights> checkpointWeights(const Checkpoint &checkpoint);
+/// The weights of a checkpoint, which must outlive the result. With `inLargePages` each tensor is
+/// copied when it is first asked for (LargePages.h), and the file's pages are given back.
+std::unique_ptr<Weights> checkpointWeights(const Checkpoint &checkpoint, bool inLargePages = false);
+
+/// How many bytes that copies when all tensors are asked for.
+uint64_t bytesInLargePages(const Checkpoint &checkpoint);
 
 /// Normally distributed numbers of a fixed seed: matrices with deviation 1/√in, everything else
 /// with deviation 0.3 (with an offset of 1, a typical scale). A parameter's numbers

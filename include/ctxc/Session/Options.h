@@ -67,6 +67,11 @@ struct LoadOptions {
   /// reads its own as rounded too, so that a patch is as exact as without. On the processor alone.
   bool roundedCache = false;
 
+  /// Weights are copied into large pages of memory before they are read, not read from the file's
+  /// pages: each token is then faster on many machines, while the copy takes time and the weights'
+  /// size in memory (docs/measurements.md#large-pages). On the processor alone.
+  bool largePages = false;
+
   /// For Engine::Compiled: the ranks that share the model (Ranks.h), which must outlive it; null:
   /// this process alone. Rank 0's model is used as any other, while the others' serve
   /// (Model::serve).
@@ -88,6 +93,7 @@ enum class Option {
   RoundedPrompts,
   IntegerProducts,
   RoundedCache,
+  LargePages,
   Engine,
   CompileTarget,
   Prefix,

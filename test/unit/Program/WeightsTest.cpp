@@ -4,6 +4,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "test/unit/Checkpoint/Fixture.h"
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace llvm;
@@ -43,6 +44,27 @@ TEST_F(WeightsTest, TheStoredTypeIsMapped) {
     EXPECT_EQ(data == stored, reinterpret_cast<uintptr_t>(stored) % 4 == 0);
     EXPECT_EQ(ArrayRef(static_cast<const float *>(data), 3), ArrayRef<float>({1, 2, 3}));
   }
+}
+
+TEST_F(WeightsTest, LargePagesHoldACopyOfWhatIsLarge) {
+  std::vector<float> numbers(100000);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = float(i);
+  for (StringRef padding : {"", " "}) {
+    writeF32(numbers, padding);
+    EXPECT_EQ(bytesInLargePages(*checkpoint), 4 * numbers.size());
+    weights = checkpointWeights(*checkpoint, /*inLargePages=*/true);
+    const void *data = cantFail(weights->get("w", type({100000}, f32)));
+    const TensorView &stored = *checkpoint->find("w");
+    EXPECT_NE(data, stored.data);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u);
+    EXPECT_EQ(ArrayRef(static_cast<const float *>(data), numbers.size()), ArrayRef(numbers));
+    EXPECT_EQ(cantFail(weights->get("w", type({100000}, f32))), data);
+    // The file's own pages, which were given back, are still there to be read.
+    EXPECT_EQ(std::memcmp(stored.data, data, stored.bytes), 0);
+  }
+  writeF32({1, 2, 3});
+  EXPECT_EQ(bytesInLargePages(*checkpoint), 0u);
 }
 
 TEST_F(WeightsTest, AnotherTypeIsAConvertedCopyRoundedToEvenAndKept) {
