@@ -7,7 +7,7 @@
 // RUN: ctxc check %s --plans --try --proof %t.json | FileCheck %s
 // RUN: ctxc check-proof %s %t.json
 // RUN: ctxc patch %S/../goldens/gpt-oss --backend reference --tokens 5,17,3,60,22 --plan mlp.experts.down_proj_bias -o %t.safetensors
-// RUN: ctxc verify %S/../goldens/gpt-oss --backend reference --patch %t.safetensors --tolerance 1e-4
+// RUN: ctxc verify %S/../goldens/gpt-oss --backend reference --plan mlp.experts.down_proj_bias --patch %t.safetensors --tolerance 1e-4
 
 // CHECK-LABEL: layers 0-1, block 'gated': output-only
 // CHECK: output experts.down_bias vector output controllability of mixture of experts
