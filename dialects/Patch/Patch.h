@@ -16,7 +16,8 @@ struct PatchForm {
     Delta,         ///< one part: the change, of the parameter's own shape
     Rank1,         ///< u, v: u vᵀ
     Rank1EachSlice ///< u, v, selected: u_j v_jᵀ is added to slice selected_j along the
-                   ///< parameter's first dimension; a negative index to none
+                   ///< parameter's first dimension; a negative index to none. Of slices that are
+                   ///< vectors, v_j is one number
   };
   Kind kind = Delta;
   bool transposed = false; ///< the parameter is stored with u and v in each other's place

@@ -59,6 +59,11 @@ struct LinearPatch : Patchable<LinearPatch, xf::LinearOp> {
   }
 };
 
+/// `vector` once for each of k slots.
+Value eachSlot(OpBuilder &b, Location loc, int64_t k, Value vector) {
+  return xf::OuterOp::create(b, loc, xf::createOnes(b, loc, {k}), vector);
+}
+
 struct BiasPatch : Patchable<BiasPatch, xf::BiasOp> {
   SmallVector<Type> getPartTypes(Operation *op) const { return deltaType(op); }
   PatchForm getPatchForm(Operation *) const { return {}; }
@@ -114,7 +119,7 @@ struct ExpertLinearPatch : Patchable<ExpertLinearPatch, xf::ExpertLinearOp> {
     Value v = rank1.getV();
     if (cast<RankedTensorType>(v.getType()).getRank() == 1) { // one vector for all slots
       int64_t k = cast<RankedTensorType>(request.target.getType()).getDimSize(0);
-      v = xf::OuterOp::create(b, loc, xf::createOnes(b, loc, {k}), v);
+      v = eachSlot(b, loc, k, v);
     }
     return {rank1.getU(), v, request.operands[selectedIndex]};
   }
@@ -135,6 +140,34 @@ struct ExpertLinearPatch : Patchable<ExpertLinearPatch, xf::ExpertLinearOp> {
   }
 };
 
+/// A change for each selected row, and which row it is of. A row is a matrix of one column: u_j is
+/// its change, and v_j the number 1.
+struct GatherPatch : Patchable<GatherPatch, xf::GatherOp> {
+  static constexpr unsigned selectedIndex = 1;
+
+  SmallVector<Type> getPartTypes(Operation *op) const {
+    auto gather = cast<xf::GatherOp>(op);
+    auto u = cast<RankedTensorType>(gather.getType());
+    auto v = RankedTensorType::get({u.getDimSize(0), 1}, u.getElementType());
+    return {u, v, gather.getSelected().getType()};
+  }
+  PatchForm getPatchForm(Operation *) const { return {PatchForm::Rank1EachSlice}; }
+  SmallVector<Value> buildParts(Operation *op, OpBuilder &b, const PatchRequest &request) const {
+    Location loc = renamed(op->getLoc(), "_delta");
+    int64_t k = cast<RankedTensorType>(request.target.getType()).getDimSize(0);
+    Value u = xf::SubOp::create(b, loc, request.target, request.result);
+    Value v = eachSlot(b, loc, k, xf::createOnes(b, loc, {1}));
+    return {u, v, request.operands[selectedIndex]};
+  }
+  bool appliesToResult(Operation *) const { return true; }
+  Value buildPatched(Operation *op, OpBuilder &b, ValueRange operands, Value result,
+                     ValueRange parts) const {
+    Value one = xf::createOnes(b, op->getLoc(), {1});
+    return ApplyExpertRank1Op::create(b, op->getLoc(), result.getType(), result, parts[0], parts[1],
+                                      parts[2], one, operands[selectedIndex]);
+  }
+};
+
 } // namespace
 
 void attachPatchModels(MLIRContext &context) {
@@ -142,6 +175,7 @@ void attachPatchModels(MLIRContext &context) {
   xf::BiasOp::attachInterface<BiasPatch>(context);
   xf::ScaleOp::attachInterface<ScalePatch>(context);
   xf::ExpertLinearOp::attachInterface<ExpertLinearPatch>(context);
+  xf::GatherOp::attachInterface<GatherPatch>(context);
 }
 
 } // namespace ctxc::patch

@@ -69,7 +69,7 @@ def Patch_ApplyExpertRank1Op : Patch_Op<"apply_expert_rank1", [Pure,
   let summary = "`y_j + Σ_i u_i (v_iᵀ z_j)` over the i with patched_i = selected_j";
   let description = [{
     An expert_linear's output under a patch of the experts `patched`, each at most once,
-    where `selected` run.
+    where `selected` run; or a gather's, whose rows are matrices of one column.
 
     - C1: base is (k, out), v (k, in), and the data (in) or (k, in), for k selected experts.
   }];

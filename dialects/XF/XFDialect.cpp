@@ -1,3 +1,4 @@
+#include "dialects/XF/GatheredSite.h"
 #include "dialects/XF/Rotation.h"
 #include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
@@ -34,6 +35,7 @@ void XFDialect::initialize() {
   attachContextualFacts(*getContext());
   attachRotationModels(*getContext());
   attachPartModels(*getContext());
+  attachGatherModels(*getContext());
 }
 
 //===----------------------------------------------------------------------===//

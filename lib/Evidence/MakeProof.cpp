@@ -7,6 +7,7 @@
 #include "ctxc/Proof/Body.h"
 #include "ctxc/Proof/CheckProof.h"
 #include "ctxc/Support/Error.h"
+#include "dialects/XF/GatheredSite.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -129,10 +130,10 @@ void ClaimMaker::findOpenPath() {
   }
   for (const OutputPatch &output : plan.outputs) {
     auto site = cast<xf::AssignableOpInterface>(output.first());
-    for (OpOperand &operand : site->getOpOperands()) {
-      if (&operand == &site.getParameterOperand() || sites.inContextualPart(site))
-        continue;
-      SmallVector<unsigned> path = graph.path(sources, graph.vertex(operand.get()), settled);
+    if (sites.inContextualPart(site))
+      continue;
+    for (Value value : xf::valuesBefore(site)) {
+      SmallVector<unsigned> path = graph.path(sources, graph.vertex(value), settled);
       for (unsigned vertex : path) {
         Operation *op = graph.op(vertex);
         xf::BlockOp block = structure.block;

@@ -59,9 +59,22 @@ static bool isDisjoint(ArrayRef<OutputPatch> outputs) {
   return true;
 }
 
+/// The nearest to the goal first; of equally near ones matrices before vectors, since a change of
+/// rank 1 acts along one direction of what is read, and a vector's on everything.
+static void sortChains(MutableArrayRef<OutputChain> chains) {
+  auto rank = [](const OutputChain &chain) {
+    auto site = cast<xf::AssignableOpInterface>(chain.site);
+    return std::pair(chain.links.size(), site.getChangeForm() != xf::ChangeForm::Rank1);
+  };
+  for (size_t i = 1; i < chains.size(); ++i) // equal ones keep their order
+    for (size_t j = i; j > 0 && rank(chains[j]) < rank(chains[j - 1]); --j)
+      std::swap(chains[j], chains[j - 1]);
+}
+
 std::vector<PlanSearch::Outputs> PlanSearch::choicesFor(Value goal, size_t most) const {
   std::vector<Outputs> choices;
   OutputChains found = findOutputChains(facts.graph, facts.sites, facts.zeros, goal);
+  sortChains(found.chains);
   for (const OutputChain &chain : found.chains) {
     OutputPatch output{chain, goal, normMatrixOf(chain.site)};
     choices.push_back({output});

@@ -1,5 +1,6 @@
 // Queries about a plan that solver and checker share.
 #include "Diagnose.h"
+#include "dialects/XF/GatheredSite.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -41,9 +42,8 @@ InputProblem ctxc::inputProblem(const BlockFacts &facts, const BlockPlan &plan, 
     if (outputOnly || facts.sites.inContextualPart(first))
       continue;
     // Besides its data, G reads the selection of experts.
-    for (OpOperand &operand : first->getOpOperands())
-      if (&operand != &first.getParameterOperand())
-        problem.sinks.set(graph.vertex(operand.get()));
+    for (Value value : xf::valuesBefore(first))
+      problem.sinks.set(graph.vertex(value));
   }
   return problem;
 }

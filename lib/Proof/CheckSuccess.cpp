@@ -1,6 +1,7 @@
 // Controllable and output-only claims by structure (Theorem 3): F meets every path to what G
 // reads, G's chain is solved link by link, and each lemma instance has its condition.
 #include "Claims.h"
+#include "dialects/XF/GatheredSite.h"
 #include "dialects/XF/Sizes.h"
 
 using namespace mlir;
@@ -276,13 +277,12 @@ void SuccessChecker::checkCut() {
     Operation *first = output.first();
     if (flow.inContextualPart(first) || !isa<xf::AssignableOpInterface>(first))
       continue;
-    auto site = cast<xf::AssignableOpInterface>(first);
-    for (OpOperand &operand : first->getOpOperands())
-      if (&operand != &site.getParameterOperand() && differing.contains(operand.get())) {
+    for (Value value : xf::valuesBefore(cast<xf::AssignableOpInterface>(first)))
+      if (differing.contains(value)) {
         inputsDiffer = true;
         if (s.claim.verdict == "controllable")
-          s.wrong("cut: the context reaches " + s.text.name(operand.get()) + ", which " +
-                  name(first) + " reads, past the cut");
+          s.wrong("cut: the context reaches " + s.text.name(value) + ", which " + name(first) +
+                  " reads, past the cut");
       }
   }
   if (s.claim.verdict != "output-only")
@@ -306,7 +306,8 @@ void SuccessChecker::checkOpenPath(const Values &differing) {
   if (path.empty())
     return s.wrong("open: found no path, expected one on which the context passes the cut");
   bool read = llvm::any_of(plan.outputs, [&](const ResolvedOutput &output) {
-    return llvm::is_contained(output.first()->getOperands(), path.back());
+    auto site = dyn_cast<xf::AssignableOpInterface>(output.first());
+    return site && llvm::is_contained(xf::valuesBefore(site), path.back());
   });
   if (!flow.sources().contains(path.front()) && !patchedForOutputs().contains(path.front()))
     s.wrong("open: " + open.front() + " is not where the context comes in");

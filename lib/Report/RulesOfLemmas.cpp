@@ -272,7 +272,7 @@ After a relu entries are zero on an open set of activations, so that no scale th
   each active expert absorbs δ_j = δ / S.)",
      R"(Mixtral, Qwen-MoE. The router is a path from the context too: it is patched, or stands behind what is, so that both runs select the same experts.
 
-Each expert must be output-controllable by itself: one that ends in a tanh is not.)",
+Each expert must be output-controllable by itself: one that ends in a tanh is not. An expert with an outer bias is by that alone, which divides by nothing, whatever its matrices are stored as.)",
      {experts, VerdictKind::Controllable},
      {cappedExperts, VerdictKind::Rejected, "bounded-output"}},
 

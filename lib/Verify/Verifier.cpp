@@ -76,8 +76,10 @@ Expected<PatchStep> Verifier::patch(const Input &token, int64_t position) {
   PatchOptions options;
   options.startLayer = request.startLayer;
   options.materialize = request.materialize;
+  sizes.clear();
   if (request.trace)
     options.fullObserver = seen.full.observer();
+  options.fullObserver = sizes.observer(std::move(options.fullObserver));
   return executor.patch(*runs.full, *runs.reduced, token, position, options);
 }
 
@@ -108,7 +110,9 @@ Expected<VerifyStep> Verifier::check(const Input &token, int64_t position, const
   step.patched = compareLogits(fullLogits, *patched);
   step.control = compareLogits(fullLogits, *control);
   step.next = step.patched.baselineToken;
-  step.allowedLinf = allowed(step, fullLogits, replayError);
+  step.allowedLinf = allowed(
+      step, std::max(largestMagnitude(fullLogits), largestMagnitude(*patched)), replayError);
+  sizes.clear();
   if (!fusedLogits.empty())
     step.fusedLinf = largestDifference(*patched, fusedLogits);
   Expected<PatchNormTable> table = measure(patch, executor.layers(), norms);
@@ -137,11 +141,11 @@ Expected<std::vector<double>> Verifier::reduced(const Input &token, int64_t posi
 
 /// What is predicted, and no more than the context changes: a patch that brings the logits no
 /// nearer than none does is no patch, however large its predicted error.
-double Verifier::allowed(const VerifyStep &step, llvm::ArrayRef<double> fullLogits,
+double Verifier::allowed(const VerifyStep &step, double largestLogit,
                          llvm::ArrayRef<double> replayError) const {
   const std::vector<double> exact(replayError.size(), 0);
-  double least = allowedLinf(fullLogits, exact, sizes, request.roundoffs);
-  double predicted = allowedLinf(fullLogits, replayError, sizes, request.roundoffs);
+  double least = allowedLinf(largestLogit, exact, sizes, request.roundoffs);
+  double predicted = allowedLinf(largestLogit, replayError, sizes, request.roundoffs);
   double most = std::max(least, step.control.linf);
   return predicted < most ? predicted : most;
 }

@@ -46,7 +46,7 @@ private:
   llvm::Expected<std::vector<double>> reduced(const Input &token, int64_t position,
                                               const Patch *patch, double &seconds,
                                               LayerRecord &record, StreamSizes *sizes = nullptr);
-  double allowed(const VerifyStep &step, llvm::ArrayRef<double> fullLogits,
+  double allowed(const VerifyStep &step, double largestLogit,
                  llvm::ArrayRef<double> replayError) const;
   llvm::Error trace(const Input &token, int64_t position, const Patch &patch);
 
@@ -54,7 +54,7 @@ private:
   const RunRequest &request;
   PatchNorms &norms;
   Runs runs, secondRuns;
-  StreamSizes sizes; ///< of the patched run
+  StreamSizes sizes; ///< of the patched run and, where it was seen, the full one
   struct {
     LayerRecord full, patched, control;
   } seen;

@@ -78,6 +78,26 @@ TEST(PatchParts, FewerSlicesThanSlotsLeaveTheRestAlone) {
   EXPECT_EQ(parts, (PatchParts{{1, 2, 0, 0}, {5, 6, 7, 0, 0, 0}, {2, -1}}));
 }
 
+/// The rows of a bank of biases change by vectors, each under its own name.
+TEST(PatchParts, ChangesOfVectorsAreStoredAsSuch) {
+  for (const char *name : {"e_bias", "e.*.bias"}) {
+    PatchedParameter p = parameter(name, {4, 3}, {PatchForm::Rank1EachSlice, false});
+    Patch patch;
+    patch.parameters = cantFail(toStored(p, {{1, 2, 3, 4, 5, 6}, {1, 1}, {0, 3}}));
+    ASSERT_EQ(patch.parameters.size(), 2u);
+    const ParameterPatch &last = patch.parameters.back();
+    EXPECT_EQ(last.parameter, sliceName(name, 3));
+    EXPECT_EQ(last.kind, ParameterPatch::Kind::Delta);
+    EXPECT_EQ(last.shape, (std::vector<int64_t>{3}));
+    EXPECT_EQ(last.delta, (std::vector<double>{4, 5, 6}));
+    PatchParts parts = cantFail(fromStored(p, patch, {9, 3, 3}));
+    EXPECT_EQ(parts, (PatchParts{{1, 2, 3, 4, 5, 6, 0, 0, 0}, {1, 1, 0}, {0, 3, -1}}));
+  }
+  PatchedParameter p = parameter("e_bias", {4, 3}, {PatchForm::Rank1EachSlice, false});
+  EXPECT_EQ(messageOf(toStored(p, {{1, 2}, {1}, {0}})),
+            "e_bias: the patch has 2 numbers where the model's parameter needs 3");
+}
+
 TEST(PatchParts, WhatDoesNotFitIsAnError) {
   PatchedParameter p = parameter("e.*", {4, 2, 3}, {PatchForm::Rank1EachSlice, false});
   EXPECT_EQ(messageOf(toStored(p, {{1, 2}, {3, 4, 5}})), "e.*: a patch of 2 parts, expected 3");

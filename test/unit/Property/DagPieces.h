@@ -39,7 +39,7 @@ private:
 class DagPieces {
 protected:
   DagPieces(uint64_t seed, bool nasty)
-      : random(seed), nasty(nasty), hasParts(seed % 8 == 5),
+      : random(seed), nasty(nasty), hasParts(seed % 8 == 5), hasBiases(seed % 8 == 6),
         functions(seed % 4 == 3 ? otherActivations : activations), width(2 + below(5)),
         hidden(2 + below(7)), b(random, width) {}
 
@@ -142,6 +142,8 @@ protected:
     if (oneIn(2))
       h = b.mul(h, b.expertLinear(in, sel, experts, hidden, element(), false, each));
     TextValue y = b.expertLinear(h, sel, experts, x.shape[0], element(), oneIn(4), each);
+    if (hasBiases && oneIn(2))
+      y = b.add(y, b.gather(b.param({experts, x.shape[0]}, "f32", ""), sel));
     return b.combine(w, y);
   }
 
@@ -173,6 +175,7 @@ protected:
 
   std::mt19937_64 random;
   bool nasty, hasParts;         ///< outer matrices in groups, or wider than what is read of them
+  bool hasBiases;               ///< of the experts that are selected
   const char *const *functions; ///< ten activations
   int64_t width, hidden;
   DagText b;

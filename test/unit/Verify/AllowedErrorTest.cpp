@@ -24,23 +24,51 @@ TEST(AllowedError, CarriesEachLayersErrorToTheLogits) {
   EXPECT_DOUBLE_EQ(sizes.norm(0), 5);
   EXPECT_DOUBLE_EQ(sizes.norm(1), 10);
   // 2 √4 · 7 · (u + (u + 1e-6/5) + (u + 1e-5/10))
-  EXPECT_NEAR(allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, {u, u}), 28 * (3 * u + 1.2e-6), 1e-12);
+  EXPECT_NEAR(allowedLinf(7, {1e-6, 1e-5}, sizes, {u, u}), 28 * (3 * u + 1.2e-6), 1e-12);
   // In bfloat16 each rounding is 2¹⁶ times as large.
-  EXPECT_NEAR(
-      allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, {bfloat16UnitRoundoff, bfloat16UnitRoundoff}),
-      0x1p16 * 28 * (3 * u + 1.2e-6), 1e-8);
+  EXPECT_NEAR(allowedLinf(7, {1e-6, 1e-5}, sizes, {bfloat16UnitRoundoff, bfloat16UnitRoundoff}),
+              0x1p16 * 28 * (3 * u + 1.2e-6), 1e-8);
   // Where only the patched weights are rounded, what else is computed is not.
-  EXPECT_NEAR(allowedLinf({1, -7, 2}, {1e-6, 1e-5}, sizes, {u, bfloat16UnitRoundoff}),
+  EXPECT_NEAR(allowedLinf(7, {1e-6, 1e-5}, sizes, {u, bfloat16UnitRoundoff}),
               28 * (3 * u + 0x1p16 * 1.2e-6), 1e-8);
   // Excluded tokens have no logits.
-  EXPECT_NEAR(allowedLinf({1, -INFINITY, -7}, {0, 0}, sizes, {u, u}), 28 * 3 * u, 1e-12);
+  EXPECT_EQ(largestMagnitude({1, -INFINITY, -7}), 7);
+  EXPECT_EQ(largestMagnitude({}), 0);
+  EXPECT_NEAR(allowedLinf(7, {0, 0}, sizes, {u, u}), 28 * 3 * u, 1e-12);
 }
 
 TEST(AllowedError, WhatIsNotPredictedIsNotBounded) {
   StreamSizes sizes = sizesOf({{0, 0}});
-  EXPECT_FALSE(std::isfinite(allowedLinf({1, 2}, {1e-6}, sizes, {})));
-  EXPECT_FALSE(std::isfinite(allowedLinf({1, 2}, {INFINITY}, sizes, {})));
-  EXPECT_TRUE(std::isfinite(allowedLinf({1, 2}, {0}, sizes, {})));
+  EXPECT_FALSE(std::isfinite(allowedLinf(2, {1e-6}, sizes, {})));
+  EXPECT_FALSE(std::isfinite(allowedLinf(2, {INFINITY}, sizes, {})));
+  EXPECT_TRUE(std::isfinite(allowedLinf(2, {0}, sizes, {})));
+}
+
+/// What a layer leaves of a larger stream has the roundings of that stream.
+TEST(AllowedError, ASmallDifferenceHasTheRoundingsOfWhatItIsTheDifferenceOf) {
+  constexpr double u = float32UnitRoundoff;
+  StreamSizes sizes;
+  LayerObserver observer = sizes.observer({});
+  observer(-1, {6, 8, 0, 0}, 1);
+  observer(0, {1e-7, 0, 0, 0}, 1);
+  observer(1, {0, 0, 1e-9, 0}, 1);
+  observer(2, {0, 20, 0, 0}, 1);
+  EXPECT_NEAR(allowedLinf(1e-9, {0, 0, 0}, sizes, {u, u}), 4e-9 * u * (1 + 1e8 + 1e10 + 1), 1e-15);
+}
+
+/// A layer's output may be zero in one of two runs, and a rounding in the other.
+TEST(AllowedError, NormsAreThoseOfTheRunWhereTheyAreLarger) {
+  constexpr double u = float32UnitRoundoff;
+  StreamSizes sizes = sizesOf({{3, 4}, {0, 0}});
+  EXPECT_NEAR(allowedLinf(1, {0, 0}, sizes, {u, u}), 2 * std::sqrt(2) * 3 * u, 1e-12);
+  LayerObserver second = sizes.observer({});
+  second(0, {3, 0}, 1);
+  second(1, {1e-7, 0}, 1);
+  EXPECT_DOUBLE_EQ(sizes.norm(0), 5);
+  EXPECT_DOUBLE_EQ(sizes.norm(1), 1e-7);
+  EXPECT_NEAR(allowedLinf(1, {0, 0}, sizes, {u, u}), 2 * std::sqrt(2) * (2 + 5e7) * u, 1e-9);
+  sizes.clear();
+  EXPECT_EQ(sizes.norm(0), 0);
 }
 
 TEST(AllowedError, ObserversAreChained) {

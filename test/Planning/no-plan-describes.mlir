@@ -1,0 +1,157 @@
+// Blocks that have a patch which no plan describes: nothing is claimed of them. What is next to them, and has a plan or
+// a counterexample, follows.
+// RUN: not ctxc check %s 2>&1 | FileCheck %s
+
+// The parts of one value in another order: two patches of one matrix, which is patched once.
+// CHECK-DAG: error: whether block 'permuted_heads' can take the context into its parameters is undecided: 'down' brings a part of it to its target, and no patch another part
+xf.block @permuted_heads(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %U = xf.param "up" : tensor<8x6xf32>
+  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %h = xf.activation gelu %u : tensor<8xf32>
+  %D = xf.param "down" : tensor<6x8xf32>
+  %d = xf.linear %D * %h : tensor<6x8xf32>, tensor<8xf32>
+  %r = xf.reshape %d : tensor<6xf32> to tensor<3x2xf32>
+  %a = xf.slice %r from 0 : tensor<3x2xf32> to tensor<1x2xf32>
+  %b = xf.slice %r from 1 : tensor<3x2xf32> to tensor<2x2xf32>
+  %p = xf.concat %b, %a : tensor<2x2xf32>, tensor<1x2xf32>
+  %f = xf.reshape %p : tensor<3x2xf32> to tensor<6xf32>
+  %y = xf.add %v, %f : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
+// A length by a number and a direction by a norm, each of which reaches a part alone.
+// CHECK-DAG: error: whether block 'norm_number' can take the context into its parameters is undecided: one number multiplies a whole vector, which leaves its direction
+xf.block @norm_number(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %U = xf.param "up" : tensor<8x6xf32>
+  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %h = xf.activation gelu %u : tensor<8xf32>
+  %D = xf.param "down" frozen : tensor<6x8xf32>
+  %d = xf.linear %D * %h : tensor<6x8xf32>, tensor<8xf32>
+  %n = xf.normalize rms %d eps 1.0e-06 : tensor<6xf32>
+  %G = xf.param "gate" : tensor<1x8xf32>
+  %g = xf.linear %G * %h : tensor<1x8xf32>, tensor<8xf32>
+  %f = xf.mul %n, %g : tensor<6xf32>, tensor<1xf32>
+  %y = xf.add %v, %f : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
+// Two branches of three dimensions each, which reach six together.
+// CHECK-DAG: error: whether block 'two_narrow' can take the context into its parameters is undecided: 'pb' is frozen, and a fixed matrix reaches only the span of its columns
+xf.block @two_narrow(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %U = xf.param "up" : tensor<8x6xf32>
+  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %h = xf.activation gelu %u : tensor<8xf32>
+  %A = xf.param "a" : tensor<3x8xf32>
+  %a = xf.linear %A * %h : tensor<3x8xf32>, tensor<8xf32>
+  %P = xf.param "pa" frozen : tensor<6x3xf32>
+  %pa = xf.linear %P * %a : tensor<6x3xf32>, tensor<3xf32>
+  %B = xf.param "b" : tensor<3x8xf32>
+  %b = xf.linear %B * %h : tensor<3x8xf32>, tensor<8xf32>
+  %Q = xf.param "pb" frozen : tensor<6x3xf32>
+  %pb = xf.linear %Q * %b : tensor<6x3xf32>, tensor<3xf32>
+  %s = xf.add %pa, %pb : tensor<6xf32>
+  %y = xf.add %v, %s : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
+// A convolution behind the MLP: the earlier outputs would enter the change, and the tap of the token itself divide.
+// CHECK-DAG: error: whether block 'conv_behind' can take the context into its parameters is undecided: no parameter outside the contextual part reaches the output by a chain that can be solved
+xf.block @conv_behind(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %U = xf.param "up" : tensor<8x6xf32>
+  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %h = xf.activation gelu %u : tensor<8xf32>
+  %D = xf.param "down" : tensor<6x8xf32>
+  %d = xf.linear %D * %h : tensor<6x8xf32>, tensor<8xf32>
+  %L = xf.param "behind" : tensor<6x3xf32>
+  %f = xf.conv %L, %d : tensor<6x3xf32>, tensor<6xf32>
+  %y = xf.add %v, %f : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
+// Two narrow branches beside each other.
+// CHECK-DAG: block 'two_narrow_concat': controllable
+xf.block @two_narrow_concat(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %U = xf.param "up" : tensor<8x6xf32>
+  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %h = xf.activation gelu %u : tensor<8xf32>
+  %A = xf.param "a" : tensor<3x8xf32>
+  %a = xf.linear %A * %h : tensor<3x8xf32>, tensor<8xf32>
+  %B = xf.param "b" : tensor<3x8xf32>
+  %b = xf.linear %B * %h : tensor<3x8xf32>, tensor<8xf32>
+  %s = xf.concat %a, %b : tensor<3xf32>, tensor<3xf32>
+  %y = xf.add %v, %s : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
+// One number that is repeated and normed is a known factor of one sign.
+// CHECK-DAG: block 'norm_broadcast': controllable
+xf.block @norm_broadcast(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %U = xf.param "up" : tensor<8x6xf32>
+  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %h = xf.activation gelu %u : tensor<8xf32>
+  %D = xf.param "down" : tensor<6x8xf32>
+  %d = xf.linear %D * %h : tensor<6x8xf32>, tensor<8xf32>
+  %S = xf.param "s" : tensor<1x8xf32>
+  %q = xf.linear %S * %h : tensor<1x8xf32>, tensor<8xf32>
+  %r = xf.broadcast %q : tensor<1xf32> to tensor<6xf32>
+  %n = xf.normalize rms %r eps 1.0e-06 : tensor<6xf32>
+  %f = xf.mul %d, %n : tensor<6xf32>, tensor<6xf32>
+  %y = xf.add %v, %f : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
+// And nothing else of it reaches the output.
+// CHECK-DAG: block 'norm_broadcast_only': rejected {{\[}}bounded-output{{\]}}
+xf.block @norm_broadcast_only(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %U = xf.param "up" : tensor<8x6xf32>
+  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %h = xf.activation gelu %u : tensor<8xf32>
+  %S = xf.param "s" : tensor<1x8xf32>
+  %q = xf.linear %S * %h : tensor<1x8xf32>, tensor<8xf32>
+  %r = xf.broadcast %q : tensor<1xf32> to tensor<6xf32>
+  %n = xf.normalize rms %r eps 1.0e-06 : tensor<6xf32>
+  %y = xf.add %v, %n : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
+// Two branches in one direction.
+// CHECK-DAG: block 'one_direction': rejected {{\[}}thin-output{{\]}}
+xf.block @one_direction(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %U = xf.param "up" : tensor<8x6xf32>
+  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %h = xf.activation gelu %u : tensor<8xf32>
+  %A = xf.param "a" : tensor<1x8xf32>
+  %a = xf.linear %A * %h : tensor<1x8xf32>, tensor<8xf32>
+  %P = xf.param "pa" frozen : tensor<6x1xf32>
+  %pa = xf.linear %P * %a : tensor<6x1xf32>, tensor<1xf32>
+  %B = xf.param "b" : tensor<1x8xf32>
+  %b = xf.linear %B * %h : tensor<1x8xf32>, tensor<8xf32>
+  %pb = xf.linear %P * %b : tensor<6x1xf32>, tensor<1xf32>
+  %s = xf.add %pa, %pb : tensor<6xf32>
+  %y = xf.add %v, %s : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
