@@ -158,6 +158,7 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   options.integerProducts = arguments.has("--integer-products");
   options.roundedCache = arguments.get("--cache", "f32") == "bf16";
   options.ranks = joinedRanks();
+  options.tensorRanks = joinedTensor();
   if (!isServing())
     options.progress = progressOnTerminal();
   if (Error error = chooseEngine(arguments, options))
