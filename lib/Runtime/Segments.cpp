@@ -19,10 +19,7 @@ llvm::SmallVector<xf::BlockOp> KernelCalls::compiledFor(xf::BlockOp block) const
   return blocks;
 }
 
-/// Patches are loaded as the block loads them, and stored in the order of the segments.
-llvm::SmallVector<KernelArg> KernelCalls::patchArguments(xf::BlockOp block) const {
-  if (!localOf(block))
-    return kernels.at({block, false}).args;
+static llvm::SmallVector<KernelArg> loadArguments(xf::BlockOp block) {
   llvm::SmallVector<KernelArg> args;
   for (patch::LoadOp load : block.getBody().getOps<patch::LoadOp>())
     for (auto [i, part] : llvm::enumerate(load.getParts())) {
@@ -30,6 +27,14 @@ llvm::SmallVector<KernelArg> KernelCalls::patchArguments(xf::BlockOp block) cons
       args.push_back({KernelArgKind::Load, load.getParameter().str(), int64_t(i), 0,
                       MemRefType::get(type.getShape(), type.getElementType())});
     }
+  return args;
+}
+
+/// Patches are loaded as the block loads them, and stored in the order of the segments.
+llvm::SmallVector<KernelArg> KernelCalls::patchArguments(xf::BlockOp block) const {
+  if (!localOf(block))
+    return kernels.at({block, false}).args;
+  llvm::SmallVector<KernelArg> args = loadArguments(block);
   for (xf::BlockOp segment : compiledFor(block))
     for (const KernelArg &arg : kernels.at({segment, false}).args)
       if (arg.kind == KernelArgKind::Store)
@@ -184,10 +189,8 @@ llvm::Error KernelCalls::transfer(ArrayRef<shard::Transfer> transfers, int64_t r
 llvm::Error KernelCalls::runSegments(size_t step, xf::BlockOp block,
                                      const shard::LocalBlock &blocks, Weights &weights,
                                      StepCall &call) {
-  loads.clear();
-  for (const KernelArg &arg : patchArguments(block))
-    if (arg.kind == KernelArgKind::Load)
-      loads.push_back(arg);
+  if (call.loads)
+    loads = loadArguments(block);
   slots.resize(std::max<size_t>(slots.size(), blocks.slots));
   const unsigned arguments = block.getNumArguments();
   for (unsigned i = 0; i < arguments; ++i)

@@ -168,7 +168,10 @@ Value Localizer::cloneSource(Building &segment, const Version &version) {
     entry.part = number;
     clone->removeAttr("value"); // a setting's default, which is of the whole
     clone->getResult(number).setType(typeOf(version));
+    return clone->getResult(number);
   }
+  for (auto [result, local] : llvm::zip(def->getResults(), clone->getResults()))
+    segment.values[{result, Split()}] = local;
   return clone->getResult(number);
 }
 

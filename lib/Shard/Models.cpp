@@ -263,18 +263,11 @@ template <> struct RuleOf<patch::LinearsOp> {
 };
 
 /// Each rank has the rows of u for its rows of the matrix. The data are whole, since v is their
-/// quotient by a norm. What is formed last predicts the replay error, for which it is whole, too.
+/// quotient by a norm.
 template <> struct RuleOf<patch::Rank1Op> {
   static SplitRule get(patch::Rank1Op op, int64_t) {
     SplitRule rule;
     Dims target = indices(0, shapeOf(op.getTarget()).size());
-    auto isLast = [](Operation *user) {
-      auto later = llvm::make_range(std::next(user->getIterator()), user->getBlock()->end());
-      return llvm::isa<patch::StoreOp>(user) &&
-             llvm::none_of(later, [](Operation &op) { return llvm::isa<patch::StoreOp>(op); });
-    };
-    if (llvm::any_of(op->getUsers(), isLast))
-      target = none(op.getTarget());
     rule.operands = {target, target, none(op.getData())};
     rule.results = {target, none(op.getData())};
     return rule;
@@ -314,9 +307,26 @@ template <> struct RuleOf<patch::ApplyExpertRank1Op> {
 CTXC_ELEMENTWISE_OF(patch, ApplyDeltaOp, Finish, 0)
 #undef CTXC_ELEMENTWISE_OF
 
+/// Whether the block stores a result after all others.
+bool isStoredLast(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) {
+    auto later = llvm::make_range(std::next(user->getIterator()), user->getBlock()->end());
+    return llvm::isa<patch::StoreOp>(user) &&
+           llvm::none_of(later, [](Operation &each) { return llvm::isa<patch::StoreOp>(each); });
+  });
+}
+
 template <typename Op> struct Model : SplitOpInterface::ExternalModel<Model<Op>, Op> {
   SplitRule getSplitRule(Operation *op, int64_t ranks) const {
-    return RuleOf<Op>::get(llvm::cast<Op>(op), ranks);
+    if (!isStoredLast(op))
+      return RuleOf<Op>::get(llvm::cast<Op>(op), ranks);
+    // What is stored last predicts the replay error, from all of the op's operands.
+    SplitRule whole;
+    for (Value operand : op->getOperands())
+      whole.operands.push_back(none(operand));
+    for (Value result : op->getResults())
+      whole.results.push_back(none(result));
+    return whole;
   }
 };
 

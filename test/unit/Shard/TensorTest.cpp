@@ -91,8 +91,11 @@ TEST_P(Tensor, RanksGiveWhatOneGives) {
       EXPECT_EQ(found.harmless, wanted.harmless);
       EXPECT_EQ(found.harmful, wanted.harmful);
     }
-    for (auto [found, wanted] : llvm::zip_equal(made.step.replayError, one.step.replayError))
-      EXPECT_NEAR(found, wanted, 0.05 * wanted);
+    // Rounding itself, which is predicted to within a factor.
+    for (auto [found, wanted] : llvm::zip_equal(made.step.replayError, one.step.replayError)) {
+      EXPECT_LE(found, 2 * wanted);
+      EXPECT_LE(wanted, 2 * found);
+    }
     for (auto [found, wanted] : llvm::zip_equal(made.each, one.each))
       expectSamePatch(found.patch, wanted.patch);
     // Bit for bit the same on every rank.
