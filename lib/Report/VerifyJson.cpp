@@ -161,6 +161,7 @@ Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &setting
                            {"weightBytes", facts.weightBytes},
                            {"residentBytes", facts.residentBytes},
                            {"streamBytes", facts.streamBytes},
+                           {"sharedBytes", facts.sharedBytes},
                            {"sentBytes", facts.sentBytes}});
   return Object{{"format", "ctxc-verify"},
                 {"version", 1},

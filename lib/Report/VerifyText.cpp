@@ -129,7 +129,8 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
       os << "layers " << facts.firstLayer << "-" << facts.endLayer - 1;
     os << ", " << brief(facts.weightBytes * 1e-6) << " MB of weights, "
        << brief(facts.residentBytes * 1e-6) << " MB resident; " << brief(facts.streamBytes * 1e-3)
-       << " kB to the next, " << brief(facts.sentBytes * 1e-3) << " kB sent in all\n";
+       << " kB to the next, " << brief(facts.sharedBytes * 1e-3) << " kB within the layers, "
+       << brief(facts.sentBytes * 1e-3) << " kB sent in all\n";
   }
   const RunTimes &times = result.times;
   os << "time       import " << seconds(setup.import) << ", plan " << seconds(setup.plan)

@@ -29,7 +29,10 @@ public:
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},
                 [this] { return checkInterrupt(); }),
         bidirectional(ctxc::isBidirectional(program)), names(program),
-        promptChunk(options.promptChunk) {}
+        promptChunk(options.promptChunk) {
+    if (options.local)
+      kernels.share(*options.local, *options.neighbours);
+  }
 
   llvm::Error compile() { return kernels.compile(); }
 

@@ -29,15 +29,19 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
   if (roundsPrompts && !target.bfloatPairs)
     return makeError("this processor has no instruction for pairs of bfloat16 (avx512_bf16): "
                      "prompts are read as fast without rounding");
-  std::vector<OwningOpRef<xf::BlockOp>> copies;
+  std::vector<OwningOpRef<xf::BlockOp>> clones;
   std::vector<OwningOpRef<ModuleOp>> owned;
   SmallVector<ModuleOp> modules;
-  std::vector<std::pair<std::string, Kernel>> made; // in the order of `blocks`
-  for (xf::BlockOp asked : blocks) {
+  std::vector<std::pair<std::string, Kernel>> made; // in the order of `all`
+  std::vector<std::pair<xf::BlockOp, bool>> all; // and whether it reads prompts
+  for (xf::BlockOp asked : blocks)
+    for (xf::BlockOp block : compiledFor(asked))
+      all.push_back({block, readsPrompts(program, asked)});
+  for (auto [asked, isOfPrompts] : all) {
     xf::BlockOp block = asked;
     if (alone) {
       block = asked.clone();
-      copies.emplace_back(block);
+      clones.emplace_back(block);
       block.setSymName((asked.getSymName() + "_alone").str());
       block.walk([](xf::AttentionOp attention) { kernel::mark<kernel::Alone>(attention); });
     }
@@ -46,7 +50,7 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
       return makeError("the model has no compiled form; run it with --backend reference");
     std::string name = kernelName(block);
     auto function = (*module)->lookupSymbol<func::FuncOp>(name);
-    if (roundsPrompts && readsPrompts(program, block))
+    if (roundsPrompts && isOfPrompts)
       kernel::mark<kernel::Rounded>(function);
     modules.push_back(**module);
     owned.push_back(std::move(*module));
@@ -69,7 +73,7 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
     kernel.function = *function;
     kernel.workspace = *size;
   }
-  for (auto [block, kernel] : llvm::zip(blocks, llvm::make_second_range(made)))
+  for (auto [block, kernel] : llvm::zip(llvm::make_first_range(all), llvm::make_second_range(made)))
     kernels[{block, alone}] = std::move(kernel);
   return llvm::Error::success();
 }
@@ -86,11 +90,18 @@ void *KernelCalls::setting(size_t step, const KernelArg &arg) {
 }
 
 llvm::Expected<KernelCalls::Binding> KernelCalls::bind(size_t step, const Kernel &kernel,
-                                                       Weights &weights) {
+                                                       Weights &weights,
+                                                       const shard::LocalBlock *local) {
   xf::LayerOp layer = program.steps[step].layer;
   Binding binding;
   for (const KernelArg &arg : kernel.args) {
     void *argument = nullptr;
+    if (local && local->sources.count(arg.name)) {
+      const shard::LocalSource &source = local->sources.find(arg.name)->second;
+      if (llvm::Error error = bindPart(step, arg, source, weights, binding))
+        return std::move(error);
+      continue;
+    }
     if (arg.kind == KernelArgKind::Param) {
       auto type = cast<MemRefType>(arg.type);
       auto stored =
@@ -166,7 +177,7 @@ llvm::Error KernelCalls::embed(size_t step, Weights &weights, StepCall &call) {
 llvm::Expected<const PatchArgs *> KernelCalls::patchArgs(size_t step, xf::BlockOp block) {
   auto found = patches.find({step, block});
   if (found == patches.end()) {
-    auto made = ctxc::patchArgs(program.steps[step], kernels.at({block, false}).args);
+    auto made = ctxc::patchArgs(program.steps[step], patchArguments(block));
     if (!made)
       return made.takeError();
     found = patches.try_emplace({step, block}, std::move(*made)).first;
@@ -194,9 +205,9 @@ std::array<int64_t, 2> KernelCalls::makeRoom(size_t step, StepCall &call) {
 }
 
 /// Sets the arguments that change from call to call.
-void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call) {
+void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call,
+                               Progress &progress) {
   std::vector<Rows> &parts = call.parts ? *call.parts : stores;
-  size_t nextState[2] = {0, 0}, nextPart = 0, nextLoad = 0;
   counts.clear();
 
   for (auto [i, arg] : llvm::enumerate(kernel.args)) {
@@ -221,7 +232,7 @@ void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call
       break;
     case KernelArgKind::State: {
       StepState &state = call.runs[arg.run]->steps[step];
-      argument = state.memory(nextState[arg.run]++, bytesOfSlot(arg));
+      argument = state.memory(progress.state[arg.run]++, bytesOfSlot(arg));
       break;
     }
     case KernelArgKind::Slots: {
@@ -230,13 +241,13 @@ void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call
       break;
     }
     case KernelArgKind::Store:
-      if (parts.size() <= nextPart)
-        parts.resize(nextPart + 1);
-      parts[nextPart].resize(call.rows * elementsOf(arg.type));
-      argument = parts[nextPart++].data();
+      if (parts.size() <= progress.part)
+        parts.resize(progress.part + 1);
+      parts[progress.part].resize(call.rows * elementsOf(arg.type));
+      argument = parts[progress.part++].data();
       break;
     case KernelArgKind::Load:
-      argument = loaded[nextLoad++].data();
+      argument = progress.local ? loadedPart(arg, progress) : loaded[progress.load++].data();
       break;
     case KernelArgKind::Counts:
       counts.assign(call.rows * elementsOf(arg.type), 0);
@@ -256,21 +267,23 @@ llvm::Error KernelCalls::checkMemory(const CompiledRun &run, int64_t rows) {
   uint64_t states = 0, work = 0;
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     const int64_t together = program.head() == i ? 1 : rows;
-    auto found = kernels.find({step.block, false});
-    // Another stage's, or an embedding's, which is compiled when it is called.
-    if (!stage.has(i) || found == kernels.end())
-      continue;
-    const Kernel &kernel = found->second;
     const bool keepsAll = run.keeps() == Keeps::All;
     const int64_t room = roomOfWindow(keepsAll ? std::nullopt : windows[i], together, run.capacity);
-    uint64_t outputs = 0;
-    for (const KernelArg &arg : kernel.args) {
-      if (arg.kind == KernelArgKind::State)
-        states += room * bytesOfSlot(arg);
-      else if (arg.kind == KernelArgKind::Output)
-        outputs += together * elementsOf(arg.type) * sizeof(float);
+    for (xf::BlockOp block : compiledFor(step.block)) {
+      auto found = kernels.find({block, false});
+      // Another stage's, or an embedding's, which is compiled when it is called.
+      if (!stage.has(i) || found == kernels.end())
+        continue;
+      const Kernel &kernel = found->second;
+      uint64_t outputs = 0;
+      for (const KernelArg &arg : kernel.args) {
+        if (arg.kind == KernelArgKind::State)
+          states += room * bytesOfSlot(arg);
+        else if (arg.kind == KernelArgKind::Output)
+          outputs += together * elementsOf(arg.type) * sizeof(float);
+      }
+      work = std::max<uint64_t>(work, outputs + kernel.workspace(together, room, 1));
     }
-    work = std::max<uint64_t>(work, outputs + kernel.workspace(together, room, 1));
   }
   std::optional<uint64_t> there = availableMemory();
   if (!there || states + work <= *there)
@@ -291,14 +304,34 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
   ProgramStep at = program.steps[step];
   if (at.ofEmbedding && block == at.block && hasEmbeddings(call.given))
     return embed(step, weights, call);
-  if (call.alone && !kernels.count({block, true}))
+  if (call.alone && !kernels.count({compiledFor(block).front(), true}))
     if (llvm::Error error = compile(block, /*alone=*/true))
       return error;
-  const Kernel &kernel = kernels.at({block, call.alone});
+  call.outputs.resize(block.getNumResults());
+  call.obligations.assign(call.rows, LayerObligations());
+  if (call.loads) {
+    auto args = patchArgs(step, block);
+    if (!args)
+      return args.takeError();
+    if (llvm::Error error = loadParts((*args)->loads, *call.loads, loaded))
+      return error;
+  }
+  Progress progress;
+  progress.local = localOf(block);
+  llvm::Error error = progress.local
+                          ? runSegments(step, block, *progress.local, weights, call)
+                          : run(step, kernels.at({block, call.alone}), weights, call, progress);
+  if (error || call.parts)
+    return error;
+  return readParts(step, block, stores, 0, call.stores);
+}
+
+llvm::Error KernelCalls::run(size_t step, const Kernel &kernel, Weights &weights, StepCall &call,
+                             Progress &progress) {
   auto found = bindings.find({step, &kernel});
   Binding changed; // for weights other than the original ones
   if (&weights != &original || found == bindings.end()) {
-    llvm::Expected<Binding> made = bind(step, kernel, weights);
+    llvm::Expected<Binding> made = bind(step, kernel, weights, progress.local);
     if (!made)
       return made.takeError();
     if (&weights == &original)
@@ -307,17 +340,8 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
       changed = std::move(*made);
   }
   arguments = (&weights == &original ? found->second : changed).arguments;
-
-  call.outputs.resize(block.getNumResults());
-  if (call.loads) {
-    auto args = patchArgs(step, block);
-    if (!args)
-      return args.takeError();
-    if (llvm::Error error = loadParts((*args)->loads, *call.loads, loaded))
-      return error;
-  }
   const std::array<int64_t, 2> visible = makeRoom(step, call);
-  setArguments(step, kernel, call);
+  setArguments(step, kernel, call, progress);
   int64_t bytes = kernel.workspace(call.rows, visible[0], visible[1]);
   void *memory = workspace.take(bytes);
   if (!memory)
@@ -328,12 +352,11 @@ llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, 
                   threads.run, threads.context};
   kernel.function(&frame);
 
-  call.obligations.assign(call.rows, LayerObligations());
   for (size_t i = 0, each = counts.size() / call.rows; i + 1 < counts.size(); i += 2) {
     call.obligations[i / each].harmless += counts[i];
     call.obligations[i / each].harmful += counts[i + 1];
   }
-  return call.parts ? llvm::Error::success() : readParts(step, block, stores, 0, call.stores);
+  return llvm::Error::success();
 }
 
 llvm::Error KernelCalls::readParts(size_t step, xf::BlockOp block, ArrayRef<Rows> rows, int64_t row,
@@ -344,7 +367,7 @@ llvm::Error KernelCalls::readParts(size_t step, xf::BlockOp block, ArrayRef<Rows
 
 int64_t KernelCalls::partsSize(xf::BlockOp block) {
   int64_t size = 0;
-  for (const KernelArg &arg : kernels.at({block, false}).args)
+  for (const KernelArg &arg : patchArguments(block))
     if (arg.kind == KernelArgKind::Store)
       size += elementsOf(arg.type);
   return size;

@@ -40,6 +40,9 @@ struct StepCall {
 /// The tokens' ids as kernels take them, 0 for embeddings.
 std::vector<int32_t> kernelIds(llvm::ArrayRef<Input> inputs);
 
+/// Parts of tensors that this rank has copied, because their entries do not lie together.
+using PartCopies = std::map<std::vector<int64_t>, std::unique_ptr<char[]>>;
+
 class KernelCalls {
 public:
   /// `mayGoOn` is called before each kernel; its error ends the call.
@@ -47,6 +50,12 @@ public:
               ParallelFor threads, std::function<llvm::Error()> mayGoOn)
       : program(program), stage(std::move(stage)), original(original), roundsPrompts(roundsPrompts),
         threads(threads), mayGoOn(std::move(mayGoOn)) {}
+
+  /// Before compile: this rank shares blocks with others. Both must outlive this.
+  void share(const shard::LocalBlocks &blocks, Neighbours &with) {
+    local = &blocks;
+    neighbours = &with;
+  }
 
   /// Compiles every distinct block of the stage except those for embeddings and dual
   /// ones whose tokens are alone, which are compiled on their first call.
@@ -74,6 +83,14 @@ private:
     llvm::SmallVector<KernelArg> args;
   };
 
+  /// Of a block that ranks share; else null.
+  const shard::LocalBlock *localOf(xf::BlockOp block) const {
+    return local ? local->find(block) : nullptr;
+  }
+  /// The blocks that kernels are made of: the block itself, or its segments.
+  llvm::SmallVector<xf::BlockOp> compiledFor(xf::BlockOp block) const;
+  /// The arguments by which the block's patches are loaded and stored.
+  llvm::SmallVector<KernelArg> patchArguments(xf::BlockOp block) const;
   /// `alone`: for dual blocks whose tokens are alone.
   llvm::Error compile(llvm::ArrayRef<xf::BlockOp> blocks, bool alone = false);
   llvm::Error embed(size_t step, Weights &weights, StepCall &call);
@@ -86,10 +103,27 @@ private:
     Binding &operator=(Binding &&) = default;
     std::vector<void *> arguments;
     std::vector<std::vector<const void *>> banks; ///< what arguments point to
+    PartCopies copies;
   };
-  llvm::Expected<Binding> bind(size_t step, const Kernel &kernel, Weights &weights);
+  /// How far the kernels of a call are: which state, which part of a patch comes next.
+  struct Progress {
+    const shard::LocalBlock *local = nullptr;
+    size_t state[2] = {0, 0}, part = 0, load = 0;
+  };
+  llvm::Expected<Binding> bind(size_t step, const Kernel &kernel, Weights &weights,
+                               const shard::LocalBlock *local);
+  llvm::Error bindPart(size_t step, const KernelArg &arg, const shard::LocalSource &source,
+                       Weights &weights, Binding &binding);
+  /// Calls a kernel, with the patch that is loaded.
+  llvm::Error run(size_t step, const Kernel &kernel, Weights &weights, StepCall &call,
+                  Progress &progress);
+  llvm::Error runSegments(size_t step, xf::BlockOp block, const shard::LocalBlock &local,
+                          Weights &weights, StepCall &call);
+  llvm::Error transfer(llvm::ArrayRef<shard::Transfer> transfers, int64_t rows,
+                       llvm::function_ref<Rows &(unsigned)> slot);
+  void *loadedPart(const KernelArg &arg, Progress &progress);
   llvm::Expected<const PatchArgs *> patchArgs(size_t step, xf::BlockOp block);
-  void setArguments(size_t step, const Kernel &kernel, StepCall &call);
+  void setArguments(size_t step, const Kernel &kernel, StepCall &call, Progress &progress);
   /// Makes room for the call's tokens in its runs. Returns how many slots its kernel sees of each.
   std::array<int64_t, 2> makeRoom(size_t step, StepCall &call);
 
@@ -97,6 +131,9 @@ private:
   const Stage stage; ///< the steps that are called
   Weights &original;
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
+  const shard::LocalBlocks *local = nullptr;
+  Neighbours *neighbours = nullptr;
+  PartCopies copies; ///< of the original weights
   const bool roundsPrompts;
   const ParallelFor threads;
   const std::function<llvm::Error()> mayGoOn;
@@ -113,6 +150,9 @@ private:
   std::vector<std::optional<int64_t>> windows;              ///< of each step
   /// Parts of the patch at hand; of indices the bits of int32.
   std::vector<Rows> loaded;
+  llvm::SmallVector<KernelArg> loads;                       ///< what each of them is
+  std::map<std::pair<std::string, int64_t>, Rows> cutLoads; ///< of these this rank's parts
+  std::vector<Rows> slots;                                  ///< of segments
 };
 
 } // namespace ctxc

@@ -92,7 +92,8 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
     options.roundedPrompts = settings.roundedPrompts;
     options.parallelFor = settings.parallelFor;
     if (settings.ranks)
-      return createShardedExecutor(*program, *numbers, options, *settings.ranks);
+      return createShardedExecutor(*program, *numbers, options, *settings.ranks,
+                                   settings.tensorRanks);
     return createCompiledExecutor(*program, *numbers, options);
   }
   auto device = Device::open(settings.gpu);

@@ -1,5 +1,6 @@
 // How the ops of xf can be cut.
 #include "ctxc/Shard/Split.h"
+#include "dialects/Patch/Patch.h"
 #include "lib/Shard/Shapes.h"
 
 using namespace mlir;
@@ -44,12 +45,13 @@ SplitRule elementwise(Operation *op, SumUse sums, unsigned uncutAtEnd = 0) {
 
 template <typename Op> struct RuleOf;
 
-#define CTXC_ELEMENTWISE(OP, SUMS, UNCUT)                                                          \
-  template <> struct RuleOf<xf::OP> {                                                              \
-    static SplitRule get(xf::OP op, int64_t) {                                                     \
+#define CTXC_ELEMENTWISE_OF(DIALECT, OP, SUMS, UNCUT)                                              \
+  template <> struct RuleOf<DIALECT::OP> {                                                         \
+    static SplitRule get(DIALECT::OP op, int64_t) {                                                \
       return elementwise(op.getOperation(), SumUse::SUMS, UNCUT);                                  \
     }                                                                                              \
   };
+#define CTXC_ELEMENTWISE(OP, SUMS, UNCUT) CTXC_ELEMENTWISE_OF(xf, OP, SUMS, UNCUT)
 CTXC_ELEMENTWISE(NormalizeOp, Finish, 1)
 CTXC_ELEMENTWISE(SoftmaxOp, Finish, 1)
 CTXC_ELEMENTWISE(ActivationOp, Finish, 0)
@@ -152,11 +154,16 @@ template <> struct RuleOf<xf::ReshapeOp> {
 /// Along its own dimension, too: each rank has a part of each slice, so that the rows of what is
 /// sliced are dealt out slice by slice.
 template <> struct RuleOf<xf::SliceOp> {
-  static SplitRule get(xf::SliceOp op, int64_t) {
+  static SplitRule get(xf::SliceOp op, int64_t ranks) {
     SplitRule rule = {};
     rule.sums = SumUse::Scale;
     rule.operands = {indices(0, shapeOf(op.getData()).size())};
+    if (op.getFrom() % ranks)
+      rule.operands.front()[op.getAlong()] = -1;
     rule.results = rule.operands;
+    rule.stretched = op.getAlong();
+    rule.operandsFrom = {0};
+    rule.resultsFrom = {int64_t(op.getFrom())};
     return rule;
   }
 };
@@ -165,8 +172,14 @@ template <> struct RuleOf<xf::ConcatOp> {
   static SplitRule get(xf::ConcatOp op, int64_t) {
     SplitRule rule;
     rule.sums = SumUse::Add;
-    for (Value part : op.getParts())
+    rule.stretched = op.getAlong();
+    rule.resultsFrom = {0};
+    int64_t from = 0;
+    for (Value part : op.getParts()) {
       rule.operands.push_back(indices(0, shapeOf(part).size()));
+      rule.operandsFrom.push_back(from);
+      from += shapeOf(part)[op.getAlong()];
+    }
     rule.results = {indices(0, shapeOf(op.getResult()).size())};
     return rule;
   }
@@ -196,18 +209,17 @@ template <> struct RuleOf<xf::GatherOp> {
   }
 };
 
-/// y_si = Σ_j W_eij x_j, where the slots s of a rank are those of the experts e that it has.
+/// y_si = Σ_j W_eij x_j. Every rank has a part of each expert, since the data choose which are active.
 template <> struct RuleOf<xf::ExpertLinearOp> {
   static SplitRule get(xf::ExpertLinearOp op, int64_t) {
     SplitRule rule;
-    rule.operands = {op.getTransposed() ? Dims{0, 2, 1} : Dims{0, 1, 2}, {-1}, {2}};
+    rule.operands = {op.getTransposed() ? Dims{-1, 2, 1} : Dims{-1, 1, 2}, {-1}, {2}};
     if (shapeOf(op.getData()).size() == 2)
-      rule.operands[2] = {0, 2};
-    rule.results = {{0, 1}};
+      rule.operands[2] = {-1, 2};
+    rule.results = {{-1, 1}};
     rule.summed = 2;
-    rule.owned = 0;
-    rule.active = shapeOf(op.getSelected())[0];
-    rule.share = double(rule.active) / std::max<int64_t>(1, shapeOf(op.getBank())[0]);
+    rule.share =
+        double(shapeOf(op.getSelected())[0]) / std::max<int64_t>(1, shapeOf(op.getBank())[0]);
     return rule;
   }
 };
@@ -216,9 +228,10 @@ template <> struct RuleOf<xf::ExpertLinearOp> {
 template <> struct RuleOf<xf::CombineOp> {
   static SplitRule get(xf::CombineOp op, int64_t) {
     SplitRule rule;
+    rule.sums = SumUse::Scale;
     rule.operands = {{0}, indices(0, shapeOf(op.getData()).size())};
     rule.results = {indices(1, shapeOf(op.getResult()).size())};
-    rule.summed = rule.owned = 0;
+    rule.summed = 0;
     return rule;
   }
 };
@@ -229,14 +242,91 @@ template <> struct RuleOf<xf::OuterOp> {
     rule.sums = SumUse::Scale;
     rule.operands = {{0}, {1}};
     rule.results = {{0, 1}};
-    rule.owned = 0;
     return rule;
   }
 };
 
+/// As for the linears that it stands for.
+template <> struct RuleOf<patch::LinearsOp> {
+  static SplitRule get(patch::LinearsOp op, int64_t) {
+    int batch = shapeOf(op.getData().front()).size() - 1, i = batch, j = batch + 1;
+    Dims data = indices(0, batch), result = data;
+    data.push_back(j);
+    result.push_back(i);
+    SplitRule rule;
+    rule.operands.assign(1 + op.getData().size(), data);
+    rule.operands.front() = op.getTransposed() ? Dims{j, i} : Dims{i, j};
+    rule.results.assign(op.getData().size(), result);
+    rule.summed = j;
+    return rule;
+  }
+};
+
+/// Each rank has the rows of u for its rows of the matrix. The data are whole, since v is their
+/// quotient by a norm.
+template <> struct RuleOf<patch::Rank1Op> {
+  static SplitRule get(patch::Rank1Op op, int64_t) {
+    SplitRule rule;
+    Dims target = indices(0, shapeOf(op.getTarget()).size());
+    rule.operands = {target, target, none(op.getData())};
+    rule.results = {target, none(op.getData())};
+    return rule;
+  }
+};
+
+/// y_i + u_i Σ_j v_j z_j.
+template <> struct RuleOf<patch::ApplyRank1Op> {
+  static SplitRule get(patch::ApplyRank1Op op, int64_t) {
+    int batch = shapeOf(op.getBase()).size() - 1, i = batch, j = batch + 1;
+    Dims base = indices(0, batch), data = base;
+    base.push_back(i);
+    data.push_back(j);
+    SplitRule rule;
+    rule.operands = {base, base, data, data};
+    rule.results = {base};
+    rule.summed = j;
+    rule.addend = 0;
+    return rule;
+  }
+};
+
+/// The same for each slot.
+template <> struct RuleOf<patch::ApplyExpertRank1Op> {
+  static SplitRule get(patch::ApplyExpertRank1Op op, int64_t) {
+    SplitRule rule;
+    Dims data = none(op.getData());
+    data.back() = 1;
+    rule.operands = {{-1, 0}, {-1, 0}, {-1, 1}, {-1}, data, {-1}};
+    rule.results = {{-1, 0}};
+    rule.summed = 1;
+    rule.addend = 0;
+    return rule;
+  }
+};
+
+CTXC_ELEMENTWISE_OF(patch, ApplyDeltaOp, Finish, 0)
+#undef CTXC_ELEMENTWISE_OF
+
+/// Whether the block stores a result after all others.
+bool isStoredLast(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) {
+    auto later = llvm::make_range(std::next(user->getIterator()), user->getBlock()->end());
+    return llvm::isa<patch::StoreOp>(user) &&
+           llvm::none_of(later, [](Operation &each) { return llvm::isa<patch::StoreOp>(each); });
+  });
+}
+
 template <typename Op> struct Model : SplitOpInterface::ExternalModel<Model<Op>, Op> {
   SplitRule getSplitRule(Operation *op, int64_t ranks) const {
-    return RuleOf<Op>::get(llvm::cast<Op>(op), ranks);
+    if (!isStoredLast(op))
+      return RuleOf<Op>::get(llvm::cast<Op>(op), ranks);
+    // What is stored last predicts the replay error, from all of the op's operands.
+    SplitRule whole;
+    for (Value operand : op->getOperands())
+      whole.operands.push_back(none(operand));
+    for (Value result : op->getResults())
+      whole.results.push_back(none(result));
+    return whole;
   }
 };
 
@@ -253,5 +343,9 @@ void shard::registerSplitModels(DialectRegistry &registry) {
            xf::LinearOp, xf::EmbedOp, xf::AttentionOp, xf::ConvOp, xf::RotaryOp, xf::ReshapeOp,
            xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::GatherOp, xf::ExpertLinearOp,
            xf::CombineOp, xf::OuterOp>(*context);
+  });
+  registry.addExtension(+[](MLIRContext *context, patch::PatchDialect *) {
+    attach<patch::LinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,
+           patch::ApplyDeltaOp>(*context);
   });
 }

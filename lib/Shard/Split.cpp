@@ -1,6 +1,7 @@
 #include "ctxc/Shard/Split.h"
 #include "lib/Shard/Shapes.h"
 #include "lib/Shard/Soonest.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -48,11 +49,16 @@ public:
   }
 
   RegionSplit split;
+  bool keepsOps = false; ///< whether `split.ops` is filled
 
-  /// The split of a value; what no op of the region made is whole.
+  /// The split of a value, as an op may take it: what no op of the region made is whole, and so is
+  /// a sum that was taken. Parts that were gathered are there as parts, too.
   Split of(Value value) const {
     auto found = split.values.find(value);
-    return found == split.values.end() ? Split() : found->second;
+    if (found == split.values.end() ||
+        (found->second.kind == Split::Term && exchanged.contains(value)))
+      return Split();
+    return found->second;
   }
 
   void setParameter(xf::ParamOp param, Split as) {
@@ -65,88 +71,89 @@ public:
   /// Makes a value whole on every rank.
   void makeWhole(Value value) {
     Split now = of(value);
-    if (now.kind == Split::Whole)
+    if (now.kind == Split::Whole || !exchanged.insert(value).second)
       return;
     Exchange exchange{value, now.kind == Split::Term, int64_t(elementsOf(value))};
     split.seconds += secondsOf(exchange, split.ranks, streams, *machine);
     split.exchanges.push_back(exchange);
-    split.values[value] = Split();
   }
 
   void run(Operation &op) {
+    OpSplit how;
     auto interface = llvm::dyn_cast<SplitOpInterface>(op);
-    if (!interface) {
+    if (interface) {
+      how.rule = interface.getSplitRule(split.ranks);
+      how.index = chooseIndex(op, how.rule);
+      const bool isTerm = finishTerms(op, how.rule, how.index);
+      fit(op, how.rule, how.index);
+      for (auto [result, dims] : llvm::zip(op.getResults(), how.rule.results))
+        split.values[result] = isTerm || (how.index >= 0 && how.index == how.rule.summed)
+                                   ? Split{Split::Term}
+                                   : partOf(dims, how.index);
+      work(op, how.rule, how.index);
+    } else {
       for (Value operand : op.getOperands())
         makeWhole(operand);
       for (Value result : op.getResults())
         split.values[result] = Split();
+    }
+    if (!keepsOps)
       return;
+    for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
+      Split taken = interface ? partOf(how.rule.operands[i], how.index) : Split();
+      how.operands.push_back(of(operand).kind == Split::Term ? of(operand) : taken);
     }
-    SplitRule rule = interface.getSplitRule(split.ranks);
-    bool isOwned = false;
-    int index = chooseIndex(op, rule, isOwned);
-    bool isTerm = finishTerms(op, rule, index);
-    fit(op, rule, index);
-    for (auto [result, dims] : llvm::zip(op.getResults(), rule.results)) {
-      Split made;
-      if (isTerm || (index >= 0 && index == rule.summed))
-        made.kind = Split::Term;
-      else if (index >= 0)
-        made = partOf(dims, index, isOwned);
-      split.values[result] = made;
-    }
-    work(op, rule, index);
+    split.ops[&op] = std::move(how);
   }
 
 private:
-  static Split partOf(llvm::ArrayRef<int> dims, int index, bool isOwned) {
-    auto at = llvm::find(dims, index);
+  static Split partOf(llvm::ArrayRef<int> dims, int index) {
+    auto at = index < 0 ? dims.end() : llvm::find(dims, index);
     if (at == dims.end())
       return Split();
-    return {Split::Part, int(at - dims.begin()), isOwned};
+    return {Split::Part, int(at - dims.begin())};
   }
 
-  /// Whether all dimensions of the index have equal parts. Which slots a rank has is chosen by the
-  /// data: only the dimension of the bank has to be divided.
+  /// Whether all dimensions of the index have equal parts.
   bool isDivisible(Operation &op, const SplitRule &rule, int index) const {
     auto divides = [&](ValueRange values, llvm::ArrayRef<llvm::SmallVector<int, 3>> allDims) {
       for (auto [value, dims] : llvm::zip(values, allDims))
-        for (auto [size, at] : llvm::zip(shapeOf(value), dims)) {
-          bool isChosen = index == rule.owned && !value.getDefiningOp<xf::ParamOp>();
-          if (at == index && !isChosen && size % split.ranks)
+        for (auto [size, at] : llvm::zip(shapeOf(value), dims))
+          if (at == index && size % split.ranks)
             return false;
-        }
       return true;
     };
     return divides(op.getOperands(), rule.operands) && divides(op.getResults(), rule.results);
   }
 
   /// The index that the op is cut along: the first that an operand is cut along, parameters first.
-  int chooseIndex(Operation &op, const SplitRule &rule, bool &isOwned) const {
+  int chooseIndex(Operation &op, const SplitRule &rule) const {
     for (bool isParameter : {true, false})
       for (auto [operand, dims] : llvm::zip(op.getOperands(), rule.operands)) {
         Split now = of(operand);
         if (now.kind != Split::Part || bool(operand.getDefiningOp<xf::ParamOp>()) != isParameter)
           continue;
         int index = dims[now.dim];
-        if (index < 0 || !(now.isOwned || isDivisible(op, rule, index)))
-          continue;
-        isOwned = now.isOwned || index == rule.owned;
-        return index;
+        const bool lacksTerm = index == rule.summed && rule.addend >= 0 &&
+                               of(op.getOperand(rule.addend)).kind != Split::Term;
+        if (index >= 0 && !lacksTerm && isDivisible(op, rule, index))
+          return index;
       }
     return -1;
   }
 
-  /// Sums the terms that the op cannot take as they are. Returns whether the result is a term.
+  /// Sums the terms that the op cannot take as they are. Returns whether the result is a term
+  /// because an operand is.
   bool finishTerms(Operation &op, const SplitRule &rule, int index) {
     unsigned terms = llvm::count_if(op.getOperands(),
                                     [&](Value operand) { return of(operand).kind == Split::Term; });
     bool isTaken = index < 0 && terms > 0 &&
                    (rule.sums == SumUse::Add || (rule.sums == SumUse::Scale && terms == 1));
-    if (!isTaken)
-      for (Value operand : op.getOperands())
-        if (of(operand).kind == Split::Term)
-          makeWhole(operand);
+    for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
+      const bool isAddend = index >= 0 && index == rule.summed && int(i) == rule.addend;
+      if (!isTaken && !isAddend && of(operand).kind == Split::Term)
+        makeWhole(operand);
+    }
     return isTaken;
   }
 
@@ -166,10 +173,7 @@ private:
       if (!param)
         continue;
       double share = rule.share;
-      bool isCut = index >= 0 && llvm::is_contained(dims, index);
-      if (isCut && index == rule.owned) // the rank with the most active experts
-        share *= double(llvm::divideCeil(rule.active, split.ranks)) / double(rule.active);
-      else if (isCut)
+      if (index >= 0 && llvm::is_contained(dims, index))
         share /= double(split.ranks);
       double bytes = bytesOf(param) * share;
       double operations = (rule.summed >= 0 && rule.sums == SumUse::Finish ? 2 : 1) *
@@ -183,16 +187,40 @@ private:
 
   int64_t streams;
   const Machine *machine;
+  llvm::DenseSet<Value> exchanged;
 };
 
-/// Whether the parameter may be cut along the dimension at all: matrices and banks. A vector is
-/// small, and a rank takes its part of it where it needs one.
+/// Whether the parameter may be cut along the dimension at all: matrices and banks, and these into
+/// whole blocks where they are quantised. A vector is small, and a rank takes its part of it where
+/// it needs one.
 bool mayCut(xf::ParamOp param, int dim, int64_t ranks) {
   llvm::ArrayRef<int64_t> shape = shapeOf(param);
-  return shape.size() >= 2 && shape[dim] > 0 && shape[dim] % ranks == 0;
+  if (shape.size() < 2 || shape[dim] == 0 || shape[dim] % ranks)
+    return false;
+  auto quantized = llvm::dyn_cast<xf::QuantizedType>(
+      llvm::cast<RankedTensorType>(param.getType()).getElementType());
+  const bool isAlongRows = dim + 1 == int(shape.size());
+  return !quantized || !isAlongRows || shape[dim] / ranks % quantized.getBlockElements() == 0;
 }
 
 } // namespace
+
+RegionSplit shard::splitRegionAs(mlir::Block &body, int64_t ranks, int64_t streams,
+                                 const Machine &machine,
+                                 const std::map<std::string, Split> &parameters) {
+  Candidate candidate(ranks, streams, machine);
+  candidate.keepsOps = true;
+  for (Operation &op : body) {
+    auto param = llvm::dyn_cast<xf::ParamOp>(op);
+    if (!param) {
+      candidate.run(op);
+      continue;
+    }
+    auto known = parameters.find(param.getName().str());
+    candidate.setParameter(param, known == parameters.end() ? Split() : known->second);
+  }
+  return std::move(candidate.split);
+}
 
 RegionSplit shard::splitRegion(mlir::Block &body, int64_t ranks, int64_t streams,
                                const Machine &machine) {
@@ -211,7 +239,7 @@ RegionSplit shard::splitRegion(mlir::Block &body, int64_t ranks, int64_t streams
       for (int dim = 0, rank = shapeOf(param).size(); !isKnown && ranks > 1 && dim < rank; ++dim)
         if (mayCut(param, dim, ranks)) {
           next.push_back(candidate);
-          next.back().setParameter(param, {Split::Part, dim, false});
+          next.back().setParameter(param, {Split::Part, dim});
         }
       next.push_back(candidate);
       next.back().setParameter(param, Split());
@@ -220,5 +248,5 @@ RegionSplit shard::splitRegion(mlir::Block &body, int64_t ranks, int64_t streams
       candidates = std::move(next);
     keepSoonest(candidates, [](const Candidate &each) { return each.split.seconds; }, width);
   }
-  return std::move(candidates.front().split);
+  return splitRegionAs(body, ranks, streams, machine, candidates.front().split.parameters);
 }

@@ -36,7 +36,8 @@ class Faults:
         alone = self.ranks.alone(*self.words, "--shard", "pipeline=2")
         self.expect("no mpirun", alone, "not started by mpirun", "mpirun -n N")
         for shard, text in (("pipeline=3", "mpirun started 2"),
-                            ("tensor=2", "expected pipeline=N")):
+                            ("tensor=2,pipeline=3", "which are 6 ranks, and mpirun started 2"),
+                            ("rows=2", "expected tensor=T,pipeline=P")):
             result = self.ranks.together(2, *self.words, shard=shard)
             self.expect(shard, result, text)
         result = self.ranks.together(2, *self.words, "--backend", "reference")
@@ -50,6 +51,15 @@ class Faults:
                     "no more ranks than layers")
         if result.stderr.count("no more ranks than layers") != 1:
             mpi.fail("more ranks than layers: it is not said once", result)
+
+    def heads(self):
+        words = [*self.words]
+        words[1] = self.model.parent / "falcon"
+        result = self.ranks.together(2, *words, shard="tensor=2")
+        self.expect("heads that cannot be shared", result, "has 5 heads over 1 of keys",
+                    "expected a divisor of the first")
+        if result.stderr.count("has 5 heads") != 1:
+            mpi.fail("heads that cannot be shared: it is not said once", result)
 
     def differing(self):
         shard = ["--shard", "pipeline=2"]
@@ -129,14 +139,14 @@ class Faults:
         if not refusals:
             mpi.fail("no call of the writer failed")
 
-    def killed(self, rank, seconds, sent=signal.SIGKILL):
+    def killed(self, rank, seconds, sent=signal.SIGKILL, shard="pipeline=2"):
         """Ends a rank after some time, upon which mpirun ends the others; or stops it, as a machine that is
         gone."""
         marker = self.work / "pid"
         marker.unlink(missing_ok=True)
         long = ",".join(str(i * 7 % 90) for i in range(3000))
         words = [self.ranks.ctxc, "patch", self.model, "--tokens", long, "--positions", "1-2999",
-                 "-o", self.output, "--shard", "pipeline=2"]
+                 "-o", self.output, "--shard", shard]
         noted = ["bash", "-c", f'echo $$ >{marker}.new; mv {marker}.new {marker}; exec "$@"', "bash"]
         programs = [words, words]
         programs[rank] = [*noted, *words]
@@ -179,6 +189,7 @@ def main():
     faults = Faults(mpi.Ranks(options.ctxc, options.mpi), options.root, work)
     faults.usage()
     faults.layers()
+    faults.heads()
     faults.differing()
     faults.unwritable()
     if options.fail_calls:
@@ -186,6 +197,7 @@ def main():
     for rank in (0, 1):
         for seconds in (0.05, 0.2, 0.5, 1, 1.5, 2, 3) if options.all else (0.5,):
             faults.killed(rank, seconds)
+            faults.killed(rank, seconds, shard="tensor=2")
     if options.all:
         faults.not_joining()
         for rank in (0, 1):

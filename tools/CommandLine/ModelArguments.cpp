@@ -162,6 +162,7 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   options.roundedCache = arguments.get("--cache", "f32") == "bf16";
   options.largePages = arguments.has("--large-pages");
   options.ranks = joinedRanks();
+  options.tensorRanks = joinedTensor();
   if (!isServing())
     options.progress = progressOnTerminal();
   if (Error error = chooseEngine(arguments, options))

@@ -4,6 +4,7 @@
 #include "tools/CommandLine/Installed.h"
 #include "tools/CommandLine/Streams.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -31,15 +32,37 @@ char RanksEnded::ID;
 } // namespace
 
 static std::unique_ptr<Ranks> joined;
+static RankGrid grid;
 static std::string commandLine;
 
 Ranks *driver::joinedRanks() { return joined.get(); }
+int driver::joinedTensor() { return int(grid.tensor); }
 bool driver::isServing() { return joined && joined->rank() != 0; }
 
 OptionSpec driver::shardOption() {
-  return {"--shard", "pipeline=N",
-          "one model over the N ranks of `mpirun -n N`: each computes consecutive layers,\n"
-          "and holds the weights of these alone (docs/clusters.md)"};
+  return {"--shard", "RANKS",
+          "tensor=T,pipeline=P, of which one may be left out: one model over the T × P ranks of\n"
+          "`mpirun -n TP`: P groups have consecutive layers, and the\n"
+          "T ranks of a group share the matrices and heads of each (docs/clusters.md)"};
+}
+
+Expected<RankGrid> driver::parseRanks(StringRef text) {
+  RankGrid ranks;
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  bool isBad = false;
+  llvm::StringSet<> seen;
+  for (StringRef part : parts) {
+    auto [kind, number] = part.split('=');
+    int64_t *to = kind == "tensor"     ? &ranks.tensor
+                  : kind == "pipeline" ? &ranks.pipeline
+                                       : nullptr;
+    isBad |= !to || !seen.insert(kind).second || number.getAsInteger(10, *to) || *to < 1 ||
+             *to > (1 << 16);
+  }
+  if (isBad)
+    return makeError("--shard: found '" + text + "', expected tensor=T,pipeline=P, or one of them");
+  return ranks;
 }
 
 Error driver::joinRanks(const Command &command, const Arguments &arguments,
@@ -51,11 +74,10 @@ Error driver::joinRanks(const Command &command, const Arguments &arguments,
         return each.name == own.name && each.value == own.value;
       }))
     return Error::success();
-  int64_t count;
-  auto [kind, number] = text->split('=');
-  if (kind != "pipeline" || number.getAsInteger(10, count) || count < 1)
-    return makeError("--shard: found '" + *text +
-                     "', expected pipeline=N with the number of ranks");
+  Expected<RankGrid> asked = parseRanks(*text);
+  if (!asked)
+    return asked.takeError();
+  grid = *asked;
   for (StringRef option : {"--target", "--trace"})
     if (arguments.has(option))
       return makeError("--shard: does not go with " + option +
@@ -68,10 +90,12 @@ Error driver::joinRanks(const Command &command, const Arguments &arguments,
     return ranks.takeError();
   joined = std::move(*ranks);
   commandLine = llvm::join(words, " ");
+  const int64_t count = grid.tensor * grid.pipeline;
   if (joined->count() == count)
     return Error::success();
-  return makeError("--shard: found pipeline=" + llvm::Twine(count) + ", and mpirun started " +
-                   llvm::Twine(joined->count()) + "; expected as many ranks as parts");
+  return makeError("--shard: found " + *text + ", which are " + llvm::Twine(count) +
+                   " ranks, and mpirun started " + llvm::Twine(joined->count()) +
+                   "; expected as many ranks as parts");
 }
 
 /// Identifies the program.

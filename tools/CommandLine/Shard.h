@@ -16,6 +16,14 @@ namespace ctxc::driver {
 /// --shard
 OptionSpec shardOption();
 
+/// How ranks share a model: `tensor` of them have each layer, and `pipeline` groups of these have
+/// consecutive layers.
+struct RankGrid {
+  int64_t tensor = 1, pipeline = 1;
+};
+/// Reads "tensor=T,pipeline=P", of which one may be left out.
+llvm::Expected<RankGrid> parseRanks(llvm::StringRef text);
+
 /// Where a command with shardOption() is given it: joins the other ranks, for the rest of the
 /// process. `words`: the command line, which has to be the same on all. Errors: options that do not
 /// go with it; those of Ranks::join.
@@ -24,8 +32,9 @@ llvm::Error joinRanks(const Command &command, const Arguments &arguments,
 
 /// Whether this is one of the ranks that only compute.
 bool isServing();
-/// The ranks that were joined, or null.
+/// The ranks that were joined, or null; and how many of them share each layer.
 Ranks *joinedRanks();
+int joinedTensor();
 
 /// With a model that is ready to run: has rank 0 compare the ranks, and has the others serve until
 /// it ends, which is an error there. Without ranks it does nothing.

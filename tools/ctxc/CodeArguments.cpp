@@ -1,6 +1,6 @@
 #include "CodeArguments.h"
 #include "ctxc/Support/Error.h"
-#include "llvm/ADT/StringSet.h"
+#include "tools/CommandLine/Shard.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
 
@@ -50,30 +50,14 @@ Expected<CostOptions> driver::costOptions(const Arguments &arguments) {
   return options;
 }
 
-/// "tensor=8,pipeline=4", of which one may be left out.
-static Error parseSplit(StringRef text, shard::ShardRequest &request) {
-  llvm::SmallVector<StringRef> parts;
-  text.split(parts, ',');
-  bool isBad = false;
-  llvm::StringSet<> seen;
-  for (StringRef part : parts) {
-    auto [kind, number] = part.split('=');
-    int64_t *to = kind == "tensor"     ? &request.tensor
-                  : kind == "pipeline" ? &request.pipeline
-                                       : nullptr;
-    isBad |= !to || !seen.insert(kind).second || number.getAsInteger(10, *to) || *to < 1 ||
-             *to > (1 << 16);
-  }
-  if (isBad)
-    return makeError("--shard: found '" + text + "', expected tensor=T,pipeline=P, or one of them");
-  return Error::success();
-}
-
 Expected<shard::ShardRequest> driver::shardRequest(const Arguments &arguments,
                                                    const CostOptions &at) {
   shard::ShardRequest request;
-  if (Error error = parseSplit(arguments.get("--shard", ""), request))
-    return std::move(error);
+  Expected<RankGrid> ranks = parseRanks(arguments.get("--shard", ""));
+  if (!ranks)
+    return ranks.takeError();
+  request.tensor = ranks->tensor;
+  request.pipeline = ranks->pipeline;
   for (StringRef name : {"--target", "--rows", "--prefix"})
     if (arguments.has(name))
       return makeError(name +

@@ -27,6 +27,9 @@ struct CompiledOptions {
   /// None: all steps.
   std::optional<Stage> stage = std::nullopt;
   Neighbours *neighbours = nullptr;
+  /// The blocks that this rank shares with others; the neighbours make values whole with these. It
+  /// must outlive the executor. Null: it has all blocks by itself.
+  const shard::LocalBlocks *local = nullptr;
 };
 
 /// Compiles the program's blocks, each distinct one once, and runs them on

@@ -76,6 +76,8 @@ struct LoadOptions {
   /// this process alone. Rank 0's model is used as any other, while the others' serve
   /// (Model::serve).
   Ranks *ranks = nullptr;
+  /// How many of them share each layer; the layers are cut among the groups of so many ranks.
+  int tensorRanks = 1;
 
   /// Takes the diagnostics. Without a handler the model keeps them (Model::takeDiagnostics), and an
   /// error that a call returns contains the text of those that led to it.

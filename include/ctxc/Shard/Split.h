@@ -25,13 +25,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "ctxc/Shard/SplitInterface.h.inc"
 
 namespace ctxc::shard {
 
-/// Gives the ops of xf their SplitOpInterface.
+/// Gives the ops of xf and of patch their SplitOpInterface.
 void registerSplitModels(mlir::DialectRegistry &registry);
 
 /// One rank, and the network between two.
@@ -43,12 +44,19 @@ struct Machine {
 
 struct Split {
   enum Kind { Whole, Part, Term } kind = Whole;
-  int dim = -1;         ///< of a part
-  bool isOwned = false; ///< a part by what the data choose (SplitRule::owned)
+  int dim = -1; ///< of a part
 
-  bool operator==(const Split &other) const {
-    return kind == other.kind && dim == other.dim && isOwned == other.isOwned;
+  bool operator==(const Split &other) const { return kind == other.kind && dim == other.dim; }
+  bool operator<(const Split &other) const {
+    return std::tie(kind, dim) < std::tie(other.kind, other.dim);
   }
+};
+
+/// How ranks compute an op.
+struct OpSplit {
+  SplitRule rule;
+  int index = -1;                        ///< of the rule, that the op is cut along; −1: none
+  llvm::SmallVector<Split, 4> operands; ///< as a rank takes each
 };
 
 /// A value that ranks make whole together.
@@ -62,6 +70,7 @@ struct Exchange {
 struct RegionSplit {
   int64_t ranks = 1;
   llvm::MapVector<mlir::Value, Split> values; ///< as they are made
+  llvm::DenseMap<mlir::Operation *, OpSplit> ops;
   std::map<std::string, Split> parameters;    ///< by the block's names
   std::vector<Exchange> exchanges;            ///< in order
   /// Of one rank, for one token: bytes of parameters that it has and that it reads, and operations.
@@ -72,6 +81,11 @@ struct RegionSplit {
 /// The best split of a region that a search finds. `streams` residual streams go through it
 /// together: two in the dual block, whose sums take one message.
 RegionSplit splitRegion(mlir::Block &body, int64_t ranks, int64_t streams, const Machine &machine);
+
+/// The split of a region whose parameters are split as `parameters` says; others are whole.
+RegionSplit splitRegionAs(mlir::Block &body, int64_t ranks, int64_t streams,
+                          const Machine &machine,
+                          const std::map<std::string, Split> &parameters);
 
 /// The bytes that a rank sends, and the least seconds, for an exchange of `streams` streams of
 /// float32 among `ranks` ranks: by a ring, 2 (n − 1) / n of the value for a sum and (n − 1) / n to

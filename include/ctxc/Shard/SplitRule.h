@@ -25,11 +25,14 @@ struct SplitRule {
   llvm::SmallVector<llvm::SmallVector<int, 3>, 4> operands, results;
   /// The index over which is summed; −1: none.
   int summed = -1;
-  /// The index whose parts the data choose: a rank has the active experts that it owns. How many
-  /// are active in all does not divide by the ranks. −1: none.
-  int owned = -1;
-  int64_t active = 1; ///< of that index
+  /// The index of which operands and results have stretches alone, and where each begins: of what
+  /// is cut into slices, or put together of values. −1: none.
+  int stretched = -1;
+  llvm::SmallVector<int64_t, 4> operandsFrom, resultsFrom;
   SumUse sums = SumUse::Finish;
+  /// The operand that is added to the sum over `summed`: cut along that index, the op takes it as a
+  /// term, and is not cut so where it is none. −1: there is none.
+  int addend = -1;
   /// Which share of its parameter a token reads: all of a matrix, one row of a table.
   double share = 1;
 };

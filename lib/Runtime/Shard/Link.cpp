@@ -17,33 +17,55 @@ Link::Call::Call(Link &link, int64_t call) : link(link), outer(link.current), ta
   link.current = this;
 }
 
+llvm::SmallVector<int> Link::peers() const {
+  llvm::SmallVector<int> others;
+  for (int rank = root(); rank < root() + tensor; ++rank)
+    if (rank != ranks.rank())
+      others.push_back(rank);
+  return others;
+}
+
 Error Link::Call::finish() {
-  if (!link.isLast()) {
+  llvm::SmallVector<int> told = link.peers(), heard = told;
+  if (!link.isLast())
+    told.push_back(link.ranks.rank() + link.tensor);
+  if (!link.isFirst())
+    heard.push_back(link.ranks.rank() - link.tensor);
+  for (int rank : told) {
     MessageWriter end;
     end.number(Ended);
-    if (Error error = link.ranks.send(link.ranks.rank() + 1, tag, end.take()))
+    if (Error error = link.ranks.send(rank, tag, end.take()))
       return error;
   }
-  while (!link.isFirst() && !hasEnded) {
-    Expected<Message> message = link.ranks.receive(link.ranks.rank() - 1, tag);
-    if (!message)
-      return message.takeError();
-    hasEnded = MessageReader(std::move(*message)).number() == Ended;
-  }
+  for (int rank : heard)
+    while (!ended.contains(rank)) {
+      Expected<Message> message = link.ranks.receive(rank, tag);
+      if (!message)
+        return message.takeError();
+      if (MessageReader(std::move(*message)).number() == Ended)
+        ended.insert(rank);
+    }
   return Error::success();
 }
 
-Error Link::receive(llvm::ArrayRef<StreamRows *> streams) {
-  Expected<Message> message = ranks.receive(ranks.rank() - 1, current->tag);
+Expected<MessageReader> Link::next(int rank) {
+  Expected<Message> message = ranks.receive(rank, current->tag);
   if (!message)
     return message.takeError();
   MessageReader reader(std::move(*message));
   if (reader.number() == Ended) {
-    current->hasEnded = true;
+    current->ended.insert(rank);
     return llvm::make_error<Stopped>();
   }
+  return reader;
+}
+
+Error Link::receive(llvm::ArrayRef<StreamRows *> streams) {
+  Expected<MessageReader> reader = next(ranks.rank() - tensor);
+  if (!reader)
+    return reader.takeError();
   for (StreamRows *rows : streams)
-    *rows = reader.floats();
+    *rows = reader->floats();
   return Error::success();
 }
 
@@ -54,5 +76,97 @@ Error Link::send(llvm::ArrayRef<const StreamRows *> streams) {
     writer.floats(*rows);
     sent += rows->size() * sizeof(float);
   }
-  return ranks.send(ranks.rank() + 1, current->tag, writer.take());
+  return ranks.send(ranks.rank() + tensor, current->tag, writer.take());
+}
+
+//===----------------------------------------------------------------------===//
+// Values of a stage
+//===----------------------------------------------------------------------===//
+
+static bool isSum(const SharedRows &value) { return value.how->kind == shard::Transfer::Sum; }
+
+/// Puts rank `rank` of the stage's part of each row in its place.
+static void place(const SharedRows &value, int64_t rank, const StreamRows &part) {
+  const shard::Cut &cut = value.how->cut;
+  for (size_t row = 0, at = 0; at < part.size(); ++row, at += cut.partSize())
+    cut.visitRuns(rank, [&](int64_t inWhole, int64_t inPart, int64_t count) {
+      std::copy_n(part.begin() + at + inPart, count,
+                  value.to->begin() + row * cut.wholeSize() + inWhole);
+    });
+}
+
+Error Link::sendParts(llvm::ArrayRef<SharedRows> values) {
+  const bool hasParts = !llvm::all_of(values, isSum);
+  for (int peer : peers()) {
+    MessageWriter writer;
+    writer.number(Data);
+    for (const SharedRows &value : values)
+      if (!isSum(value) || peer == root()) {
+        writer.floats(*value.from);
+        shared += value.from->size() * sizeof(float);
+      }
+    if (hasParts || peer == root())
+      if (Error error = ranks.send(peer, current->tag, writer.take()))
+        return error;
+  }
+  return Error::success();
+}
+
+Error Link::receiveParts(llvm::ArrayRef<SharedRows> values) {
+  const bool isRoot = ranks.rank() == root(), hasParts = !llvm::all_of(values, isSum);
+  for (const SharedRows &value : values)
+    if (!isSum(value))
+      place(value, ranks.rank() - root(), *value.from);
+    else if (isRoot)
+      *value.to = *value.from;
+  if (!hasParts && !isRoot)
+    return Error::success();
+  for (int peer : peers()) {
+    Expected<MessageReader> reader = next(peer);
+    if (!reader)
+      return reader.takeError();
+    for (const SharedRows &value : values) {
+      if (isSum(value) && !isRoot)
+        continue;
+      const StreamRows rows = reader->floats();
+      if (!isSum(value))
+        place(value, peer - root(), rows);
+      else
+        for (auto [sum, term] : llvm::zip_equal(*value.to, rows))
+          sum += term;
+    }
+  }
+  return Error::success();
+}
+
+/// The sums, which the first rank has, for the others.
+Error Link::shareSums(llvm::ArrayRef<SharedRows> values) {
+  if (ranks.rank() != root()) {
+    Expected<MessageReader> reader = next(root());
+    if (!reader)
+      return reader.takeError();
+    for (const SharedRows &value : values)
+      if (isSum(value))
+        *value.to = reader->floats();
+    return Error::success();
+  }
+  MessageWriter writer;
+  writer.number(Data);
+  for (const SharedRows &value : values)
+    if (isSum(value)) {
+      writer.floats(*value.to);
+      shared += value.to->size() * sizeof(float) * (tensor - 1);
+    }
+  for (int peer : peers())
+    if (Error error = ranks.send(peer, current->tag, writer.message()))
+      return error;
+  return Error::success();
+}
+
+Error Link::makeWhole(llvm::ArrayRef<SharedRows> values) {
+  if (Error error = sendParts(values))
+    return error;
+  if (Error error = receiveParts(values))
+    return error;
+  return llvm::any_of(values, isSum) ? shareSums(values) : Error::success();
 }

@@ -1,9 +1,12 @@
-// The streams between a rank and its neighbours, the ranks before and after it.
+// What passes between a rank and others: streams, from the stage before and to the one after, and
+// values that the ranks of its own stage make whole together.
 #ifndef CTXC_LIB_RUNTIME_SHARD_LINK_H
 #define CTXC_LIB_RUNTIME_SHARD_LINK_H
 
 #include "ctxc/Runtime/Shard/Ranks.h"
 #include "ctxc/Runtime/Shard/Stage.h"
+#include "lib/Runtime/Shard/Messages.h"
+#include "llvm/ADT/SmallSet.h"
 
 namespace ctxc {
 
@@ -17,7 +20,8 @@ public:
 
 class Link : public Neighbours {
 public:
-  explicit Link(Ranks &ranks) : ranks(ranks) {}
+  /// So many ranks share each stage, those of a stage one after the other.
+  Link(Ranks &ranks, int tensor) : ranks(ranks), tensor(tensor) {}
 
   /// An executor's call with the number `call`. While one waits for its sink others may come; each
   /// has its own tag, so that its streams are not taken for another's.
@@ -26,8 +30,9 @@ public:
     Call(Link &link, int64_t call);
     ~Call() { link.current = outer; }
     Call(const Call &) = delete;
-    /// For the end of the call: tells the rank after this one of it, and takes what comes from
-    /// the one before it until that has ended. Errors: those of Ranks.
+    /// For the end of the call: tells the rank after this one and those of its stage of it, and
+    /// takes what comes from these and the one before until they have ended. Errors: those of
+    /// Ranks.
     llvm::Error finish();
 
   private:
@@ -35,22 +40,35 @@ public:
     Link &link;
     Call *outer;
     int tag;
-    bool hasEnded = false; ///< the call of the rank before
+    llvm::SmallSet<int, 8> ended; ///< ranks whose calls have ended
   };
 
   llvm::Error receive(llvm::ArrayRef<StreamRows *> streams) override;
   llvm::Error send(llvm::ArrayRef<const StreamRows *> streams) override;
+  /// Parts go to every rank of the stage; terms to the first of them, which adds them in the ranks'
+  /// order and sends the sums back: bits depend on how many ranks there are, and not on time.
+  llvm::Error makeWhole(llvm::ArrayRef<SharedRows> values) override;
 
-  /// The bytes of the numbers that were sent.
+  /// The bytes of the numbers that were sent to the next stage, and within this one.
   uint64_t sentBytes() const { return sent; }
+  uint64_t sharedBytes() const { return shared; }
 
 private:
-  bool isFirst() const { return ranks.rank() == 0; }
-  bool isLast() const { return ranks.rank() + 1 == ranks.count(); }
+  bool isFirst() const { return ranks.rank() < tensor; }
+  bool isLast() const { return ranks.rank() + tensor >= ranks.count(); }
+  /// The first rank of this one's stage, and its ranks without this one, in order.
+  int root() const { return ranks.rank() / tensor * tensor; }
+  llvm::SmallVector<int> peers() const;
+  /// The next message of the call from a rank. Errors: that rank's call has ended (Stopped).
+  llvm::Expected<MessageReader> next(int rank);
+  llvm::Error sendParts(llvm::ArrayRef<SharedRows> values);
+  llvm::Error receiveParts(llvm::ArrayRef<SharedRows> values);
+  llvm::Error shareSums(llvm::ArrayRef<SharedRows> values);
 
   Ranks &ranks;
+  const int tensor;
   Call *current = nullptr;
-  uint64_t sent = 0;
+  uint64_t sent = 0, shared = 0;
 };
 
 } // namespace ctxc

@@ -56,7 +56,7 @@ llvm::Error RankExecutor::take(Request request, MessageReader &command) {
     const RankFacts facts = ownFacts();
     MessageWriter results;
     results.numbers({facts.firstLayer, facts.endLayer, facts.weightBytes, facts.residentBytes,
-                     facts.streamBytes, facts.sentBytes});
+                     facts.streamBytes, facts.sharedBytes, facts.sentBytes});
     return reply(llvm::Error::success(), results);
   }
   case Request::GoOn:
@@ -127,8 +127,8 @@ llvm::Error RankExecutor::takeForward(Request request, MessageReader &command, i
     options.patch = &patch;
   }
   Link::Call call(link, number);
-  // Only the last rank has logits.
-  const bool isNext = request == Request::Next && ranks.rank() + 1 == ranks.count();
+  // Only the last stage has logits.
+  const bool isNext = request == Request::Next && stageOf(ranks.rank()) + 1 == stages.size();
   Logits logits;
   int64_t next = -1;
   llvm::Error error = llvm::Error::success();
@@ -149,11 +149,13 @@ llvm::Error RankExecutor::takeForward(Request request, MessageReader &command, i
     return lost;
   }
   MessageWriter results;
-  write(results, seen);
-  if (request == Request::Next)
-    results.number(next);
-  else
-    results.logits(logits);
+  if (isSpeaker(ranks.rank())) {
+    write(results, seen);
+    if (request == Request::Next)
+      results.number(next);
+    else
+      results.logits(logits);
+  }
   return reply(std::move(error), results);
 }
 
@@ -180,7 +182,7 @@ llvm::Error RankExecutor::takePatch(MessageReader &command, int64_t number) {
     return lost;
   }
   MessageWriter results;
-  if (!error) {
+  if (!error && isSpeaker(ranks.rank())) {
     write(results, seen);
     results.patch(step->patch);
     results.obligations(step->obligations);
@@ -195,16 +197,18 @@ llvm::Error RankExecutor::takePatch(MessageReader &command, int64_t number) {
 
 /// Gives rank 0 this rank's part of a row, and does what it asks for meanwhile.
 llvm::Error RankExecutor::giveOwnRow(const TokenPatch &row) {
-  llvm::Expected<Patch> patch = row.patch();
-  if (!patch)
-    return patch.takeError();
   MessageWriter message;
   message.number(/*isRow=*/true);
-  message.patch(*patch);
-  message.obligations(row.obligations);
-  message.doubles(row.replayError);
-  message.logits(row.fullLogits);
-  message.logits(row.reducedLogits);
+  if (isSpeaker(ranks.rank())) {
+    llvm::Expected<Patch> patch = row.patch();
+    if (!patch)
+      return patch.takeError();
+    message.patch(*patch);
+    message.obligations(row.obligations);
+    message.doubles(row.replayError);
+    message.logits(row.fullLogits);
+    message.logits(row.reducedLogits);
+  }
   if (llvm::Error error = ranks.send(0, ReplyTag, message.take()))
     return error;
   for (;;) {

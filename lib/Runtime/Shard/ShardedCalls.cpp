@@ -44,7 +44,7 @@ Patch RankExecutor::partOf(const Patch &patch, int rank) const {
   Patch part;
   for (const ParameterPatch &each : patch.parameters) {
     Patch one{{each}};
-    llvm::Error isOthers = names[rank].check(one, /*materialize=*/true);
+    llvm::Error isOthers = names[stageOf(rank)].check(one, /*materialize=*/true);
     if (!isOthers)
       part.add(std::move(one.parameters));
     llvm::consumeError(std::move(isOthers));
@@ -99,9 +99,9 @@ llvm::Error RankExecutor::settle(llvm::Error own,
       return lost(reply.takeError(), std::move(own));
     const bool isBad = reply->number(), isSecond = reply->number();
     isStopped |= isSecond;
-    if (!isBad)
+    if (!isBad && isSpeaker(rank))
       take(rank, *reply);
-    else if (!isSecond && !isCancelled && seen.insert(text = reply->text()).second)
+    else if (isBad && !isSecond && !isCancelled && seen.insert(text = reply->text()).second)
       own = llvm::joinErrors(std::move(own), makeError("rank " + llvm::Twine(rank) + ": " + text));
   }
   if (!own && isStopped)
@@ -228,7 +228,7 @@ llvm::Expected<PatchStep> RankExecutor::computePatch(Run &opaqueFull, Run &opaqu
         reply.obligations(step.obligations);
         step.replayError.resize(program.layers);
         addErrors(step.replayError, reply.doubles());
-        if (rank + 1 < ranks.count())
+        if (rank != lastSpeaker())
           return;
         step.fullLogits = reply.logits();
         step.reducedLogits = reply.logits();
@@ -255,6 +255,8 @@ llvm::Error RankExecutor::giveRow(const TokenPatch &own, PatchSink sink, EarlyRe
       continue;
     }
     waiting.push_back(rank);
+    if (!isSpeaker(rank))
+      continue;
     parts.push_back(reply.patch());
     reply.obligations(whole.obligations);
     addErrors(whole.replayError, reply.doubles());
@@ -334,7 +336,13 @@ llvm::Error RankExecutor::copyState(const Run &given, Run &made) {
 }
 
 llvm::Expected<Logits> RankExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
-  const int rank = ranks.count() - 1;
+  const int rank = lastSpeaker();
+  if (rank == 0) {
+    auto logits = local->readHead(vectors, count);
+    if (!logits)
+      return logits.takeError();
+    return Logits(std::vector<float>(logits->begin(), logits->end()));
+  }
   MessageWriter command = begin(Request::Head);
   command.doubles(vectors);
   command.number(count);
@@ -358,11 +366,11 @@ llvm::Expected<MessageReader> RankExecutor::askOne(int rank, MessageWriter comma
 }
 
 int RankExecutor::rankOf(int64_t layer) const {
-  for (auto [rank, stage] : llvm::enumerate(stages))
+  for (auto [number, stage] : llvm::enumerate(stages))
     for (size_t i = stage.first; i < stage.end; ++i)
       if (program.steps[i].index == layer)
-        return rank;
-  return layer < 0 ? 0 : ranks.count() - 1;
+        return number * tensor;
+  return layer < 0 ? 0 : lastSpeaker();
 }
 
 llvm::Expected<double> RankExecutor::ask(int rank, llvm::StringRef question) {
@@ -381,7 +389,8 @@ llvm::Expected<std::vector<RankFacts>> RankExecutor::facts() {
     if (!reply)
       return reply.takeError();
     const std::vector<int64_t> numbers = reply->numbers();
-    all.push_back({numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]});
+    all.push_back({numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5],
+                   numbers[6]});
   }
   return all;
 }

@@ -1,5 +1,6 @@
 // A rank's executor: its stage, and what the others know of it.
 #include "lib/Runtime/Shard/ShardedExecutor.h"
+#include "ctxc/Program/Weights.h"
 #include "ctxc/Support/Memory.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -12,8 +13,10 @@ llvm::Error RankExecutor::create(Weights &weights, CompiledOptions options) {
     part.steps.assign(program.steps.begin() + stage.first, program.steps.begin() + stage.end);
     names.emplace_back(part);
   }
-  options.stage = stages[ranks.rank()];
+  options.stage = stages[stageOf(ranks.rank())];
   options.neighbours = &link;
+  if (llvm::Error error = shareBlocks(options))
+    return error;
   // Ranks on one machine share its cores.
   if (options.threads == 0)
     options.threads = std::max(1, threadCount(0) / ranks.onThisMachine());
@@ -32,8 +35,41 @@ llvm::Error RankExecutor::create(Weights &weights, CompiledOptions options) {
   return llvm::Error::success();
 }
 
+/// Cuts the blocks of this stage's layers. The model's ends are whole on each of its ranks.
+llvm::Error RankExecutor::shareBlocks(CompiledOptions &options) {
+  if (tensor == 1)
+    return llvm::Error::success();
+  ModuleOp module = program.module;
+  const int own = ranks.rank() % tensor;
+  blocks = std::make_unique<shard::LocalBlocks>(*module.getContext(), own, tensor);
+  // Of all stages, so that every rank refuses what one refuses.
+  for (const ProgramStep &step : program.steps)
+    if (step.index)
+      if (llvm::Error error = blocks->add(step.block, step.dual, step.applied))
+        return error;
+  options.local = blocks.get();
+  return llvm::Error::success();
+}
+
+int64_t RankExecutor::ownBytes() const {
+  const Stage &stage = stages[stageOf(ranks.rank())];
+  int64_t bytes = stage.bytes;
+  for (size_t i = stage.first; blocks && i < stage.end; ++i) {
+    xf::BlockOp block = program.steps[i].block;
+    if (!blocks->find(block))
+      continue;
+    for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>()) {
+      auto type = cast<RankedTensorType>(param.getType());
+      const int64_t whole = bytesOf(storageOf(type.getElementType()), type.getNumElements());
+      if (blocks->splitOf(block).parameters.at(param.getName().str()).kind == shard::Split::Part)
+        bytes -= whole - whole / tensor;
+    }
+  }
+  return bytes;
+}
+
 RankFacts RankExecutor::ownFacts() const {
-  const Stage &stage = stages[ranks.rank()];
+  const Stage &stage = stages[stageOf(ranks.rank())];
   RankFacts facts;
   auto layersBefore = [&](size_t end) {
     return llvm::count_if(ArrayRef(program.steps).take_front(end),
@@ -41,17 +77,18 @@ RankFacts RankExecutor::ownFacts() const {
   };
   facts.firstLayer = layersBefore(stage.first);
   facts.endLayer = layersBefore(stage.end);
-  facts.weightBytes = stage.bytes;
+  facts.weightBytes = ownBytes();
   facts.residentBytes = residentMemory().value_or(0);
   facts.streamBytes = link.sentBytes();
+  facts.sharedBytes = link.sharedBytes();
   facts.sentBytes = ranks.sentBytes();
   return facts;
 }
 
 llvm::Expected<std::unique_ptr<ShardedExecutor>>
 ctxc::createShardedExecutor(const Program &program, Weights &weights, CompiledOptions options,
-                            Ranks &ranks) {
-  llvm::Expected<std::vector<Stage>> stages = cutIntoStages(program, ranks.count());
+                            Ranks &ranks, int tensor) {
+  llvm::Expected<std::vector<Stage>> stages = cutIntoStages(program, ranks.count() / tensor);
   if (!stages)
     return stages.takeError();
   auto executor = std::make_unique<RankExecutor>(program, std::move(*stages), ranks);

@@ -43,7 +43,8 @@ struct Observed {
 class RankExecutor : public ShardedExecutor {
 public:
   RankExecutor(const Program &program, std::vector<Stage> stages, Ranks &ranks)
-      : program(program), stages(std::move(stages)), ranks(ranks), link(ranks) {}
+      : program(program), stages(std::move(stages)), ranks(ranks),
+        tensor(ranks.count() / this->stages.size()), link(ranks, tensor) {}
   llvm::Error create(Weights &weights, CompiledOptions options);
 
   bool isBidirectional() const override { return local->isBidirectional(); }
@@ -100,16 +101,25 @@ private:
   Run &runOf(MessageReader &command);
 
   RankFacts ownFacts() const;
+  int64_t ownBytes() const;
+  llvm::Error shareBlocks(CompiledOptions &options);
+
+  size_t stageOf(int rank) const { return rank / tensor; }
+  /// Of the ranks of a stage, which compute the same results, one gives them to rank 0.
+  bool isSpeaker(int rank) const { return rank % tensor == 0; }
+  int lastSpeaker() const { return ranks.count() - tensor; }
 
   const Program &program;
-  const std::vector<Stage> stages; ///< of each rank
+  const std::vector<Stage> stages;
   Ranks &ranks;
+  const int tensor; ///< how many ranks share a stage
   Link link;
   std::unique_ptr<CompiledExecutor> local; ///< of this rank's stage
 
   int64_t lastRun = 0, lastCall = 0;
   std::shared_ptr<DroppedRuns> dropped = std::make_shared<DroppedRuns>();
-  std::vector<PatchableNames> names; ///< of each rank's steps
+  std::vector<PatchableNames> names; ///< of each stage's steps
+  std::unique_ptr<shard::LocalBlocks> blocks; ///< where several ranks share a stage
 
   llvm::DenseMap<int64_t, std::unique_ptr<Run>> runs; ///< a rank's part of rank 0's, by number
   Answer *answer = nullptr;

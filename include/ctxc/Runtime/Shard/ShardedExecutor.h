@@ -1,12 +1,14 @@
 //===- ShardedExecutor.h - one model over several ranks -------------------===//
 //
-// A pipeline: each rank computes consecutive layers (Stage.h) with kernels compiled for its
-// processor, over the tensors of these layers alone. Rank 0 is the one that is used: its executor
-// computes the first stage, asks the other ranks for theirs, and puts together what they give.
-// Between two ranks go a token's values that cross the cut, of both runs where a patch is made. A
-// prompt goes in chunks, so that all ranks work.
+// A pipeline of stages: each computes consecutive layers (Stage.h) with kernels compiled for its
+// ranks' processors, over the tensors of these layers alone. A stage is one rank, or several, which
+// share the matrices and heads of its layers (ctxc/Shard/LocalBlock.h). Rank 0 is the one that is
+// used: its executor computes its part of the first stage, asks the other ranks for theirs, and puts
+// together what they give. Between two stages go a token's values that cross the cut, of both runs
+// where a patch is made. A prompt goes in chunks, so that all stages work.
 //
-// Numbers are, bit for bit, those of one process: the same kernels compute the same steps.
+// Where each stage is one rank, numbers are, bit for bit, those of one process: the same kernels
+// compute the same steps. Sums over ranks round in another way, and always in the ranks' order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_RUNTIME_SHARD_SHARDEDEXECUTOR_H
@@ -37,12 +39,13 @@ public:
   virtual llvm::Expected<std::vector<RankFacts>> facts() = 0;
 };
 
-/// The executor of this rank's stage. `program`, `weights` and `ranks` must outlive it. Errors:
-/// those of createCompiledExecutor and cutIntoStages.
+/// The executor of this rank's stage, which it shares with `tensor` − 1 others, where `tensor`
+/// divides the ranks. `program`, `weights` and `ranks` must outlive it. Errors: those of
+/// createCompiledExecutor, cutIntoStages and LocalBlocks::add.
 llvm::Expected<std::unique_ptr<ShardedExecutor>> createShardedExecutor(const Program &program,
                                                                        Weights &weights,
                                                                        CompiledOptions options,
-                                                                       Ranks &ranks);
+                                                                       Ranks &ranks, int tensor);
 
 /// Ends `serve` on the other ranks, also where they have not come to it yet.
 llvm::Error endRanks(Ranks &ranks, int exitCode);

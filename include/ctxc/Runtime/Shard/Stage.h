@@ -8,6 +8,7 @@
 #define CTXC_RUNTIME_SHARD_STAGE_H
 
 #include "ctxc/Program/Program.h"
+#include "ctxc/Shard/LocalBlock.h"
 #include "llvm/Support/Error.h"
 #include <vector>
 
@@ -37,6 +38,13 @@ llvm::Expected<std::vector<Stage>> cutIntoStages(const Program &program, int64_t
 /// One value of some tokens, a row for each.
 using StreamRows = std::vector<float>;
 
+/// A value that the ranks of a stage make whole together: of each row, `from` is this rank's.
+struct SharedRows {
+  const shard::Transfer *how;
+  const StreamRows *from;
+  StreamRows *to;
+};
+
 /// Takes streams from the stage before and hands them to the one after, each call all values of
 /// Stage::in or Stage::out in order; where both runs are computed, those of the full run and then
 /// those of the reduced run. Calls of the two neighbours correspond one to one.
@@ -45,6 +53,8 @@ public:
   virtual ~Neighbours() = default;
   virtual llvm::Error receive(llvm::ArrayRef<StreamRows *> streams) = 0;
   virtual llvm::Error send(llvm::ArrayRef<const StreamRows *> streams) = 0;
+  /// The ranks that share a stage's steps come to each of these calls, with the same values.
+  virtual llvm::Error makeWhole(llvm::ArrayRef<SharedRows> values) = 0;
 };
 
 } // namespace ctxc

@@ -1,0 +1,229 @@
+// Blocks that ranks share: the kernels of their segments, called one after the other, and what is
+// transferred between these (ctxc/Shard/LocalBlock.h).
+#include "ctxc/Checkpoint/MappedPages.h"
+#include "ctxc/Support/Error.h"
+#include "lib/Runtime/KernelCalls.h"
+#include <cstring>
+
+using namespace mlir;
+using namespace ctxc;
+
+llvm::SmallVector<xf::BlockOp> KernelCalls::compiledFor(xf::BlockOp block) const {
+  const shard::LocalBlock *local = localOf(block);
+  if (!local)
+    return {block};
+  llvm::SmallVector<xf::BlockOp> blocks;
+  for (const shard::Segment &segment : local->segments)
+    if (segment.block)
+      blocks.push_back(segment.block);
+  return blocks;
+}
+
+static llvm::SmallVector<KernelArg> loadArguments(xf::BlockOp block) {
+  llvm::SmallVector<KernelArg> args;
+  for (patch::LoadOp load : block.getBody().getOps<patch::LoadOp>())
+    for (auto [i, part] : llvm::enumerate(load.getParts())) {
+      auto type = cast<RankedTensorType>(part.getType());
+      args.push_back({KernelArgKind::Load, load.getParameter().str(), int64_t(i), 0,
+                      MemRefType::get(type.getShape(), type.getElementType())});
+    }
+  return args;
+}
+
+/// Patches are loaded as the block loads them, and stored in the order of the segments.
+llvm::SmallVector<KernelArg> KernelCalls::patchArguments(xf::BlockOp block) const {
+  if (!localOf(block))
+    return kernels.at({block, false}).args;
+  llvm::SmallVector<KernelArg> args = loadArguments(block);
+  for (xf::BlockOp segment : compiledFor(block))
+    for (const KernelArg &arg : kernels.at({segment, false}).args)
+      if (arg.kind == KernelArgKind::Store)
+        args.push_back(arg);
+  return args;
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+/// This rank's part of a tensor: where it is in memory, or a copy in `copies`.
+static llvm::Expected<const void *> partOf(const void *whole, RankedTensorType type,
+                                           const shard::Cut &cut, int64_t rank,
+                                           PartCopies &copies) {
+  const DType dtype = storageOf(type.getElementType());
+  if (dtype == DType::ScaledF8E4M3 || dtype == DType::MXFP4)
+    return makeError("tensor=" + llvm::Twine(cut.ranks) + ": a matrix is stored as " +
+                     nameOf(dtype) + ", with scales in another tensor, which ranks cannot share "
+                                     "yet; expected weights of another type (--dtype)");
+  const auto *from = static_cast<const char *>(whole);
+  llvm::SmallVector<std::array<int64_t, 3>> runs;
+  cut.visitRuns(rank, [&](int64_t inWhole, int64_t inPart, int64_t count) {
+    runs.push_back({inWhole, inPart, count});
+  });
+  if (runs.size() == 1)
+    return from + bytesOf(dtype, runs.front()[0]);
+  std::vector<int64_t> key = {reinterpret_cast<intptr_t>(whole), cut.before, cut.behind};
+  llvm::append_range(key, cut.pieces);
+  std::unique_ptr<char[]> &copy = copies[key];
+  if (!copy) {
+    copy.reset(new char[bytesOf(dtype, cut.partSize())]);
+    for (const auto &[inWhole, inPart, count] : runs)
+      std::memcpy(copy.get() + bytesOf(dtype, inPart), from + bytesOf(dtype, inWhole),
+                  bytesOf(dtype, count));
+    giveBackMappedPages(reinterpret_cast<const uint8_t *>(whole),
+                        bytesOf(dtype, cut.wholeSize()));
+  }
+  return copy.get();
+}
+
+/// The cut of an entry of the first dimension, which is whole.
+static shard::Cut cutOfSlice(shard::Cut cut, int64_t slices) {
+  cut.before /= slices;
+  return cut;
+}
+
+llvm::Error KernelCalls::bindPart(size_t step, const KernelArg &arg,
+                                  const shard::LocalSource &source, Weights &weights,
+                                  Binding &binding) {
+  xf::LayerOp layer = program.steps[step].layer;
+  const std::string stored = layer.getStoredName(source.name);
+  PartCopies &into = &weights == &original ? copies : binding.copies;
+  void *argument = nullptr;
+  switch (arg.kind) {
+  case KernelArgKind::Param: {
+    auto whole = weights.get(stored, source.whole);
+    if (!whole)
+      return whole.takeError();
+    auto part = partOf(*whole, source.whole, source.cut, local->rank(), into);
+    if (!part)
+      return part.takeError();
+    argument = const_cast<void *>(*part);
+    break;
+  }
+  case KernelArgKind::Bank: {
+    auto slices = getSlices(weights, stored, source.whole);
+    if (!slices)
+      return slices.takeError();
+    const shard::Cut cut = cutOfSlice(source.cut, slices->size());
+    for (const void *&slice : *slices) {
+      auto part = partOf(slice, source.whole, cut, local->rank(), into);
+      if (!part)
+        return part.takeError();
+      slice = *part;
+    }
+    binding.banks.push_back(std::move(*slices));
+    argument = binding.banks.back().data();
+    break;
+  }
+  case KernelArgKind::Setting: {
+    std::vector<char> &bytes = settings[step][arg.name];
+    if (bytes.empty()) {
+      const std::vector<char> whole = settingBytes(program.steps[step], source.name);
+      bytes.resize(source.cut.partSize() * sizeof(float));
+      source.cut.visitRuns(local->rank(), [&](int64_t inWhole, int64_t inPart, int64_t count) {
+        std::memcpy(bytes.data() + inPart * sizeof(float), whole.data() + inWhole * sizeof(float),
+                    count * sizeof(float));
+      });
+    }
+    argument = bytes.data();
+    break;
+  }
+  default: // a loaded patch, which changes from call to call
+    break;
+  }
+  binding.arguments.push_back(argument);
+  return llvm::Error::success();
+}
+
+void *KernelCalls::loadedPart(const KernelArg &arg, Progress &progress) {
+  auto source = progress.local->sources.find(arg.name);
+  const bool isCut = source != progress.local->sources.end();
+  const std::string &name = isCut ? source->second.name : arg.name;
+  auto place = llvm::find_if(loads, [&](const KernelArg &load) {
+    return load.name == name && load.index == arg.index;
+  });
+  Rows &whole = loaded[place - loads.begin()];
+  if (!isCut || source->second.part != arg.index)
+    return whole.data();
+  Rows &part = cutLoads[{arg.name, arg.index}];
+  const shard::Cut &cut = source->second.cut;
+  part.resize(cut.partSize());
+  cut.visitRuns(local->rank(), [&](int64_t inWhole, int64_t inPart, int64_t count) {
+    std::copy_n(whole.begin() + inWhole, count, part.begin() + inPart);
+  });
+  return part.data();
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+llvm::Error KernelCalls::transfer(ArrayRef<shard::Transfer> transfers, int64_t rows,
+                                  llvm::function_ref<Rows &(unsigned)> slot) {
+  std::vector<SharedRows> shared;
+  for (const shard::Transfer &each : transfers)
+    if (each.isSent()) {
+      Rows &to = slot(each.to);
+      to.resize(rows * each.elements);
+      shared.push_back({&each, &slot(each.from), &to});
+    }
+  if (!shared.empty())
+    if (llvm::Error error = neighbours->makeWhole(shared))
+      return error;
+  for (const shard::Transfer &each : transfers) {
+    if (each.isSent())
+      continue;
+    const Rows &from = slot(each.from);
+    Rows &to = slot(each.to);
+    const int64_t width = each.cut.partSize();
+    to.resize(rows * width);
+    for (int64_t row = 0; row < rows; ++row)
+      each.cut.visitRuns(local->rank(), [&](int64_t inWhole, int64_t inPart, int64_t count) {
+        std::copy_n(from.begin() + row * each.elements + inWhole, count,
+                    to.begin() + row * width + inPart);
+      });
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error KernelCalls::runSegments(size_t step, xf::BlockOp block,
+                                     const shard::LocalBlock &blocks, Weights &weights,
+                                     StepCall &call) {
+  if (call.loads)
+    loads = loadArguments(block);
+  slots.resize(std::max<size_t>(slots.size(), blocks.slots));
+  const unsigned arguments = block.getNumArguments();
+  for (unsigned i = 0; i < arguments; ++i)
+    slots[i] = *call.inputs[i];
+  auto slot = [&](unsigned i) -> Rows & { return slots[i]; };
+  Progress progress;
+  progress.local = &blocks;
+  for (const shard::Segment &segment : blocks.segments) {
+    if (llvm::Error error = transfer(segment.before, call.rows, slot))
+      return error;
+    if (!segment.block)
+      continue;
+    StepCall part;
+    part.rows = call.rows;
+    part.tokens = call.tokens;
+    part.positions = call.positions;
+    std::copy_n(call.runs, 2, part.runs);
+    part.parts = call.parts;
+    part.obligations = std::move(call.obligations);
+    for (unsigned i : segment.inputs)
+      part.inputs.push_back(&slots[i]);
+    for (unsigned i : segment.outputs)
+      part.outputs.push_back(std::move(slots[i]));
+    if (llvm::Error error = run(step, kernels.at({segment.block, call.alone}), weights, part,
+                                progress))
+      return error;
+    for (auto [i, rows] : llvm::zip(segment.outputs, part.outputs))
+      slots[i] = std::move(rows);
+    call.obligations = std::move(part.obligations);
+    if (segment.predictsReplay)
+      call.replayError = std::move(part.replayError);
+  }
+  for (auto [output, i] : llvm::zip(call.outputs, blocks.results))
+    output = slots[i];
+  return llvm::Error::success();
+}

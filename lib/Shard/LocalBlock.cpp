@@ -1,0 +1,99 @@
+// The blocks of one rank.
+#include "ctxc/Shard/LocalBlock.h"
+#include "ctxc/Support/Error.h"
+#include "lib/Shard/Localize.h"
+#include "lib/Shard/Shapes.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::shard;
+
+/// What contextual ops keep of a token, for each of the runs in order.
+static std::vector<std::string> statesOf(mlir::Block &body, const RegionSplit &split,
+                                         const Pieces &pieces) {
+  std::vector<std::string> states;
+  for (bool isReduced : {false, true})
+    body.walk([&](xf::ContextualOpInterface op) {
+      if ((op.getStateStream() == "reduced") != isReduced)
+        return;
+      for (OpOperand &operand : op->getOpOperands()) {
+        if (!llvm::is_contained(op.getStateOperands(), operand.get()))
+          continue;
+        const Split as = split.ops.count(op) ? split.ops.at(op).operands[operand.getOperandNumber()]
+                                             : Split();
+        std::string text;
+        llvm::raw_string_ostream os(text);
+        os << operand.get().getType();
+        if (as.kind == Split::Part)
+          for (int64_t piece : pieces.cutOf(operand.get(), as.dim).pieces)
+            os << " " << as.dim << ":" << piece;
+        states.push_back(text);
+      }
+    });
+  return states;
+}
+
+LocalBlocks::LocalBlocks(MLIRContext &context, int64_t rank, int64_t ranks)
+    : own(rank), all(ranks), segments(ModuleOp::create(UnknownLoc::get(&context))) {}
+
+const LocalBlock *LocalBlocks::find(xf::BlockOp block) const {
+  auto found = blocks.find(block);
+  return found == blocks.end() ? nullptr : &found->second;
+}
+
+/// Heads are shared evenly, or there are more ranks than heads.
+static llvm::Error checkHeads(xf::BlockOp block, int64_t ranks) {
+  for (xf::AttentionOp op : block.getBody().getOps<xf::AttentionOp>()) {
+    const int64_t heads = shapeOf(op.getQuery())[0], keyHeads = shapeOf(op.getKey())[0];
+    if (heads % ranks || (keyHeads > 1 && keyHeads % ranks))
+      return makeError("tensor=" + Twine(ranks) + ": block '" + block.getSymName() + "' has " +
+                       Twine(heads) + " heads over " + Twine(keyHeads) +
+                       " of keys, which so many ranks cannot share evenly; expected a divisor of " +
+                       (keyHeads > 1 ? "both" : "the first"));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error LocalBlocks::add(xf::BlockOp plain, xf::BlockOp dual, xf::BlockOp applied) {
+  // Memory is what is short: a network that costs little splits all matrices that can be split, and
+  // of these splits takes the one with the fewest bytes.
+  constexpr Machine machine = {/*bandwidth=*/1e9, /*rate=*/std::nullopt, /*network=*/1e13,
+                               /*latency=*/0};
+  if (!splits.count(plain)) {
+    if (llvm::Error error = checkHeads(plain, all))
+      return error;
+    RegionSplit best = splitRegion(plain.getBody().front(), all, 1, machine);
+    if (llvm::all_of(best.parameters,
+                     [](const auto &each) { return each.second.kind == Split::Whole; }))
+      return makeError("tensor=" + Twine(all) + ": block '" + plain.getSymName() +
+                       "' has no matrix that so many ranks can share evenly; expected a divisor of "
+                       "its sizes");
+    splits.emplace(plain, std::move(best));
+  }
+  std::vector<std::string> states;
+  for (xf::BlockOp block : {plain, dual, applied}) {
+    if (!block || blocks.count(block))
+      continue;
+    mlir::Block &body = block.getBody().front();
+    RegionSplit split = splitRegionAs(body, all, 1, machine, splits.at(plain).parameters);
+    llvm::Expected<Pieces> pieces = Pieces::find(body, split);
+    if (!pieces)
+      return makeError("tensor=" + Twine(all) + ": block '" + block.getSymName() +
+                       "': " + llvm::toString(pieces.takeError()));
+    LocalBlock &made = blocks[block];
+    localize(block, split, *pieces, own, *segments, made);
+    made.states = statesOf(body, split, *pieces);
+  }
+  const std::vector<std::string> &ofOne = blocks.at(plain).states;
+  for (xf::BlockOp block : {dual, applied}) {
+    if (!block)
+      continue;
+    ArrayRef<std::string> found = blocks.at(block).states;
+    for (; !found.empty(); found = found.drop_front(ofOne.size()))
+      if (found.size() < ofOne.size() || found.take_front(ofOne.size()) != ArrayRef(ofOne))
+        return makeError("tensor=" + Twine(all) + ": block '" + block.getSymName() +
+                         "' would keep other parts of its context than '" + plain.getSymName() +
+                         "'; expected a model whose patches leave these as they are");
+  }
+  return llvm::Error::success();
+}

@@ -1,0 +1,129 @@
+// Ranks that share each layer compute what one computes: logits and patches.
+#include "TensorRanks.h"
+#include "test/unit/Goldens.h"
+#include <cmath>
+
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+/// A checkpoint, and how many ranks can share it.
+struct Shared {
+  const char *name;
+  int64_t ranks;
+};
+
+struct Tensor : testing::TestWithParam<Shared> {};
+
+double norm(llvm::ArrayRef<double> x) {
+  double squares = 0;
+  for (double each : x)
+    squares += each * each;
+  return std::sqrt(squares);
+}
+
+/// Factors within 1e-4 of their norm, whatever their order. The change of a scale or a bias is a
+/// quotient or a difference of values, which rounding changes more.
+void expectSamePatch(const Patch &found, const Patch &expected) {
+  EXPECT_EQ(found.parameters.size(), expected.parameters.size());
+  for (const ParameterPatch &wanted : expected.parameters) {
+    auto same = llvm::find_if(found.parameters, [&](const ParameterPatch &each) {
+      return each.parameter == wanted.parameter;
+    });
+    ASSERT_NE(same, found.parameters.end()) << wanted.parameter;
+    EXPECT_EQ(same->shape, wanted.shape);
+    for (auto part : {&ParameterPatch::u, &ParameterPatch::v, &ParameterPatch::delta}) {
+      const std::vector<double> &a = (*same).*part, &b = wanted.*part;
+      ASSERT_EQ(a.size(), b.size()) << wanted.parameter;
+      std::vector<double> apart;
+      for (auto [x, y] : llvm::zip(a, b))
+        apart.push_back(x - y);
+      const bool isDelta = wanted.kind == ParameterPatch::Kind::Delta;
+      EXPECT_LE(norm(apart), isDelta ? 3e-4 * norm(b) + 1e-5 : 1e-4 * norm(b)) << wanted.parameter;
+    }
+  }
+}
+
+struct Made {
+  std::vector<double> all, patched, full, reduced;
+  PatchStep step;
+  std::vector<Given> each;
+};
+
+/// What can be asked of a model.
+Made runAll(Executor &executor, llvm::ArrayRef<int64_t> tokens) {
+  Made made;
+  auto take = [](auto result) {
+    EXPECT_TRUE(bool(result)) << llvm::toString(result.takeError());
+    return std::move(*result);
+  };
+  ForwardOptions all;
+  all.allLogits = true;
+  auto first = executor.start(tokens.size());
+  made.all = take(executor.forward(*first, tokens, upTo(tokens.size()), all));
+  auto full = executor.start(tokens.size() + 1), reduced = executor.start(1);
+  if (llvm::Error error = readContext(executor, *full, tokens))
+    ADD_FAILURE() << llvm::toString(std::move(error));
+  const int64_t position = tokens.size() - 1;
+  made.step = take(executor.patch(*full, *reduced, tokens.back(), position, {}));
+  ForwardOptions patched;
+  patched.patch = &made.step.patch;
+  made.patched = take(executor.forward(*executor.start(1), tokens.back(), position, patched));
+  if (!executor.isBidirectional())
+    made.each = patchAll(executor, tokens, {}, 2, {0, true});
+  return made;
+}
+
+TEST_P(Tensor, RanksGiveWhatOneGives) {
+  Model model(GetParam().name);
+  TensorRanks ranks(model, GetParam().ranks);
+  ASSERT_EQ(ranks.refusal, "");
+  auto [tokens, expected] = model.golden();
+  const Made one = runAll(*model.compiled, tokens);
+  const std::vector<Made> several = ranks.each<Made>(
+      [&, &tokens = tokens](Executor &executor) { return runAll(executor, tokens); });
+  for (const Made &made : several) {
+    EXPECT_LE(largestDifference(made.all, expected), 1e-4); // transformers' logits
+    EXPECT_LE(largestDifference(made.patched, one.patched), 1e-4);
+    EXPECT_LE(largestDifference(made.step.fullLogits.doubles(), one.step.fullLogits.doubles()),
+              1e-4);
+    expectSamePatch(made.step.patch, one.step.patch);
+    for (auto [found, wanted] : llvm::zip_equal(made.step.obligations, one.step.obligations)) {
+      EXPECT_EQ(found.harmless, wanted.harmless);
+      EXPECT_EQ(found.harmful, wanted.harmful);
+    }
+    // Rounding itself, which is predicted to within a factor.
+    for (auto [found, wanted] : llvm::zip_equal(made.step.replayError, one.step.replayError)) {
+      EXPECT_LE(found, 2 * wanted);
+      EXPECT_LE(wanted, 2 * found);
+    }
+    for (auto [found, wanted] : llvm::zip_equal(made.each, one.each))
+      expectSamePatch(found.patch, wanted.patch);
+    // Bit for bit the same on every rank.
+    EXPECT_EQ(made.all, several.front().all);
+  }
+}
+
+// Other families are run by ranks of MPI (test/shard).
+INSTANTIATE_TEST_SUITE_P(Goldens, Tensor,
+                         testing::Values(Shared{"gemma3", 2}, Shared{"gpt2", 3},
+                                         Shared{"mixtral", 2}, Shared{"phi3", 2},
+                                         Shared{"bert", 3}),
+                         [](const testing::TestParamInfo<Shared> &info) {
+                           std::string name = info.param.name;
+                           llvm::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(TensorRefusals, WhatCannotBeSharedEvenly) {
+  Model model("llama", patch::UpdateKind::least, {}, /*compile=*/false);
+  EXPECT_EQ(TensorRanks(model, 3).refusal,
+            "tensor=3: block 'llama' has 6 heads over 2 of keys, which so many ranks cannot share "
+            "evenly; expected a divisor of both");
+  EXPECT_EQ(TensorRanks(model, 8).refusal,
+            "tensor=8: block 'llama' has 6 heads over 2 of keys, which so many ranks cannot share "
+            "evenly; expected a divisor of both");
+}
+
+} // namespace
