@@ -1,5 +1,6 @@
 // What each op of PyTorch becomes in xf: a line gives each name its function.
 #include "GraphValues.h"
+#include "Mask.h"
 #include "Raise.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -52,9 +53,15 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
     Value raised = lookup(operand);
     return !isData(operand) || (raised && xf::isSized(raised.getType()) && isFloat(raised));
   };
-  if (!method || (!isOfShape && !llvm::all_of(call.getOperands(), computes)))
+  if (!method)
     return {};
-  return (this->*method)(call);
+  if (isOfShape || llvm::all_of(call.getOperands(), computes))
+    return (this->*method)(call);
+  // What is written out is raised at its end, and what leads there may be no op of xf.
+  bool mayEnd = method == &Raiser::times || method == &Raiser::quotient;
+  Value whole = mayEnd ? writtenNorm(call) : Value();
+  whole = whole || !mayEnd ? whole : writtenActivation(call);
+  return whole ? Results{whole} : Results{};
 }
 
 //===----------------------------------------------------------------------===//
@@ -193,6 +200,11 @@ Raiser::Results Raiser::times(graph::CallOp call) {
   std::optional<Sides> sides = sidesOf(call);
   if (!sides)
     return {};
+  // A stored number is one as well.
+  if (sides->right && !isData(sides->left))
+    std::swap(sides->left, sides->right);
+  if (sides->right && !isData(sides->right))
+    sides->number = numberIn(sides->right, axes);
   Value a = isData(sides->left) ? lookup(sides->left) : Value();
   if (sides->number) {
     if (!a || !std::isfinite(float(*sides->number)))
@@ -219,6 +231,8 @@ Raiser::Results Raiser::quotient(graph::CallOp call) {
   std::optional<Sides> sides = sidesOf(call);
   if (!sides || !isData(sides->left))
     return {};
+  if (sides->right && !isData(sides->right))
+    sides->number = numberIn(sides->right, axes);
   Value a = lookup(sides->left);
   if (sides->number) {
     float factor = 1 / float(*sides->number);

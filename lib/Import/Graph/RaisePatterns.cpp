@@ -115,8 +115,12 @@ Value Raiser::writtenNorm(graph::CallOp call) {
     if (!divisor || !axes.isData(x))
       continue;
     Value data = beforeCopies(x), centred = beforeCentring(data);
-    bool isLayer = centred && (divisor->centres ? divisor->data == beforeCopies(centred)
-                                                : divisor->data == data);
+    // The centred values may be written twice.
+    Value again = beforeCentring(divisor->data);
+    bool isLayer =
+        centred && (divisor->centres ? divisor->data == beforeCopies(centred)
+                                     : divisor->data == data ||
+                                           (again && beforeCopies(again) == beforeCopies(centred)));
     if (isLayer ? divisor->kind != xf::NormKind::rms : divisor->centres || divisor->data != data)
       continue;
     Value from = lookup(isLayer ? centred : x);
