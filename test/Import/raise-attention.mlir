@@ -16,7 +16,7 @@ graph.program @windowed tokens "s" {
   %wq = graph.stored "wq" : !graph.tensor<[16, 16], f32>
   %wk = graph.stored "wk" : !graph.tensor<[8, 16], f32>
   %wv = graph.stored "wv" : !graph.tensor<[8, 16], f32>
-  %f = graph.stored "f" fixed true is dense<[1.0, 0.25]> : tensor<2xf64> : !graph.tensor<[2], f32>
+  %f = graph.stored "f" fixed is dense<[1.0, 0.25]> : tensor<2xf64> : !graph.tensor<[2], f32>
   %p = graph.call "aten.unsqueeze.default"(%position_ids) {self = #graph.operand<0>, dim = 2 : i64} in "attn" : (!graph.tensor<[1, "s"], si64>) -> !graph.tensor<[1, "s", 1], si64>
   %pf = graph.call "aten._to_copy.default"(%p) {self = #graph.operand<0>, dtype = 7 : i64} in "attn" : (!graph.tensor<[1, "s", 1], si64>) -> !graph.tensor<[1, "s", 1], f32>
   %a = graph.call "aten.mul.Tensor"(%pf, %f) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, "s", 1], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[1, "s", 2], f32>
@@ -58,15 +58,15 @@ graph.program @windowed tokens "s" {
   %kku = graph.call "aten.unsqueeze.default"(%kt) {self = #graph.operand<0>, dim = 2 : i64} in "attn" : (!graph.tensor<[1, 2, "s", 4], f32>) -> !graph.tensor<[1, 2, 1, "s", 4], f32>
   %kke = graph.call "aten.expand.default"(%kku) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 1, "s", 4], f32>) -> !graph.tensor<[1, 2, 2, "s", 4], f32>
   %kk = graph.call "aten.view.default"(%kke) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 2, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
-  %vvu = graph.call "aten.unsqueeze.default"(%v) {self = #graph.operand<0>, dim = 2 : i64} in "attn" : (!graph.tensor<[1, 2, "s", 4], f32>) -> !graph.tensor<[1, 2, 1, "s", 4], f32>
-  %vve = graph.call "aten.expand.default"(%vvu) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 1, "s", 4], f32>) -> !graph.tensor<[1, 2, 2, "s", 4], f32>
-  %vv = graph.call "aten.view.default"(%vve) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 2, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
+  %vrepu = graph.call "aten.unsqueeze.default"(%v) {self = #graph.operand<0>, dim = 2 : i64} in "attn" : (!graph.tensor<[1, 2, "s", 4], f32>) -> !graph.tensor<[1, 2, 1, "s", 4], f32>
+  %vrepe = graph.call "aten.expand.default"(%vrepu) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 1, "s", 4], f32>) -> !graph.tensor<[1, 2, 2, "s", 4], f32>
+  %vrep = graph.call "aten.view.default"(%vrepe) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 2, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
   %kT = graph.call "aten.transpose.int"(%kk) {self = #graph.operand<0>, dim0 = 2 : i64, dim1 = 3 : i64} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, 4, 4, "s"], f32>
   %product = graph.call "aten.matmul.default"(%qt, %kT) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>, !graph.tensor<[1, 4, 4, "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
   %scaled = graph.call "aten.mul.Tensor"(%product) {other = 0.5 : f64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
   %scores = graph.call "aten.add.Tensor"(%scaled, %added) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<[1, 1, "s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
   %weights = graph.call "aten.softmax.int"(%scores) {self = #graph.operand<0>, dim = -1 : i64} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
-  %o = graph.call "aten.matmul.default"(%weights, %vv) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
+  %o = graph.call "aten.matmul.default"(%weights, %vrep) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
   %ot = graph.call "aten.transpose.int"(%o) {self = #graph.operand<0>, dim0 = 1 : i64, dim1 = 2 : i64} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, "s", 4, 4], f32>
   %y = graph.call "aten.view.default"(%ot) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, "s", 4, 4], f32>) -> !graph.tensor<[1, "s", 16], f32>
   graph.return %y : !graph.tensor<[1, "s", 16], f32>
@@ -84,7 +84,7 @@ graph.program @chunked tokens "s" {
   %wq = graph.stored "wq" : !graph.tensor<[16, 16], f32>
   %wk = graph.stored "wk" : !graph.tensor<[8, 16], f32>
   %wv = graph.stored "wv" : !graph.tensor<[8, 16], f32>
-  %f = graph.stored "f" fixed true is dense<[1.0, 0.25]> : tensor<2xf64> : !graph.tensor<[2], f32>
+  %f = graph.stored "f" fixed is dense<[1.0, 0.25]> : tensor<2xf64> : !graph.tensor<[2], f32>
   %p = graph.call "aten.unsqueeze.default"(%position_ids) {self = #graph.operand<0>, dim = 2 : i64} in "attn" : (!graph.tensor<[1, "s"], si64>) -> !graph.tensor<[1, "s", 1], si64>
   %pf = graph.call "aten._to_copy.default"(%p) {self = #graph.operand<0>, dtype = 7 : i64} in "attn" : (!graph.tensor<[1, "s", 1], si64>) -> !graph.tensor<[1, "s", 1], f32>
   %a = graph.call "aten.mul.Tensor"(%pf, %f) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, "s", 1], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[1, "s", 2], f32>
@@ -129,15 +129,15 @@ graph.program @chunked tokens "s" {
   %kku = graph.call "aten.unsqueeze.default"(%kt) {self = #graph.operand<0>, dim = 2 : i64} in "attn" : (!graph.tensor<[1, 2, "s", 4], f32>) -> !graph.tensor<[1, 2, 1, "s", 4], f32>
   %kke = graph.call "aten.expand.default"(%kku) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 1, "s", 4], f32>) -> !graph.tensor<[1, 2, 2, "s", 4], f32>
   %kk = graph.call "aten.view.default"(%kke) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 2, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
-  %vvu = graph.call "aten.unsqueeze.default"(%v) {self = #graph.operand<0>, dim = 2 : i64} in "attn" : (!graph.tensor<[1, 2, "s", 4], f32>) -> !graph.tensor<[1, 2, 1, "s", 4], f32>
-  %vve = graph.call "aten.expand.default"(%vvu) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 1, "s", 4], f32>) -> !graph.tensor<[1, 2, 2, "s", 4], f32>
-  %vv = graph.call "aten.view.default"(%vve) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 2, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
+  %vrepu = graph.call "aten.unsqueeze.default"(%v) {self = #graph.operand<0>, dim = 2 : i64} in "attn" : (!graph.tensor<[1, 2, "s", 4], f32>) -> !graph.tensor<[1, 2, 1, "s", 4], f32>
+  %vrepe = graph.call "aten.expand.default"(%vrepu) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 1, "s", 4], f32>) -> !graph.tensor<[1, 2, 2, "s", 4], f32>
+  %vrep = graph.call "aten.view.default"(%vrepe) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, 2, 2, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
   %kT = graph.call "aten.transpose.int"(%kk) {self = #graph.operand<0>, dim0 = 2 : i64, dim1 = 3 : i64} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, 4, 4, "s"], f32>
   %product = graph.call "aten.matmul.default"(%qt, %kT) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>, !graph.tensor<[1, 4, 4, "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
   %scaled = graph.call "aten.mul.Tensor"(%product) {other = 0.5 : f64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
   %scores = graph.call "aten.add.Tensor"(%scaled, %added) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<[1, 1, "s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
   %weights = graph.call "aten.softmax.int"(%scores) {self = #graph.operand<0>, dim = -1 : i64} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
-  %o = graph.call "aten.matmul.default"(%weights, %vv) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
+  %o = graph.call "aten.matmul.default"(%weights, %vrep) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
   %ot = graph.call "aten.transpose.int"(%o) {self = #graph.operand<0>, dim0 = 1 : i64, dim1 = 2 : i64} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, "s", 4, 4], f32>
   %y = graph.call "aten.view.default"(%ot) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, "s", 4, 4], f32>) -> !graph.tensor<[1, "s", 16], f32>
   graph.return %y : !graph.tensor<[1, "s", 16], f32>

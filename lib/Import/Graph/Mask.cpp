@@ -61,6 +61,7 @@ private:
   Found turned(graph::CallOp call, const Places &at);
   Found part(graph::CallOp call, const Places &at);
   Found indexed(graph::CallOp call, const Places &at);
+  Found gathered(graph::CallOp call, const Places &at);
   Found triangle(graph::CallOp call, const Places &at);
   Found chosen(graph::CallOp call, const Places &at);
   Found joined(graph::CallOp call, const Places &at);
@@ -97,6 +98,7 @@ Follower::Method Follower::methodOf(StringRef name) {
       .Cases({"transpose", "permute", "t"}, &Follower::turned)
       .Cases({"slice", "select"}, &Follower::part)
       .Case("index", &Follower::indexed)
+      .Case("gather", &Follower::gathered)
       .Cases({"tril", "triu"}, &Follower::triangle)
       .Cases({"where", "masked_fill"}, &Follower::chosen)
       .Cases({"add", "sub", "rsub", "mul"}, &Follower::joined)
@@ -296,6 +298,18 @@ Found Follower::indexed(graph::CallOp call, const Places &at) {
     own.push_back(std::get<Line>(*place));
   }
   own.append(at.begin() + common, at.end());
+  return entry(table, own);
+}
+
+Found Follower::gathered(graph::CallOp call, const Places &at) {
+  Value table = call.getTensor("self"), index = call.getTensor("index");
+  int64_t dim = integerOf(call, "dim").value_or(0);
+  dim += dim < 0 ? rankOf(table) : 0;
+  Found place = index ? entry(index, at) : std::nullopt;
+  if (!place || !std::holds_alternative<Line>(*place) || dim < 0 || dim >= int64_t(at.size()))
+    return std::nullopt;
+  Places own(at);
+  own[dim] = std::get<Line>(*place);
   return entry(table, own);
 }
 

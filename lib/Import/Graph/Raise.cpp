@@ -167,23 +167,44 @@ static std::optional<int64_t> offsetOfPositions(Value value, const TokenAxes &ax
   return std::nullopt;
 }
 
+/// The table and the ids of the rows that `value` is.
+static std::pair<Value, Value> rowsOf(Value value) {
+  value = beforeCopies(value);
+  while (graph::CallOp shaped = callOf(value, "view"))
+    value = beforeCopies(shaped.getOperand(0));
+  if (graph::CallOp row = callOf(value, "embedding"))
+    return {row.getTensor("weight"), row.getTensor("indices")};
+  if (graph::CallOp row = callOf(value, "index_select"); row && integerOf(row, "dim") == 0)
+    return {row.getTensor("self"), row.getTensor("index")};
+  return {};
+}
+
+/// A row of a table by the token's position, or the same one for all of them; null where `value` is
+/// none.
+Value Raiser::fixedRow(Value value) {
+  auto [weight, indices] = rowsOf(value);
+  graph::StoredOp table = storedOf(weight);
+  if (!table || !indices || axes.isData(indices) ||
+      cast<graph::SymbolicType>(table.getType()).getRank() != 2)
+    return {};
+  Location loc = value.getLoc();
+  auto id = RankedTensorType::get({}, builder.getI32Type());
+  if (std::optional<int64_t> offset = offsetOfPositions(indices, axes)) {
+    Value position = xf::PositionOp::create(builder, loc, id, *offset);
+    return xf::EmbedOp::create(builder, loc, parameter(table), position);
+  }
+  std::optional<double> same = numberIn(indices, axes);
+  if (!same || *same < 0 || *same > INT32_MAX)
+    return {};
+  Value constant = xf::ConstantOp::create(builder, loc, id, int32_t(*same));
+  return xf::EmbedOp::create(builder, loc, parameter(table), constant);
+}
+
 llvm::Expected<Value> Raiser::fixedValue(Value value) {
   if (graph::StoredOp stored = storedOf(value))
     return parameter(stored);
-  if (graph::CallOp row = callOf(value, "embedding")) {
-    graph::StoredOp table = storedOf(row.getTensor("weight"));
-    std::optional<int64_t> offset = offsetOfPositions(row.getTensor("indices"), axes);
-    std::optional<double> same = offset ? std::nullopt : numberIn(row.getTensor("indices"), axes);
-    auto id = RankedTensorType::get({}, builder.getI32Type());
-    if (table && same && *same >= 0 && *same <= INT32_MAX) {
-      Value constant = xf::ConstantOp::create(builder, value.getLoc(), id, int32_t(*same));
-      return Value(xf::EmbedOp::create(builder, value.getLoc(), parameter(table), constant));
-    }
-    if (table && offset && cast<RankedTensorType>(parameter(table).getType()).getRank() == 2) {
-      Value position = xf::PositionOp::create(builder, value.getLoc(), id, *offset);
-      return Value(xf::EmbedOp::create(builder, value.getLoc(), parameter(table), position));
-    }
-  }
+  if (Value row = fixedRow(value))
+    return row;
   auto call = value.getDefiningOp<graph::CallOp>();
   bool isOfPositions = sourcesOf(value).empty();
   if (llvm::Error error = raiseUnknown(value, {}, call ? call.getTarget() : StringRef("input"),

@@ -87,9 +87,12 @@ private:
   Results part(graph::CallOp call);
   Results parts(graph::CallOp call);
   Results joined(graph::CallOp call);
+  Results placed(graph::CallOp call);
+  Results written(graph::CallOp call);
   Results row(graph::CallOp call);
   Results topK(graph::CallOp call);
   Results indexed(graph::CallOp call);
+  Results chosen(graph::CallOp call);
   Results gathered(graph::CallOp call);
   Results summed(graph::CallOp call);
 
@@ -106,6 +109,7 @@ private:
   Value setting(mlir::Location loc, llvm::StringRef name, mlir::Type type, mlir::Attribute value);
   /// A value that does not depend on what the model reads: parameters it is made of, if any.
   llvm::Expected<Value> fixedValue(Value value);
+  Value fixedRow(Value value);
   llvm::Expected<Value> operand(Value value);
   /// A graph.opaque for `value`, which is made of `data` and of what does not depend on it.
   llvm::Error raiseUnknown(Value value, llvm::ArrayRef<Value> data, llvm::StringRef target,

@@ -267,8 +267,9 @@ bool Matcher::matchScores(Value scores) {
       if (!masked(call, false))
         return false;
       scores = call.getTensor("self");
-    } else if (name == "maximum" && !isInside && numberIn(call.getOperand(1), axes) < -1e30) {
-      scores = call.getOperand(0);
+    } else if ((name == "maximum" || name == "max") && !isInside && sides && sides->right &&
+               numberIn(sides->right, axes).value_or(0) < -1e30) {
+      scores = sides->left; // so that no score is less than a mask's
     } else {
       return stop(scores);
     }
@@ -365,6 +366,9 @@ Value Raiser::rotary(graph::CallOp call, const Rotation &rotation, Value from) {
   auto type = tokenType(call.getResult(0), axes); // as many numbers as x has
   int64_t count = ranked(x).getNumElements();
   x = reshaped(loc, x, RankedTensorType::get({count / rotation.width, rotation.width}, floats));
+  if (rotation.parted)
+    x = reshaped(loc, exchanged(loc, x, {count / rotation.width, rotation.width / 2, 2, 1}),
+                 x.getType());
   auto of = RankedTensorType::get({int64_t(rotation.frequencies.size())}, floats);
   Value frequencies = setting(loc, "rope", of,
                               DenseElementsAttr::get(of, ArrayRef(rotation.frequencies)));
@@ -397,6 +401,9 @@ static Value asHeads(OpBuilder &builder, Location loc, Value value) {
   int64_t width = ranked(value).getShape().back();
   auto type = RankedTensorType::get({ranked(value).getNumElements() / width, width},
                                     builder.getF32Type());
+  auto shaped = value.getDefiningOp<xf::ReshapeOp>();
+  if (shaped && shaped.getData().getType() == type)
+    return shaped.getData();
   return value.getType() == type ? value : xf::ReshapeOp::create(builder, loc, type, value);
 }
 

@@ -38,6 +38,8 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
           .Cases({"slice", "narrow", "select"}, &Raiser::part)
           .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
           .Case("cat", &Raiser::joined)
+          .Case("slice_scatter", &Raiser::placed)
+          .Case("copy", &Raiser::written)
           .Case("embedding", &Raiser::row)
           .Case("topk", &Raiser::topK)
           .Case("index", &Raiser::indexed)
@@ -46,7 +48,8 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
           .Default(nullptr);
   bool isOfShape =
       llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded,
-                          &Raiser::part, &Raiser::row, &Raiser::indexed, &Raiser::gathered},
+                          &Raiser::part, &Raiser::row, &Raiser::indexed, &Raiser::gathered,
+                          &Raiser::placed, &Raiser::written},
                          method);
   // All others compute with floating-point numbers.
   auto computes = [&](Value operand) {
@@ -221,7 +224,13 @@ Raiser::Results Raiser::times(graph::CallOp call) {
       return {};
     return {xf::MulOp::create(builder, call.getLoc(), a, b)};
   }
-  Value y = withScale(call.getLoc(), a ? a : b, a ? sides->right : sides->left);
+  Value data = a ? a : b, fixed = a ? sides->right : sides->left;
+  Value y = withScale(call.getLoc(), data, fixed);
+  // One number for all entries, which no patch changes.
+  if (graph::StoredOp stored = storedOf(fixed); !y && data && stored && stored.getFixed())
+    if (auto type = ranked(parameter(stored)); type.getShape() == ArrayRef<int64_t>{1} && isFloat(data) &&
+                                               type.getElementType().isF32())
+      y = xf::MulOp::create(builder, call.getLoc(), data, parameter(stored));
   return y ? Results{y} : Results{};
 }
 

@@ -258,6 +258,48 @@ Raiser::Results Raiser::parts(graph::CallOp call) {
   return results;
 }
 
+/// The numbers of `src` in the place of others.
+Raiser::Results Raiser::written(graph::CallOp call) {
+  Value src = call.getTensor("src"), x = src ? lookup(src) : Value();
+  auto type = tokenType(call.getResult(0), axes);
+  bool isCopy = type && x && isFloat(x) && x.getType() == *type;
+  llvm::consumeError(type.takeError());
+  return isCopy ? Results{x} : Results{};
+}
+
+/// A value that is written part by part, of which this is the last.
+Raiser::Results Raiser::placed(graph::CallOp call) {
+  auto type = tokenType(call.getResult(0), axes);
+  std::optional<int64_t> dim = tokenDim(call.getResult(0), integerOf(call, "dim").value_or(0));
+  if (!type || !dim) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  SmallVector<Value> parts;
+  int64_t end = type->getDimSize(*dim);
+  for (graph::CallOp part = call; part; part = callOf(part.getTensor("self"), "slice_scatter")) {
+    Value x = part.getTensor("src") ? lookup(part.getTensor("src")) : Value();
+    bool isNext = x && isFloat(x) && ranked(x).getRank() == type->getRank() &&
+                  tokenDim(part.getResult(0), integerOf(part, "dim").value_or(0)) == *dim &&
+                  integerOf(part, "step").value_or(1) == 1 && integerOf(part, "end") &&
+                  std::min(*integerOf(part, "end"), type->getDimSize(*dim)) == end;
+    SmallVector<int64_t> shape(isNext ? ranked(x).getShape() : type->getShape());
+    end -= shape[*dim];
+    if (!isNext || integerOf(part, "start").value_or(0) != end)
+      return {};
+    shape[*dim] = type->getDimSize(*dim);
+    if (shape != SmallVector<int64_t>(type->getShape()))
+      return {};
+    parts.push_back(x);
+    if (end == 0)
+      break;
+  }
+  if (end != 0)
+    return {};
+  std::reverse(parts.begin(), parts.end());
+  return {xf::ConcatOp::create(builder, call.getLoc(), *type, parts, *dim)};
+}
+
 Raiser::Results Raiser::joined(graph::CallOp call) {
   std::optional<int64_t> dim = tokenDim(call.getResult(0), integerOf(call, "dim").value_or(0));
   SmallVector<Value> values;

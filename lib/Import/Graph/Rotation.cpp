@@ -87,15 +87,21 @@ static std::optional<Rotation> fit(const Runs &runs, xf::RotaryStyle style, int6
   auto first = [&](int64_t i) { return isHalf ? i : 2 * i; };
   auto second = [&](int64_t i) { return isHalf ? i + pairs : 2 * i + 1; };
   for (int64_t i = 0; i < pairs; ++i) {
-    // By position 1, which is in row 1.
-    double x = runs.from(1, first(i)), y = runs.from(1, second(i));
-    double u = runs.to(1, first(i)), v = runs.to(1, second(i));
-    double length = x * x + y * y, c = (u * x + v * y) / length, s = (v * x - u * y) / length;
-    angles.push_back(std::atan2(s, c));
-    if (i == 0)
-      found.amplitude = std::hypot(c, s);
+    double angle = 0;
+    // A table's sines are rounded: the farther the position is, the less that changes the angle.
+    for (int64_t row = 1; row < runs.from.rows(); ++row) {
+      double x = runs.from(row, first(i)), y = runs.from(row, second(i));
+      double u = runs.to(row, first(i)), v = runs.to(row, second(i));
+      double length = x * x + y * y, c = (u * x + v * y) / length, s = (v * x - u * y) / length;
+      double position = double(runs.positions[row]), turned = std::atan2(s, c);
+      double turns = std::round((angle * position - turned) / (2 * M_PI));
+      angle = (turned + 2 * M_PI * turns) / position;
+      if (i == 0 && row == 1)
+        found.amplitude = std::hypot(c, s);
+    }
+    angles.push_back(angle);
   }
-  constexpr double tolerance = 1e-7;
+  constexpr double tolerance = 2e-6;
   if (!std::isfinite(found.amplitude) || found.amplitude < 1e-6)
     return std::nullopt;
   for (int64_t row = 0; row < runs.from.rows(); ++row)
@@ -115,7 +121,7 @@ static std::optional<Rotation> fit(const Runs &runs, xf::RotaryStyle style, int6
         if (!isAt(i, x(i)))
           return std::nullopt;
     }
-  if (std::abs(found.amplitude - 1) < 1e-12)
+  if (std::abs(found.amplitude - 1) < 1e-6)
     found.amplitude = 1;
   found.frequencies.assign(angles.begin(), angles.end());
   return found;
@@ -133,6 +139,18 @@ static std::optional<Rotation> fit(const Runs &runs, ArrayRef<int64_t> widths) {
         if (pairs > 0 && 2 * pairs <= width)
           if (std::optional<Rotation> found = fit(runs, style, width, pairs))
             return found;
+    if (width % 2)
+      continue;
+    Matrix parted(runs.from.rows(), runs.from.cols());
+    for (int64_t i = 0; i < parted.cols(); ++i) {
+      int64_t at = i % width, from = at < width / 2 ? 2 * at : 2 * (at - width / 2) + 1;
+      parted.col(i) = runs.from.col(i - at + from);
+    }
+    if (std::optional<Rotation> found = fit({runs.positions, parted, runs.to},
+                                            xf::RotaryStyle::half, width, width / 2)) {
+      found->parted = true;
+      return found;
+    }
   }
   return std::nullopt;
 }
