@@ -74,8 +74,8 @@ Mixing order(const TokenCall &c) {
   return joins(!a || a != b);
 }
 
-/// A permutation of axes, or one that only adds or removes axes of one entry, or of a complex number's
-/// two parts: the tokens' axis is the one of their number.
+/// A permutation of axes, or one that only adds or removes axes of one entry, or of a complex
+/// number's two parts: the tokens' axis is the one of their number.
 Mixing permutes(const TokenCall &) { return Mixing::None; }
 
 /// What is computed along one axis, or along several; without the argument along all.
@@ -340,7 +340,8 @@ constexpr Named rules[] = {
     {"_to_copy alias clone contiguous copy detach dropout lift_fresh_copy to", entries},
     {"type_as", copies},
     {"_unsafe_view reshape view flatten unflatten", order},
-    {"movedim mT numpy_T permute squeeze swapaxes t transpose unsqueeze view_as_complex view_as_real",
+    {"movedim mT numpy_T permute squeeze swapaxes t transpose unsqueeze view_as_complex "
+     "view_as_real",
      permutes},
     {"expand repeat tile expand_as broadcast_to", expands},
     {"index", indexes},

@@ -15,7 +15,8 @@ public:
   /// Exports the type that --transformers names, by the Python that --python or CTXC_PYTHON names.
   /// An error where that Python, or what it needs, is not there.
   static llvm::Expected<ExportedType> make(const Arguments &arguments);
-  ExportedType(ExportedType &&other) : folder(std::move(other.folder)), file(std::move(other.file)) {
+  ExportedType(ExportedType &&other)
+      : folder(std::move(other.folder)), file(std::move(other.file)) {
     other.folder.clear();
   }
   ~ExportedType();

@@ -1,38 +1,13 @@
 #include "Mask.h"
 #include "GraphValues.h"
 #include "llvm/ADT/StringSwitch.h"
-#include <variant>
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-Steps Steps::around(int64_t edge, llvm::function_ref<double(int64_t)> at) {
-  Steps steps(at(edge - 1));
-  steps.set(edge, at(edge));
-  steps.set(edge + 1, at(edge + 1));
-  return steps;
-}
-
-Steps Steps::merged(const Steps &a, const Steps &b,
-                    llvm::function_ref<double(double, double)> join) {
-  Steps steps;
-  for (const Steps *one : {&a, &b})
-    for (auto [place, value] : one->from)
-      steps.from[place] = join(a.at(place), b.at(place));
-  return steps;
-}
-
 namespace {
 
-/// r i + c j + k.
-struct Line {
-  int64_t row = 0, column = 0;
-  double number = 0;
-  bool isNumber() const { return !row && !column; }
-};
-
-using Entry = std::variant<Line, Steps>;
 using Found = std::optional<Entry>;
 using Places = SmallVector<Line>; ///< one for each axis
 
@@ -313,33 +288,6 @@ Found Follower::gathered(graph::CallOp call, const Places &at) {
   return entry(table, own);
 }
 
-/// a ⋈ b of two entries. Of two lines it is one of their distance, or of numbers alone.
-static Found join(const Entry &a, const Entry &b, llvm::function_ref<double(double, double)> f,
-                  bool isSum, bool isDifference, bool isComparison) {
-  auto *x = std::get_if<Line>(&a), *y = std::get_if<Line>(&b);
-  if (x && y && x->isNumber() && y->isNumber())
-    return Line{0, 0, f(x->number, y->number)};
-  if (x && y) {
-    int64_t sign = isDifference ? -1 : 1;
-    if (isSum)
-      return Line{x->row + sign * y->row, x->column + sign * y->column, f(x->number, y->number)};
-    int64_t row = x->row - y->row, column = x->column - y->column;
-    double number = x->number - y->number;
-    if (!isComparison || row != -column || std::abs(row) > 1)
-      return std::nullopt;
-    if (row == 0)
-      return Line{0, 0, f(number, 0)};
-    if (number != std::floor(number) || std::abs(number) > 1e15)
-      return std::nullopt;
-    return Steps::around(-row * int64_t(number),
-                         [&](int64_t d) { return f(double(row * d) + number, 0); });
-  }
-  if ((x && !x->isNumber()) || (y && !y->isNumber()))
-    return std::nullopt;
-  return Steps::merged(x ? Steps(x->number) : std::get<Steps>(a),
-                       y ? Steps(y->number) : std::get<Steps>(b), f);
-}
-
 Found Follower::triangle(graph::CallOp call, const Places &at) {
   Found inner = entry(call.getOperand(0), at);
   std::optional<int64_t> diagonal = integerOf(call, "diagonal");
@@ -349,10 +297,9 @@ Found Follower::triangle(graph::CallOp call, const Places &at) {
   Line row = at[at.size() - 2], column = at[at.size() - 1];
   row.number += double(diagonal.value_or(0));
   Found keeps = join(
-      column, row, [&](double x, double y) { return isLower ? x <= y : x >= y; }, false, false,
-      true);
-  return keeps ? join(*keeps, *inner, [](double k, double x) { return k ? x : 0; }, false, false,
-                      false)
+      column, row, [&](double x, double y) { return isLower ? x <= y : x >= y; }, Form::Comparison);
+  return keeps ? join(
+                     *keeps, *inner, [](double k, double x) { return k ? x : 0; }, Form::Other)
                : std::nullopt;
 }
 
@@ -363,12 +310,12 @@ Found Follower::chosen(graph::CallOp call, const Places &at) {
   Found no = argument(call, isFill ? "self" : "other", at);
   if (!flag || !yes || !no)
     return std::nullopt;
-  Found first = join(*flag, *yes, [](double f, double x) { return f ? x : 0; }, 0, 0, 0);
-  Found second = join(*flag, *no, [](double f, double x) { return f ? 0 : x; }, 0, 0, 0);
+  Found first = join(*flag, *yes, [](double f, double x) { return f ? x : 0; }, Form::Other);
+  Found second = join(*flag, *no, [](double f, double x) { return f ? 0 : x; }, Form::Other);
   // Of the two one is 0, so that no infinity meets another.
-  return first && second
-             ? join(*first, *second, [](double x, double y) { return x + y; }, true, false, false)
-             : std::nullopt;
+  return first && second ? join(
+                               *first, *second, [](double x, double y) { return x + y; }, Form::Sum)
+                         : std::nullopt;
 }
 
 Found Follower::joined(graph::CallOp call, const Places &at) {
@@ -392,8 +339,11 @@ Found Follower::joined(graph::CallOp call, const Places &at) {
                .Cases({"__and__", "logical_and", "bitwise_and"},
                       [](double x, double y) { return double(x && y); })
                .Default([](double x, double y) { return double(x || y); });
-  bool isDifference = name.ends_with("sub"), isSum = isDifference || name == "add";
-  return join(*a, *b, f, isSum, isDifference, name.size() == 2);
+  Form form = name == "add"           ? Form::Sum
+              : name.ends_with("sub") ? Form::Difference
+              : name.size() == 2      ? Form::Comparison
+                                      : Form::Other;
+  return join(*a, *b, f, form);
 }
 
 Found Follower::negated(graph::CallOp call, const Places &at) {
@@ -401,8 +351,8 @@ Found Follower::negated(graph::CallOp call, const Places &at) {
   if (!x)
     return std::nullopt;
   if (call.getBaseName() == "neg")
-    return join(Line(), *x, [](double a, double b) { return a - b; }, true, true, false);
-  return join(*x, Line(), [](double a, double) { return double(!a); }, false, false, false);
+    return join(Line(), *x, [](double a, double b) { return a - b; }, Form::Difference);
+  return join(*x, Line(), [](double a, double) { return double(!a); }, Form::Other);
 }
 
 /// The differences of consecutive positions, of which the first has one before it as well.
@@ -462,24 +412,4 @@ std::optional<double> ctxc::pt2::numberIn(Value value, const TokenAxes &axes) {
   Found found = Follower(axes, obstacle).entry(value, at);
   auto *line = found ? std::get_if<Line>(&*found) : nullptr;
   return line && line->isNumber() ? std::optional(line->number) : std::nullopt;
-}
-
-std::optional<Sight> ctxc::pt2::sightOf(const Steps &seen) {
-  bool all = true;
-  int64_t window = 0;
-  for (auto [place, value] : seen.parts())
-    all &= value == 1;
-  if (all)
-    return Sight{true, 0};
-  for (auto [place, value] : seen.parts()) {
-    if (place > 0 && seen.at(place) == 0 && !window)
-      window = place;
-    if (place > 0 && value == 1 && window)
-      return std::nullopt; // again, behind a gap
-    if (place < 0 && value == 1 && seen.at(place) == 1)
-      return std::nullopt; // what comes after
-  }
-  if (seen.at(-1) != 0 || seen.at(0) != 1)
-    return std::nullopt;
-  return Sight{false, window};
 }

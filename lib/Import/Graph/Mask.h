@@ -13,29 +13,10 @@
 #ifndef CTXC_IMPORT_MASK_H
 #define CTXC_IMPORT_MASK_H
 
+#include "Steps.h"
 #include "ctxc/Analysis/TokenAxes.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
-#include <map>
 
 namespace ctxc::pt2 {
-
-/// A piecewise constant function of an integer.
-class Steps {
-public:
-  explicit Steps(double value = 0) { from[std::numeric_limits<int64_t>::min()] = value; }
-  /// `at`, which is constant before `edge`, and behind it.
-  static Steps around(int64_t edge, llvm::function_ref<double(int64_t)> at);
-  static Steps merged(const Steps &a, const Steps &b,
-                      llvm::function_ref<double(double, double)> join);
-
-  double at(int64_t place) const { return std::prev(from.upper_bound(place))->second; }
-  void set(int64_t place, double value) { from[place] = value; }
-  /// The places at which another value begins, each with it.
-  const std::map<int64_t, double> &parts() const { return from; }
-
-private:
-  std::map<int64_t, double> from;
-};
 
 /// What a mask adds to scores, or a flag of it, for each i − j; none where it is another function,
 /// or of an op that is not known here, which `obstacle` then names.
@@ -44,14 +25,6 @@ std::optional<Steps> stepsOf(mlir::Value mask, const TokenAxes &axes, std::strin
 /// The number that each entry of `value` is, for any token; none where they differ, or depend on
 /// what is read.
 std::optional<double> numberIn(mlir::Value value, const TokenAxes &axes);
-
-/// The tokens that a token sees.
-struct Sight {
-  bool bidirectional = false;
-  int64_t window = 0; ///< with itself; 0 is all before it
-};
-/// None where they are others than an xf.attention may see. `seen` is 1 where i sees j.
-std::optional<Sight> sightOf(const Steps &seen);
 
 } // namespace ctxc::pt2
 

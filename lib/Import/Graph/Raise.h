@@ -12,8 +12,8 @@
 
 #include "Rotation.h"
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/Error.h"
 
@@ -59,8 +59,8 @@ public:
 
   /// Emits a call of the tail, all of whose data has been bound.
   llvm::Error raise(graph::CallOp call);
-  /// Emits the contextual op for `value`, which a call of the scope's `calls` makes: attention where
-  /// it is one, in a block.
+  /// Emits the contextual op for `value`, which a call of the scope's `calls` makes: attention
+  /// where it is one, in a block.
   llvm::Error raiseMixed(mlir::Value value, const Parts &parts,
                          const llvm::DenseSet<mlir::Operation *> &calls);
 
@@ -103,6 +103,7 @@ private:
   llvm::Expected<bool> raiseAttention(Value mixed, std::string &obstacle);
   /// Binds values that a region of mixing computes for each token by itself.
   bool raiseTokens(llvm::ArrayRef<Value> wanted, std::string &obstacle);
+  bool mayBeZero(graph::CallOp call) const;
   Value firstUnknown(Value value) const;
   Value rotary(graph::CallOp call, const Rotation &rotation, Value from);
   /// A number or numbers of the block, which may differ between layers.

@@ -36,9 +36,9 @@ struct Grouped {
 
 /// `value` before ops that keep its numbers, or repeat each of them.
 static Value beforeRepeats(Value value) {
-  static constexpr StringLiteral names[] = {"view",   "reshape",   "_unsafe_view", "expand",
-                                            "clone",  "unsqueeze", "squeeze",      "_to_copy",
-                                            "to",     "contiguous"};
+  static constexpr StringLiteral names[] = {"view",  "reshape",   "_unsafe_view", "expand",
+                                            "clone", "unsqueeze", "squeeze",      "_to_copy",
+                                            "to",    "contiguous"};
   while (auto call = value ? value.getDefiningOp<graph::CallOp>() : graph::CallOp()) {
     if (!call.getTarget().starts_with("aten.") || !llvm::is_contained(names, call.getBaseName()))
       break;
@@ -48,15 +48,16 @@ static Value beforeRepeats(Value value) {
 }
 
 /// The scores that are 0, or nothing, outside of the groups whose two best entries have the largest
-/// sums: masked_fill(s, ¬(1 at top_k(Σ top_2(s by groups)))); none where `value` is written otherwise.
+/// sums: masked_fill(s, ¬(1 at top_k(Σ top_2(s by groups)))); none where `value` is written
+/// otherwise.
 static std::optional<Grouped> groupedOf(Value value) {
   graph::CallOp fill = callOf(value, "masked_fill");
   std::optional<double> by = fill ? numberOf(fill, "value") : std::nullopt;
   Value flag = fill ? fill.getTensor("mask") : Value();
   graph::CallOp negation = callOf(flag, "bitwise_not");
   negation = negation ? negation : callOf(flag, "logical_not");
-  graph::CallOp marks = negation ? callOf(beforeRepeats(negation.getOperand(0)), "scatter")
-                                 : graph::CallOp();
+  graph::CallOp marks =
+      negation ? callOf(beforeRepeats(negation.getOperand(0)), "scatter") : graph::CallOp();
   if (!by || *by > 0 || !marks || numberOf(marks, "value") != 1.0)
     return std::nullopt;
   Value index = marks.getTensor("index");
@@ -94,8 +95,8 @@ Raiser::Results Raiser::topK(graph::CallOp call) {
   int64_t size = ranked(x).getDimSize(0) / groups;
   if (ranked(x).getDimSize(0) % groups || (grouped && (size < 2 || *k > keep * size)))
     return {};
-  Value selected = xf::TopKOp::create(builder, call.getLoc(), x, uint64_t(*k), uint64_t(groups),
-                                      uint64_t(keep));
+  Value selected =
+      xf::TopKOp::create(builder, call.getLoc(), x, uint64_t(*k), uint64_t(groups), uint64_t(keep));
   return {xf::GatherOp::create(builder, call.getLoc(), x, selected), selected};
 }
 
@@ -118,7 +119,8 @@ Raiser::Results Raiser::chosen(graph::CallOp call) {
   auto stored = index ? index.getDefiningOp<graph::StoredOp>() : graph::StoredOp();
   std::optional<std::vector<double>> places = stored ? writtenNumbers(stored) : std::nullopt;
   std::optional<int64_t> dim = tokenDim(self, int64_t(list.size()) - 1);
-  if (!places || places->empty() || !dim || cast<graph::SymbolicType>(index.getType()).getRank() != 1)
+  if (!places || places->empty() || !dim ||
+      cast<graph::SymbolicType>(index.getType()).getRank() != 1)
     return {};
   int64_t length = ranked(x).getDimSize(*dim), count = places->size();
   int64_t from = int64_t(places->front()) + (places->front() < 0 ? length : 0);

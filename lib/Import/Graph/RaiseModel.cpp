@@ -390,6 +390,6 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
 }
 
 llvm::Expected<OwningOpRef<ModuleOp>> ctxc::pt2::raiseProgram(graph::ProgramOp program,
-                                                               Numbers numbers) {
+                                                              Numbers numbers) {
   return ModelRaiser(program, std::move(numbers)).raise();
 }

@@ -46,11 +46,10 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
           .Case("gather", &Raiser::gathered)
           .Cases({"sum", "mean"}, &Raiser::summed)
           .Default(nullptr);
-  bool isOfShape =
-      llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded,
-                          &Raiser::part, &Raiser::row, &Raiser::indexed, &Raiser::gathered,
-                          &Raiser::placed, &Raiser::written},
-                         method);
+  bool isOfShape = llvm::is_contained(
+      {&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded, &Raiser::part,
+       &Raiser::row, &Raiser::indexed, &Raiser::gathered, &Raiser::placed, &Raiser::written},
+      method);
   // All others compute with floating-point numbers.
   auto computes = [&](Value operand) {
     Value raised = lookup(operand);
@@ -228,8 +227,8 @@ Raiser::Results Raiser::times(graph::CallOp call) {
   Value y = withScale(call.getLoc(), data, fixed);
   // One number for all entries, which no patch changes.
   if (graph::StoredOp stored = storedOf(fixed); !y && data && stored && stored.getFixed())
-    if (auto type = ranked(parameter(stored)); type.getShape() == ArrayRef<int64_t>{1} && isFloat(data) &&
-                                               type.getElementType().isF32())
+    if (auto type = ranked(parameter(stored));
+        type.getShape() == ArrayRef<int64_t>{1} && isFloat(data) && type.getElementType().isF32())
       y = xf::MulOp::create(builder, call.getLoc(), data, parameter(stored));
   return y ? Results{y} : Results{};
 }

@@ -91,8 +91,8 @@ Value Raiser::exchanged(Location loc, Value value, ArrayRef<int64_t> shape) {
   return xf::ConcatOp::create(builder, loc, type(a, c, b, d), parts, alongLast ? 1 : 2);
 }
 
-/// Of a permutation that exchanges two groups of neighbouring axes: how many entries are in front of
-/// them, in each, and behind; empty where it is none. `order` and `sizes` are those of axes of
+/// Of a permutation that exchanges two groups of neighbouring axes: how many entries are in front
+/// of them, in each, and behind; empty where it is none. `order` and `sizes` are those of axes of
 /// several entries.
 static SmallVector<int64_t> exchangeOf(ArrayRef<int64_t> order, ArrayRef<int64_t> sizes) {
   size_t front = 0, back = order.size();
@@ -194,9 +194,8 @@ Raiser::Results Raiser::everyOther(graph::CallOp call, Value x, int64_t dim,
   shape.insert(shape.begin() + dim + 1, step);
   x = reshaped(call.getLoc(), x, RankedTensorType::get(shape, builder.getF32Type()));
   shape[dim + 1] = 1;
-  Value part = xf::SliceOp::create(builder, call.getLoc(),
-                                   RankedTensorType::get(shape, builder.getF32Type()), x, from,
-                                   dim + 1);
+  Value part = xf::SliceOp::create(
+      builder, call.getLoc(), RankedTensorType::get(shape, builder.getF32Type()), x, from, dim + 1);
   return {reshaped(call.getLoc(), part, type)};
 }
 

@@ -20,12 +20,37 @@ std::optional<std::vector<double>> ctxc::pt2::writtenNumbers(graph::StoredOp sto
 
 /// Ops that rotations are made of.
 static bool isPartOfRotation(graph::CallOp call) {
-  static constexpr StringLiteral names[] = {
-      "add",        "sub",     "mul",    "neg",      "cat",      "stack",  "slice",
-      "select",     "split",   "chunk",  "unbind",   "view",     "unsqueeze",
-      "squeeze",    "permute", "clone",  "reshape",  "flatten",  "_to_copy",
-      "contiguous", "type_as", "to",     "transpose", "_unsafe_view", "split_with_sizes",
-      "view_as_complex", "view_as_real", "roll", "flip", "alias", "expand"};
+  static constexpr StringLiteral names[] = {"add",
+                                            "sub",
+                                            "mul",
+                                            "neg",
+                                            "cat",
+                                            "stack",
+                                            "slice",
+                                            "select",
+                                            "split",
+                                            "chunk",
+                                            "unbind",
+                                            "view",
+                                            "unsqueeze",
+                                            "squeeze",
+                                            "permute",
+                                            "clone",
+                                            "reshape",
+                                            "flatten",
+                                            "_to_copy",
+                                            "contiguous",
+                                            "type_as",
+                                            "to",
+                                            "transpose",
+                                            "_unsafe_view",
+                                            "split_with_sizes",
+                                            "view_as_complex",
+                                            "view_as_real",
+                                            "roll",
+                                            "flip",
+                                            "alias",
+                                            "expand"};
   return call.getTarget().starts_with("aten.") && llvm::is_contained(names, call.getBaseName());
 }
 
@@ -146,8 +171,8 @@ static std::optional<Rotation> fit(const Runs &runs, ArrayRef<int64_t> widths) {
       int64_t at = i % width, from = at < width / 2 ? 2 * at : 2 * (at - width / 2) + 1;
       parted.col(i) = runs.from.col(i - at + from);
     }
-    if (std::optional<Rotation> found = fit({runs.positions, parted, runs.to},
-                                            xf::RotaryStyle::half, width, width / 2)) {
+    if (std::optional<Rotation> found =
+            fit({runs.positions, parted, runs.to}, xf::RotaryStyle::half, width, width / 2)) {
       found->parted = true;
       return found;
     }

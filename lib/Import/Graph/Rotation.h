@@ -26,7 +26,8 @@ struct Rotation {
   double amplitude = 1;
   llvm::SmallVector<float> frequencies;
   int64_t width = 0; ///< of a head
-  /// The entries of a head are rotated in another order: first those of even places, then the others.
+  /// The entries of a head are rotated in another order: first those of even places, then the
+  /// others.
   bool parted = false;
 };
 

@@ -197,8 +197,8 @@ static Results difference(Call &c) {
   return {putBack(result, axis)};
 }
 
-/// Puts the `kept` first of `order` in front. PyTorch leaves open which of equal entries are kept, as
-/// where a rectifier has made several scores 0; these are the ones that its CPU kernel keeps.
+/// Puts the `kept` first of `order` in front. PyTorch leaves open which of equal entries are kept,
+/// as where a rectifier has made several scores 0; these are the ones that its CPU kernel keeps.
 static void select(std::vector<int64_t> &order, int64_t kept, bool isSorted,
                    llvm::function_ref<bool(int64_t, int64_t)> isBefore) {
   auto before = [&](int64_t a, int64_t b) { return isBefore(a, b); };
