@@ -103,7 +103,6 @@ private:
   llvm::Expected<bool> raiseAttention(Value mixed, std::string &obstacle);
   /// Binds values that a region of mixing computes for each token by itself.
   bool raiseTokens(llvm::ArrayRef<Value> wanted, std::string &obstacle);
-  bool mayBeZero(graph::CallOp call) const;
   Value firstUnknown(Value value) const;
   Value rotary(graph::CallOp call, const Rotation &rotation, Value from);
   /// A number or numbers of the block, which may differ between layers.

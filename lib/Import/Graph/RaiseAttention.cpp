@@ -13,16 +13,6 @@ static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(valu
 // What is computed for each token
 //===----------------------------------------------------------------------===//
 
-/// Whether a call may make zeros of all that it reads, by a tensor that no training has changed:
-/// then nothing of other tokens would come through.
-bool Raiser::mayBeZero(graph::CallOp call) const {
-  StringRef name = call.getBaseName();
-  return name != "add" && name != "sub" && llvm::any_of(call.getOperands(), [&](Value operand) {
-           graph::StoredOp stored = isData(operand) ? graph::StoredOp() : storedOf(operand);
-           return stored && stored.getFixed();
-         });
-}
-
 bool Raiser::raiseTokens(ArrayRef<Value> wanted, std::string &obstacle) {
   SmallVector<Value> work(wanted);
   llvm::DenseSet<Value> seen;
@@ -51,15 +41,10 @@ bool Raiser::raiseTokens(ArrayRef<Value> wanted, std::string &obstacle) {
   for (Operation *op : order) {
     auto call = cast<graph::CallOp>(op);
     auto rotation = turned.find(call.getResult(0));
-    if (rotation == turned.end()) {
-      if (mayBeZero(call)) {
-        obstacle = (call.getTarget() + " with a tensor that is not trained").str();
-        return false;
-      }
+    if (rotation == turned.end())
       llvm::consumeError(raiseByPattern(call).takeError());
-    } else if (lookup(rotation->second.second)) {
+    else if (lookup(rotation->second.second))
       bind(call.getResult(0), rotary(call, rotation->second.first, rotation->second.second));
-    }
   }
   for (Value value : wanted)
     if (Value stopped = firstUnknown(value)) {
@@ -143,6 +128,27 @@ static Value asHeads(OpBuilder &builder, Location loc, Value value) {
   return value.getType() == type ? value : xf::ReshapeOp::create(builder, loc, type, value);
 }
 
+/// Whether `value` may be zero whatever is read, by a factor that no training has changed: then
+/// nothing of other tokens would come through.
+static bool mayBeNothing(Value value) {
+  SmallVector<Operation *> work{value.getDefiningOp()};
+  llvm::DenseSet<Operation *> seen;
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val();
+    if (!op || !seen.insert(op).second)
+      continue;
+    if (auto times = dyn_cast<xf::TimesOp>(op); times && times.getFactor().isZero())
+      return true;
+    for (Value operand : op->getOperands()) {
+      auto param = operand.getDefiningOp<xf::ParamOp>();
+      if (param && param.getFrozen() && !isa<xf::BiasOp, xf::EmbedOp>(op))
+        return true;
+      work.push_back(operand.getDefiningOp());
+    }
+  }
+  return false;
+}
+
 /// Whether key heads of `shape` meet query heads of `of` in order, a group of these each.
 static bool isGrouped(ArrayRef<int64_t> shape, ArrayRef<int64_t> of) {
   SmallVector<int64_t> heads(shape.drop_back()), queries(of.drop_back());
@@ -181,6 +187,10 @@ llvm::Expected<bool> Raiser::raiseAttention(Value mixed, std::string &obstacle) 
       obstacle = "queries, keys or values that are no numbers";
       return false;
     }
+  if (mayBeNothing(v)) {
+    obstacle = "values times a tensor that is not trained";
+    return false;
+  }
   if (!isGrouped(ranked(k).getShape(), ranked(q).getShape()) ||
       !isGrouped(ranked(v).getShape(), ranked(q).getShape())) {
     obstacle = "heads that are not grouped in order";
