@@ -197,21 +197,6 @@ static Results difference(Call &c) {
   return {putBack(result, axis)};
 }
 
-/// Puts the `kept` first of `order` in front. PyTorch leaves open which of equal entries are kept,
-/// as where a rectifier has made several scores 0; these are the ones that its CPU kernel keeps.
-static void select(std::vector<int64_t> &order, int64_t kept, bool isSorted,
-                   llvm::function_ref<bool(int64_t, int64_t)> isBefore) {
-  auto before = [&](int64_t a, int64_t b) { return isBefore(a, b); };
-  auto begin = order.begin(), last = begin + std::max<int64_t>(kept - 1, 0);
-  if (kept * 64 <= int64_t(order.size())) {
-    std::partial_sort(begin, begin + kept, order.end(), before);
-  } else if (kept > 0) {
-    std::nth_element(begin, last, order.end(), before);
-    if (isSorted)
-      std::sort(begin, last, before);
-  }
-}
-
 /// topk, sort, argsort: the entries of an axis by size, and where they were.
 static Results sorted(Call &c) {
   Array x = c.tensor("self");
@@ -231,18 +216,9 @@ static Results sorted(Call &c) {
   for (int64_t i = 0; i < rows.count(); ++i) {
     ArrayRef<double> row = rows.row(i);
     std::iota(order.begin(), order.end(), 0);
-    auto isBefore = [&](int64_t a, int64_t b) {
-      bool isNumberA = row[a] == row[a], isNumberB = row[b] == row[b];
-      if (!isNumberA || !isNumberB) // what is no number counts as the largest
-        return largest ? !isNumberA && isNumberB : isNumberA && !isNumberB;
-      return largest ? row[a] > row[b] : row[a] < row[b];
-    };
-    if (isTop)
-      select(order, kept, c.flag("sorted", true), isBefore);
-    else
-      llvm::sort(order, [&](int64_t a, int64_t b) {
-        return isBefore(a, b) || (!isBefore(b, a) && a < b);
-      });
+    llvm::sort(order, [&](int64_t a, int64_t b) {
+      return row[a] == row[b] ? a < b : largest ? row[a] > row[b] : row[a] < row[b];
+    });
     for (int64_t j = 0; j < kept; ++j) {
       found.row(i)[j] = row[order[j]];
       places.row(i)[j] = order[j];
