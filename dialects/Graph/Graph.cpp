@@ -170,6 +170,8 @@ FunctionOp FunctionOp::ofOp(Operation *op) {
 }
 
 LogicalResult GraphDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == FunctionOp::whyName && isa<StringAttr>(attribute.getValue()))
+    return success();
   if (attribute.getName() != FunctionOp::bodyName)
     return op->emitError("has the attribute '")
            << attribute.getName().getValue() << "', which the graph dialect does not have";

@@ -134,6 +134,8 @@ def Graph_FunctionOp : Graph_Op<"function", [Symbol, IsolatedFromAbove, SingleBl
     static FunctionOp ofOp(::mlir::Operation *op);
     /// The name of the attribute that names it.
     static constexpr ::llvm::StringLiteral bodyName = "graph.body";
+    /// The name of the attribute that says which op keeps an op with a body from being one of xf.
+    static constexpr ::llvm::StringLiteral whyName = "graph.why";
   }];
 }
 

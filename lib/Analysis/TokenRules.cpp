@@ -74,8 +74,8 @@ Mixing order(const TokenCall &c) {
   return joins(!a || a != b);
 }
 
-/// A permutation of axes, or one that only adds or removes axes of one entry: the tokens' axis is
-/// the one of their number.
+/// A permutation of axes, or one that only adds or removes axes of one entry, or of a complex
+/// number's two parts: the tokens' axis is the one of their number.
 Mixing permutes(const TokenCall &) { return Mixing::None; }
 
 /// What is computed along one axis, or along several; without the argument along all.
@@ -147,7 +147,7 @@ Mixing gathers(const TokenCall &c) {
   return along(c, "self", "dim", std::nullopt);
 }
 
-/// One after the other, along an axis.
+/// One after the other, or one in place of a part of another, along an axis.
 Mixing cat(const TokenCall &c) {
   Value first = c.call.getResult(0);
   std::optional<int64_t> dim = c.dim("dim", c.type(first).getRank(), 0);
@@ -337,10 +337,12 @@ constexpr Named rules[] = {
      "bitwise_xor logical_xor logit sign silu sin softplus sqrt square sub tan tanh where xlogy "
      "__and__ __or__",
      entries},
-    {"_to_copy alias clone contiguous detach dropout lift_fresh_copy to", entries},
+    {"_to_copy alias clone contiguous copy detach dropout lift_fresh_copy to", entries},
     {"type_as", copies},
     {"_unsafe_view reshape view flatten unflatten", order},
-    {"movedim mT numpy_T permute squeeze swapaxes t transpose unsqueeze", permutes},
+    {"movedim mT numpy_T permute squeeze swapaxes t transpose unsqueeze view_as_complex "
+     "view_as_real",
+     permutes},
     {"expand repeat tile expand_as broadcast_to", expands},
     {"index", indexes},
     {"index_select", selects},
@@ -355,7 +357,7 @@ constexpr Named rules[] = {
     {"_softmax log_softmax softmax cumprod cumsum argsort sort topk glu", alongLast},
     {"select unbind chunk split split_with_sizes slice narrow", part},
     {"gather", gathers},
-    {"cat", cat},
+    {"cat slice_scatter", cat},
     {"layer_norm rms_norm", normalises},
     {"linear", linear},
     {"matmul", matmul},

@@ -98,7 +98,17 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
   if (!program)
     return program.takeError();
   graph::ProgramOp op = *program->module->getOps<graph::ProgramOp>().begin();
-  auto module = pt2::raiseProgram(op);
+  auto numbers = [&](graph::StoredOp stored) -> std::optional<std::vector<double>> {
+    if (!stored.getFixed() || !payloads->has(stored.getName()))
+      return std::nullopt;
+    auto read = payloads->numbers(stored.getName());
+    if (!read) {
+      consumeError(read.takeError());
+      return std::nullopt;
+    }
+    return std::move(*read);
+  };
+  auto module = pt2::raiseProgram(op, numbers);
   if (!module)
     return makeError(path + ": " + toString(module.takeError()));
   ImportedModel imported;

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import importlib
 import inspect
 import json
@@ -173,12 +174,18 @@ def experts_by_token(self: Any, hidden_states: torch.Tensor, top_k_index: torch.
     return result
 
 
-def config_of(source: str) -> Any:
-    """The config of transformers in a directory, or the default one of a model type."""
+def config_of(source: str, small: bool = False) -> Any:
+    """The config of transformers in a directory, or the default one of a model type, or a small one of it."""
     from transformers import AutoConfig
-    if Path(source).is_dir():
+    if Path(source).is_dir() and not small:
         return AutoConfig.from_pretrained(source, local_files_only=True)
-    return AutoConfig.for_model(source)
+    from ctxc import small_configs
+    types = small_configs.causal_types()
+    if source not in types:
+        close = difflib.get_close_matches(source, types)
+        said = f"did you mean {close[0]}?" if close else f"it has {len(types)}, such as llama"
+        raise SystemExit(f"ctxc.export: {source!r} is neither a directory nor a causal model type of transformers; {said}")
+    return small_configs.small_config(source) if small else AutoConfig.for_model(source)
 
 
 @contextlib.contextmanager
@@ -302,6 +309,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-o", "--output", required=True, help="the file to write, model.pt2")
     parser.add_argument("--weights", action="store_true",
                         help="with the weights in the directory; a function's module has its own in any case")
+    parser.add_argument("--small", action="store_true",
+                        help="a small model of the type, with layers of each kind, for `ctxc check --transformers TYPE`")
     given = parser.parse_args(arguments)
     if ":" in given.source and not os.path.exists(given.source):
         module, inputs = built_module(given.source)
@@ -309,7 +318,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         if given.weights and not Path(given.source).is_dir():
             raise SystemExit(f"ctxc.export: --weights: found the model type {given.source!r}, expected a directory")
-        module, program = export_config(config_of(given.source), given.output, given.source if given.weights else None)
+        module, program = export_config(config_of(given.source, given.small), given.output,
+                                        given.source if given.weights else None)
     nodes = sum(node.op == "call_function" for node in program.graph.nodes)
     print(f"{given.output}: {type(module).__name__}, {nodes} ops")
 

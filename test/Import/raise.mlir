@@ -37,7 +37,7 @@ graph.program @norm tokens "s" {
 // that its result varies with others, so that nothing is rejected for it.
 // CHECK-LABEL: xf.block @model(
 // CHECK-SAME: %[[X:.*]]: tensor<4xf32>)
-// CHECK: %[[C:.*]] = xf.contextual "mix"(%[[X]], %{{.*}}) {graph.body = @mix_of_program} : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4xf32>
+// CHECK: %[[C:.*]] = xf.contextual "mix"(%[[X]], %{{.*}}) {graph.body = @mix_of_program, graph.why = "aten.cumsum.default"} : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4xf32>
 // CHECK: %[[O:.*]] = graph.opaque "aten.cumsum.default" why "it is not shown that it reads other tokens"(%[[C]]) {graph.body = @same_of_program}
 // CHECK: xf.add %[[X]], %[[O]]
 // What is mixed is kept beside it, by which it can be run.

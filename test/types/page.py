@@ -34,10 +34,21 @@ TYPE.pt2`). The patch is added to the weights of transformers' model, which then
 Where the paper's sites give no verdict, the table has that of `--sites all`, which also patches the mixer's own last
 matrix, with *(all)* behind it.
 
+The column *runs by* says what runs the type: *kernels* are ctxc's own, with a cache of keys and values; *program* is
+the exported program, in float64, of which some part has no op of `xf`. What it is stands in a table below.
+
 {summary}
 
-| type | ops | layers | verdict | plan | inside | logits | without | ctxc's patch |
-|---|---:|---:|---|---|---:|---:|---:|---:|
+| type | ops | layers | verdict | plan | runs by | inside | logits | without | ctxc's patch |
+|---|---:|---:|---|---|---|---:|---:|---:|---:|
+"""
+KEPT = """
+## Run as the exported program
+
+Ops of PyTorch that keep a type from ctxc's kernels: in what joins tokens, and elsewhere.
+
+| type | in what joins tokens | elsewhere |
+|---|---|---|
 """
 UNRUN = """
 ## Not run by ctxc
@@ -93,6 +104,11 @@ def obstacle(row):
     return text[:300]
 
 
+def runs_by(row):
+    kept = row.get("runs")
+    return "" if kept is None else "program" if kept["mixing"] or kept["op"] else "kernels"
+
+
 def number(row, key):
     numbers = row.get("numbers")
     if not numbers or (key == "inside" and not numbers["insides"]):
@@ -108,7 +124,7 @@ def patch_of(row):
 def line(row):
     plans = "; ".join(f"`{plan}`" for plan in row["plans"])
     verdict = verdict_of(row) + (" (all)" if row.get("sites") == "all" else "")
-    return f"| {row['type']} | {row['ops']} | {len(row['layers'])} | {verdict} | {plans} | " \
+    return f"| {row['type']} | {row['ops']} | {len(row['layers'])} | {verdict} | {plans} | {runs_by(row)} | " \
            f"{number(row, 'inside')} | {number(row, 'patched')} | {number(row, 'control')} | {patch_of(row)} |\n"
 
 
@@ -125,11 +141,16 @@ def page_of(rows, version, tokens):
     summary = f"Of {len(rows)} types, {len(found)} have a verdict ({kinds}). {len(measured)} were held against numbers " \
               f"(the others' columns are empty), and {len(agree)} agree with them: what the plan names suffices for " \
               f"{TOLERANCE:g}. ctxc's own patch was added to {len(patched)} of them in transformers, and is exact there to " \
-              f"{TOLERANCE:g} in {sum(map(bool, map(is_good_patch, patched)))}."
+              f"{TOLERANCE:g} in {sum(map(bool, map(is_good_patch, patched)))}. " \
+              f"{sum(runs_by(row) == 'kernels' for row in found)} run by ctxc's own kernels."
     text = HEAD.format(version=version, tokens=tokens, summary=summary) + "".join(line(row) for row in found)
     unrun = [row for row in found if "reason" in row.get("patch", {})]
     if unrun:
         text += UNRUN + "".join(f"| {row['type']} | {cell(row['patch']['reason'])} |\n" for row in unrun)
+    kept = [row for row in found if runs_by(row) == "program"]
+    if kept:
+        text += KEPT + "".join(f"| {row['type']} | " + " | ".join(
+            ", ".join(cell(op) for op in row["runs"][kind]) for kind in ("mixing", "op")) + " |\n" for row in kept)
     others = [row for row in rows if not has_verdict(row)]
     if others:
         text += NOT + "".join(f"| {row['type']} | {cell(obstacle(row))} |\n" for row in others)

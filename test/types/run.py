@@ -26,7 +26,6 @@ os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSIT
 import torch  # noqa: E402
 
 import numbers_of  # noqa: E402
-import small_configs  # noqa: E402
 import page  # noqa: E402
 import patches  # noqa: E402
 import variant  # noqa: E402
@@ -75,9 +74,23 @@ def checked(binary, program, *options):
         reasons += [cause["message"] for cause in group["causes"]]
     opaque = sorted(set(re.findall(r'graph\.opaque "([^"]*)" why "no pattern', text)))
     unshown = sorted(set(re.findall(r'graph\.opaque "([^"]*)" why "it is not shown', text)))
-    return {"layers": layers, "plans": sorted({" + ".join(plan_of(group)) for group in report["groups"]}),
+    return {"runs": how_it_runs(text), "layers": layers, "plans": sorted({" + ".join(plan_of(group)) for group in report["groups"]}),
             "sites": "all" if options else "mlp", "reasons": reasons, "opaque": opaque, "unshown": unshown,
             "blocks": len(report["groups"])}
+
+
+def how_it_runs(text):
+    """What keeps the imported model `text` from the kernels: ops that join tokens, and others, that only the exported
+    program has; nothing where ctxc's own kernels run all of it."""
+    kept = {"mixing": set(), "op": set()}
+    for line in text.splitlines():
+        part = re.search(r'(xf\.contextual|graph\.opaque) "([^"]*)"', line)
+        if not part or 'why "it is not shown' in line:
+            continue
+        why = re.search(r'graph\.why = "([^"]*)"', line)
+        is_mixing = part.group(1) == "xf.contextual"
+        kept["mixing" if is_mixing else "op"].add((why.group(1) if why else "") if is_mixing else part.group(2))
+    return {kind: sorted(ops) for kind, ops in kept.items()}
 
 
 def plan_of(group):
@@ -105,6 +118,7 @@ def study(model_type, binary, folder, fresh, with_numbers):
     row = json.loads(file.read_text()) if file.exists() and not fresh else {}
     row["type"] = model_type
     stage = "config"
+    from ctxc import small_configs
     try:
         config = small_configs.small_config(model_type)
         stage = "export"
@@ -162,6 +176,7 @@ def main():
     given.folder.mkdir(parents=True, exist_ok=True)
     import transformers  # children have it then
     import ctxc.export  # noqa: F401
+    from ctxc import small_configs
     types = given.types or small_configs.causal_types()
     failed = 0
     for model_type in types:

@@ -1,12 +1,14 @@
 // ctxc check
 #include "CheckEvidence.h"
 #include "Commands.h"
+#include "ExportedType.h"
 #include "ctxc/Evidence/MakeProof.h"
 #include "ctxc/Report/CheckPage.h"
 #include "ctxc/Report/CheckReport.h"
 #include "ctxc/Report/Graph.h"
 #include "ctxc/Report/Sarif.h"
 #include "ctxc/Support/AtomicFile.h"
+#include "ctxc/Support/Error.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 
@@ -37,7 +39,17 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (!severities)
     return severities.takeError();
   options->needWeights = false;
-  auto model = openModel(arguments.positional(0), std::move(*options));
+  std::optional<ExportedType> exported;
+  if (arguments.has("--transformers")) {
+    auto made = ExportedType::make(arguments);
+    if (!made)
+      return made.takeError();
+    exported.emplace(std::move(*made));
+  } else if (arguments.has("--python")) {
+    return makeError("--python is for --transformers");
+  }
+  llvm::StringRef path = exported ? exported->path() : arguments.positional(0);
+  auto model = openModel(path, std::move(*options));
   if (!model)
     return model.takeError();
   if (llvm::Error error = checkPlanArguments(arguments, **model))
@@ -56,8 +68,8 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   if (auto path = arguments.get("--graph"))
     if (llvm::Error error = writeGraph(*path, groups))
       return std::move(error);
-  if (auto path = arguments.get("--html"))
-    if (llvm::Error error = writeCheckPage(*path, arguments.positional(0), groups))
+  if (auto page = arguments.get("--html"))
+    if (llvm::Error error = writeCheckPage(*page, path, groups))
       return std::move(error);
   bool hasErrors =
       llvm::any_of(findings, [](const GroupFinding &f) { return f.severity == Severity::Error; });
@@ -114,6 +126,7 @@ static std::vector<OptionSpec> options() {
                       "Rules: conditional-obligation, fragile-plan, output-only (off)"};
   warnings.joined = warnings.repeatable = true;
   options.push_back(warnings);
+  llvm::append_range(options, exportedTypeOptions());
   llvm::append_range(options, planOptions());
   return options;
 }
@@ -137,6 +150,7 @@ Command driver::checkCommand() {
       "  ctxc check block.mlir --try\n"
       "  ctxc check rejected.mlir --witness=witness.json\n"
       "  ctxc check --replay witness.json\n"
+      "  ctxc check --transformers qwen3\n"
       "  ctxc check gemma-3-270m --format json\n"
       "  ctxc check block.mlir -Werror --format sarif > check.sarif\n"
       "  ctxc check block.mlir --graph block.svg --html block.html\n"

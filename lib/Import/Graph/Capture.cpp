@@ -126,3 +126,7 @@ std::optional<Capture::Function> Capture::capture(Value result, ArrayRef<Value> 
   same->second = made.name = FlatSymbolRefAttr::get(op.getContext(), name);
   return made;
 }
+
+graph::FunctionOp Capture::functionOf(FlatSymbolRefAttr name) {
+  return module.lookupSymbol<graph::FunctionOp>(name.getAttr());
+}

@@ -26,6 +26,9 @@ public:
   std::optional<Function> capture(mlir::Value result, llvm::ArrayRef<mlir::Value> arguments,
                                   llvm::StringRef path);
 
+  /// The function of that name.
+  graph::FunctionOp functionOf(mlir::FlatSymbolRefAttr name);
+
 private:
   bool collect(mlir::Value result, Function &function);
   void fill(graph::FunctionOp op, mlir::Value result, llvm::ArrayRef<mlir::Value> arguments);

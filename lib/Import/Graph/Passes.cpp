@@ -24,7 +24,7 @@ struct RaiseProgram : impl::RaiseProgramBase<RaiseProgram> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     for (auto program : llvm::make_early_inc_range(module.getOps<graph::ProgramOp>())) {
-      auto raised = pt2::raiseProgram(program);
+      auto raised = pt2::raiseProgram(program, pt2::writtenNumbers);
       if (!raised) {
         program.emitError(llvm::toString(raised.takeError()));
         return signalPassFailure();

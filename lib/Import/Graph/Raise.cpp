@@ -1,6 +1,7 @@
 // The parts of a scope, and what each of its calls becomes where no pattern is concerned.
 #include "Raise.h"
 #include "GraphValues.h"
+#include "Mask.h"
 #include "SureMixing.h"
 #include "ctxc/Support/Error.h"
 
@@ -166,18 +167,44 @@ static std::optional<int64_t> offsetOfPositions(Value value, const TokenAxes &ax
   return std::nullopt;
 }
 
+/// The table and the ids of the rows that `value` is.
+static std::pair<Value, Value> rowsOf(Value value) {
+  value = beforeCopies(value);
+  while (graph::CallOp shaped = callOf(value, "view"))
+    value = beforeCopies(shaped.getOperand(0));
+  if (graph::CallOp row = callOf(value, "embedding"))
+    return {row.getTensor("weight"), row.getTensor("indices")};
+  if (graph::CallOp row = callOf(value, "index_select"); row && integerOf(row, "dim") == 0)
+    return {row.getTensor("self"), row.getTensor("index")};
+  return {};
+}
+
+/// A row of a table by the token's position, or the same one for all of them; null where `value` is
+/// none.
+Value Raiser::fixedRow(Value value) {
+  auto [weight, indices] = rowsOf(value);
+  graph::StoredOp table = storedOf(weight);
+  if (!table || !indices || axes.isData(indices) ||
+      cast<graph::SymbolicType>(table.getType()).getRank() != 2)
+    return {};
+  Location loc = value.getLoc();
+  auto id = RankedTensorType::get({}, builder.getI32Type());
+  if (std::optional<int64_t> offset = offsetOfPositions(indices, axes)) {
+    Value position = xf::PositionOp::create(builder, loc, id, *offset);
+    return xf::EmbedOp::create(builder, loc, parameter(table), position);
+  }
+  std::optional<double> same = numberIn(indices, axes);
+  if (!same || *same < 0 || *same > INT32_MAX)
+    return {};
+  Value constant = xf::ConstantOp::create(builder, loc, id, int32_t(*same));
+  return xf::EmbedOp::create(builder, loc, parameter(table), constant);
+}
+
 llvm::Expected<Value> Raiser::fixedValue(Value value) {
   if (graph::StoredOp stored = storedOf(value))
     return parameter(stored);
-  if (graph::CallOp row = callOf(value, "embedding")) {
-    graph::StoredOp table = storedOf(row.getTensor("weight"));
-    std::optional<int64_t> offset = offsetOfPositions(row.getTensor("indices"), axes);
-    if (table && offset && cast<RankedTensorType>(parameter(table).getType()).getRank() == 2) {
-      auto id = RankedTensorType::get({}, builder.getI32Type());
-      Value position = xf::PositionOp::create(builder, value.getLoc(), id, *offset);
-      return Value(xf::EmbedOp::create(builder, value.getLoc(), parameter(table), position));
-    }
-  }
+  if (Value row = fixedRow(value))
+    return row;
   auto call = value.getDefiningOp<graph::CallOp>();
   bool isOfPositions = sourcesOf(value).empty();
   if (llvm::Error error = raiseUnknown(value, {}, call ? call.getTarget() : StringRef("input"),
@@ -265,7 +292,7 @@ llvm::Error Raiser::raiseOpaque(graph::CallOp call, StringRef why) {
   return llvm::Error::success();
 }
 
-llvm::Error Raiser::raise(graph::CallOp call) {
+llvm::Expected<bool> Raiser::raiseByPattern(graph::CallOp call) {
   Results results = raiseKnown(call);
   for (auto [result, raised] : llvm::zip(call.getResults(), results)) {
     auto type = tokenType(result, axes);
@@ -276,11 +303,19 @@ llvm::Error Raiser::raise(graph::CallOp call) {
       results.clear();
   }
   if (results.empty())
-    return raiseOpaque(call,
-                       "no pattern raises it to xf; write one (docs/check-your-architecture.md)");
+    return false;
   for (auto [result, raised] : llvm::zip(call.getResults(), results))
     bind(result, raised);
-  return llvm::Error::success();
+  return true;
+}
+
+llvm::Error Raiser::raise(graph::CallOp call) {
+  llvm::Expected<bool> raised = raiseByPattern(call);
+  if (!raised)
+    return raised.takeError();
+  return *raised ? llvm::Error::success()
+                 : raiseOpaque(call, "no pattern raises it to xf; write one "
+                                     "(docs/check-your-architecture.md)");
 }
 
 MixedRegion ctxc::pt2::regionOf(Value mixed, const Parts &parts,
@@ -315,6 +350,12 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
         "'" + call.getTarget() + "' in " + call.getPath() +
         " makes a value of several tokens, which leaves its layer; expected one axis of "
         "tokens");
+  std::string obstacle;
+  if (isa<xf::BlockOp>(builder.getInsertionBlock()->getParentOp())) {
+    llvm::Expected<bool> raised = raiseAttention(value, obstacle);
+    if (!raised || *raised)
+      return raised.takeError();
+  }
   MixedRegion region = regionOf(value, parts, calls, axes);
   SmallVector<Value> arguments(region.data.begin(), region.data.end());
   // A parameter that the region reads and the tail patches would change what the region makes.
@@ -333,6 +374,8 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
   auto contextual = xf::OpaqueContextualOp::create(builder, call.getLoc(), floats, name,
                                                    standing->operands, StringAttr());
   standing->name(contextual);
+  if (!obstacle.empty())
+    contextual->setAttr(graph::FunctionOp::whyName, builder.getStringAttr(obstacle));
   Value mixed = contextual;
   if (*type != floats || !surelyMixes(region.calls, axes)) {
     auto opaque = graph::OpaqueOp::create(builder, call.getLoc(), *type, call.getTarget(),

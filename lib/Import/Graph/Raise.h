@@ -10,8 +10,9 @@
 #ifndef CTXC_IMPORT_RAISE_H
 #define CTXC_IMPORT_RAISE_H
 
-#include "Capture.h"
+#include "Rotation.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/Error.h"
@@ -48,8 +49,9 @@ llvm::Expected<mlir::RankedTensorType> tokenType(mlir::Value value, const TokenA
 /// Emits the ops of one scope.
 class Raiser {
 public:
-  Raiser(mlir::OpBuilder &builder, const TokenAxes &axes, Naming naming, Capture &capture)
-      : builder(builder), axes(axes), naming(naming), capture(capture) {}
+  Raiser(mlir::OpBuilder &builder, const TokenAxes &axes, Naming naming, Capture &capture,
+         Rotations &rotations)
+      : builder(builder), axes(axes), naming(naming), capture(capture), rotations(rotations) {}
 
   /// What stands for `value` in xf.
   void bind(mlir::Value value, mlir::Value raised) { values[value] = raised; }
@@ -57,7 +59,8 @@ public:
 
   /// Emits a call of the tail, all of whose data has been bound.
   llvm::Error raise(graph::CallOp call);
-  /// Emits the contextual op for `value`, which a call of the scope's `calls` makes.
+  /// Emits the contextual op for `value`, which a call of the scope's `calls` makes: attention
+  /// where it is one, in a block.
   llvm::Error raiseMixed(mlir::Value value, const Parts &parts,
                          const llvm::DenseSet<mlir::Operation *> &calls);
 
@@ -84,15 +87,29 @@ private:
   Results part(graph::CallOp call);
   Results parts(graph::CallOp call);
   Results joined(graph::CallOp call);
+  Results placed(graph::CallOp call);
+  Results written(graph::CallOp call);
   Results row(graph::CallOp call);
   Results topK(graph::CallOp call);
   Results indexed(graph::CallOp call);
+  Results chosen(graph::CallOp call);
   Results gathered(graph::CallOp call);
   Results summed(graph::CallOp call);
 
+  /// Raises a call and binds its results; false where no pattern knows it.
+  llvm::Expected<bool> raiseByPattern(graph::CallOp call);
   llvm::Error raiseOpaque(graph::CallOp call, llvm::StringRef why);
+  /// Binds `mixed` to an xf.attention, or says what stands in the way.
+  llvm::Expected<bool> raiseAttention(Value mixed, std::string &obstacle);
+  /// Binds values that a region of mixing computes for each token by itself.
+  bool raiseTokens(llvm::ArrayRef<Value> wanted, std::string &obstacle);
+  Value firstUnknown(Value value) const;
+  Value rotary(graph::CallOp call, const Rotation &rotation, Value from);
+  /// A number or numbers of the block, which may differ between layers.
+  Value setting(mlir::Location loc, llvm::StringRef name, mlir::Type type, mlir::Attribute value);
   /// A value that does not depend on what the model reads: parameters it is made of, if any.
   llvm::Expected<Value> fixedValue(Value value);
+  Value fixedRow(Value value);
   llvm::Expected<Value> operand(Value value);
   /// A graph.opaque for `value`, which is made of `data` and of what does not depend on it.
   llvm::Error raiseUnknown(Value value, llvm::ArrayRef<Value> data, llvm::StringRef target,
@@ -122,6 +139,8 @@ private:
   Value combined(graph::CallOp call, Value product);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);
+  Value exchanged(mlir::Location loc, Value value, llvm::ArrayRef<int64_t> shape);
+  Results everyOther(graph::CallOp call, Value x, int64_t dim, mlir::RankedTensorType type);
   /// `value` repeated along its axes of one entry, and in front, to the shape of `type`; null where
   /// xf has no op for that.
   Value repeated(mlir::Location loc, Value value, mlir::RankedTensorType type);
@@ -136,6 +155,8 @@ private:
   const TokenAxes &axes;
   Naming naming;
   Capture &capture;
+  Rotations &rotations;
+  llvm::MapVector<std::pair<llvm::StringRef, mlir::Attribute>, Value> settings;
   llvm::DenseMap<Value, Value> values;
   llvm::DenseMap<Value, Value> parameters;
 };

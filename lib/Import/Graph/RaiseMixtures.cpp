@@ -26,8 +26,62 @@ static Value onlyOf(graph::CallOp call, StringRef name) {
   return operand ? call.getOperand(operand.getIndex()) : Value();
 }
 
+namespace {
+/// What is selected among the entries of the best groups alone.
+struct Grouped {
+  Value scores;
+  int64_t groups = 1, keep = 1;
+};
+} // namespace
+
+/// `value` before ops that keep its numbers, or repeat each of them.
+static Value beforeRepeats(Value value) {
+  static constexpr StringLiteral names[] = {"view",  "reshape",   "_unsafe_view", "expand",
+                                            "clone", "unsqueeze", "squeeze",      "_to_copy",
+                                            "to",    "contiguous"};
+  while (auto call = value ? value.getDefiningOp<graph::CallOp>() : graph::CallOp()) {
+    if (!call.getTarget().starts_with("aten.") || !llvm::is_contained(names, call.getBaseName()))
+      break;
+    value = call.getOperand(0);
+  }
+  return value;
+}
+
+/// The scores that are 0, or nothing, outside of the groups whose two best entries have the largest
+/// sums: masked_fill(s, ¬(1 at top_k(Σ top_2(s by groups)))); none where `value` is written
+/// otherwise.
+static std::optional<Grouped> groupedOf(Value value) {
+  graph::CallOp fill = callOf(value, "masked_fill");
+  std::optional<double> by = fill ? numberOf(fill, "value") : std::nullopt;
+  Value flag = fill ? fill.getTensor("mask") : Value();
+  graph::CallOp negation = callOf(flag, "bitwise_not");
+  negation = negation ? negation : callOf(flag, "logical_not");
+  graph::CallOp marks =
+      negation ? callOf(beforeRepeats(negation.getOperand(0)), "scatter") : graph::CallOp();
+  if (!by || *by > 0 || !marks || numberOf(marks, "value") != 1.0)
+    return std::nullopt;
+  Value index = marks.getTensor("index");
+  graph::CallOp best = callOf(index, "topk");
+  graph::CallOp sum = best ? callOf(best.getOperand(0), "sum") : graph::CallOp();
+  graph::CallOp two = sum ? callOf(sum.getOperand(0), "topk") : graph::CallOp();
+  if (!two || index != best.getResult(1) || sum.getOperand(0) != two.getResult(0) ||
+      integerOf(two, "k") != 2)
+    return std::nullopt;
+  Value scores = fill.getTensor("self");
+  Value parts = two.getOperand(0);
+  auto type = cast<graph::SymbolicType>(parts.getType());
+  std::optional<int64_t> groups =
+      type.getRank() < 2 ? std::nullopt : type.getNumber(type.getRank() - 2);
+  std::optional<int64_t> keep = integerOf(best, "k");
+  if (!groups || !keep || *keep < 1 || *keep > *groups ||
+      beforeRepeats(parts) != beforeRepeats(scores))
+    return std::nullopt;
+  return Grouped{scores, *groups, *keep};
+}
+
 Raiser::Results Raiser::topK(graph::CallOp call) {
-  Value x = lookup(call.getTensor("self"));
+  std::optional<Grouped> grouped = groupedOf(beforeCopies(call.getTensor("self")));
+  Value x = lookup(grouped ? grouped->scores : call.getTensor("self"));
   std::optional<int64_t> k = integerOf(call, "k");
   auto largest = dyn_cast_or_null<BoolAttr>(call.getArgument("largest"));
   if (!x || !k || call.getNumResults() != 2 || (largest && !largest.getValue()))
@@ -37,11 +91,55 @@ Raiser::Results Raiser::topK(graph::CallOp call) {
       tokenDim(call.getTensor("self"), integerOf(call, "dim").value_or(-1)) != 0 ||
       !ignoresSlotOrder(call, axes))
     return {};
-  Value selected = xf::TopKOp::create(builder, call.getLoc(), x, uint64_t(*k), 1, 1);
+  int64_t groups = grouped ? grouped->groups : 1, keep = grouped ? grouped->keep : 1;
+  int64_t size = ranked(x).getDimSize(0) / groups;
+  if (ranked(x).getDimSize(0) % groups || (grouped && (size < 2 || *k > keep * size)))
+    return {};
+  Value selected =
+      xf::TopKOp::create(builder, call.getLoc(), x, uint64_t(*k), uint64_t(groups), uint64_t(keep));
   return {xf::GatherOp::create(builder, call.getLoc(), x, selected), selected};
 }
 
+/// Neighbouring entries along an axis, which constant indices name.
+Raiser::Results Raiser::chosen(graph::CallOp call) {
+  Value self = call.getTensor("self"), x = lookup(self);
+  auto list = dyn_cast_or_null<ArrayAttr>(call.getArgument("indices"));
+  auto type = tokenType(call.getResult(0), axes);
+  if (!type || !x || !list || list.empty()) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  auto operand = dyn_cast<graph::OperandAttr>(list[list.size() - 1]);
+  auto isNone = [](Attribute each) { return isa<UnitAttr>(each); };
+  Value index = operand && llvm::all_of(list.getValue().drop_back(), isNone)
+                    ? call.getOperand(operand.getIndex())
+                    : Value();
+  while (graph::CallOp copy = callOf(index, "clone"))
+    index = copy.getOperand(0);
+  auto stored = index ? index.getDefiningOp<graph::StoredOp>() : graph::StoredOp();
+  std::optional<std::vector<double>> places = stored ? writtenNumbers(stored) : std::nullopt;
+  std::optional<int64_t> dim = tokenDim(self, int64_t(list.size()) - 1);
+  if (!places || places->empty() || !dim ||
+      cast<graph::SymbolicType>(index.getType()).getRank() != 1)
+    return {};
+  int64_t length = ranked(x).getDimSize(*dim), count = places->size();
+  int64_t from = int64_t(places->front()) + (places->front() < 0 ? length : 0);
+  for (int64_t i = 0; i < count; ++i)
+    if ((*places)[i] != places->front() + double(i))
+      return {};
+  SmallVector<int64_t> shape(ranked(x).getShape());
+  shape[*dim] = count;
+  auto part = RankedTensorType::get(shape, builder.getF32Type());
+  if (from < 0 || from + count > length || part.getNumElements() != type->getNumElements() ||
+      !isa<Float32Type>(ranked(x).getElementType()))
+    return {};
+  Value slice = xf::SliceOp::create(builder, call.getLoc(), part, x, from, *dim);
+  return {reshaped(call.getLoc(), slice, *type)};
+}
+
 Raiser::Results Raiser::indexed(graph::CallOp call) {
+  if (isData(call.getTensor("self")))
+    return chosen(call);
   graph::StoredOp stored = storedOf(call.getTensor("self"));
   Value selected = asIndices(lookup(onlyOf(call, "indices")));
   if (!stored || !selected || ranked(parameter(stored)).getRank() > 2)

@@ -15,8 +15,9 @@ namespace {
 /// Raises one program.
 class ModelRaiser {
 public:
-  explicit ModelRaiser(graph::ProgramOp program)
-      : program(program), axes(program), builder(program.getContext()) {}
+  ModelRaiser(graph::ProgramOp program, Numbers numbers)
+      : program(program), axes(program), numbers(std::move(numbers)),
+        builder(program.getContext()) {}
 
   llvm::Expected<OwningOpRef<ModuleOp>> raise();
 
@@ -28,7 +29,7 @@ private:
     SmallVector<Value> results; ///< what others read
     llvm::DenseSet<Operation *> calls;
     xf::BlockOp block;
-    DictionaryAttr bind;
+    DictionaryAttr bind, settings;
   };
 
   void findLive();
@@ -44,9 +45,11 @@ private:
 
   graph::ProgramOp program;
   TokenAxes axes;
+  Numbers numbers;
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
   std::optional<Capture> capture;
+  std::optional<Rotations> rotations;
   std::vector<Layer> layers;
   std::vector<Scope> scopes;
   llvm::DenseMap<Operation *, Scope *> scopeOf;
@@ -180,7 +183,7 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
                                    StringAttr(), ArrayAttr(), ArrayAttr());
   Block &entry = block.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(&entry);
-  Raiser raiser(builder, axes, naming, *capture);
+  Raiser raiser(builder, axes, naming, *capture, *rotations);
   auto id = RankedTensorType::get({}, builder.getI32Type());
   for (Value value : scope.parts.inputs)
     raiser.bind(value, isId(value)
@@ -206,8 +209,15 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
   return llvm::Error::success();
 }
 
-/// Takes the block of an earlier layer of the same text.
+/// Takes the block of an earlier layer of the same text, but for the settings of a model's layers.
 void ModelRaiser::share(Scope &scope) {
+  SmallVector<NamedAttribute> settings;
+  if (hasTokens())
+    scope.block.walk([&](xf::SettingOp setting) {
+      settings.push_back(builder.getNamedAttr(setting.getName(), *setting.getValue()));
+      setting.removeValueAttr();
+    });
+  scope.settings = settings.empty() ? DictionaryAttr() : builder.getDictionaryAttr(settings);
   std::string text;
   llvm::raw_string_ostream os(text);
   scope.block->print(os, OpPrintingFlags().useLocalScope().assumeVerified());
@@ -239,7 +249,7 @@ llvm::Error ModelRaiser::callLayer(Scope &scope, Raiser &raiser) {
   Location loc = NameLoc::get(builder.getStringAttr(scope.layer->path));
   auto call =
       xf::LayerOp::create(builder, loc, scope.block.getResultTypes(), scope.block.getSymName(),
-                          inputs, prefix, DictionaryAttr(), scope.bind, ArrayAttr());
+                          inputs, prefix, scope.settings, scope.bind, ArrayAttr());
   for (auto [value, result] : llvm::zip(scope.results, call.getResults()))
     raiser.bind(value, result);
   return llvm::Error::success();
@@ -309,7 +319,7 @@ llvm::Error ModelRaiser::raiseModel() {
   auto model = xf::ModelOp::create(builder, program.getLoc(), "program", IntegerAttr());
   builder.setInsertionPointToEnd(&model.getBody().emplaceBlock());
   auto naming = [](StringRef name) { return name.str(); };
-  Raiser raiser(builder, axes, naming, *capture);
+  Raiser raiser(builder, axes, naming, *capture, *rotations);
   bindInputs(raiser);
   Value logits = program.getBody().front().getTerminator()->getOperand(0);
   SmallVector<Value> wanted{logits};
@@ -338,6 +348,7 @@ static void eraseUnusedFunctions(ModuleOp module) {
 llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
   module = ModuleOp::create(program.getLoc());
   capture.emplace(*module, program, axes);
+  rotations.emplace(axes, *capture, numbers);
   llvm::Expected<std::vector<Layer>> found = findLayers(program, axes);
   if (!found)
     return found.takeError();
@@ -378,6 +389,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
   return std::move(module);
 }
 
-llvm::Expected<OwningOpRef<ModuleOp>> ctxc::pt2::raiseProgram(graph::ProgramOp program) {
-  return ModelRaiser(program).raise();
+llvm::Expected<OwningOpRef<ModuleOp>> ctxc::pt2::raiseProgram(graph::ProgramOp program,
+                                                              Numbers numbers) {
+  return ModelRaiser(program, std::move(numbers)).raise();
 }

@@ -2,8 +2,7 @@
 #ifndef CTXC_IMPORT_RAISEMODEL_H
 #define CTXC_IMPORT_RAISEMODEL_H
 
-#include "dialects/Graph/Graph.h"
-#include "mlir/IR/BuiltinOps.h"
+#include "Rotation.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
 
@@ -11,8 +10,9 @@ namespace ctxc::pt2 {
 
 /// The module of xf that the program computes for one token: an xf.block for each structure of
 /// layer, and, where the program reads token ids, an xf.model that runs them. A program without
-/// layers is one block. What no pattern knows is a graph.opaque.
-llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> raiseProgram(graph::ProgramOp program);
+/// layers is one block. What no pattern knows is a graph.opaque. `numbers` has those of buffers.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> raiseProgram(graph::ProgramOp program,
+                                                               Numbers numbers);
 
 } // namespace ctxc::pt2
 

@@ -1,5 +1,6 @@
 // What each op of PyTorch becomes in xf: a line gives each name its function.
 #include "GraphValues.h"
+#include "Mask.h"
 #include "Raise.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -37,24 +38,32 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
           .Cases({"slice", "narrow", "select"}, &Raiser::part)
           .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
           .Case("cat", &Raiser::joined)
+          .Case("slice_scatter", &Raiser::placed)
+          .Case("copy", &Raiser::written)
           .Case("embedding", &Raiser::row)
           .Case("topk", &Raiser::topK)
           .Case("index", &Raiser::indexed)
           .Case("gather", &Raiser::gathered)
           .Cases({"sum", "mean"}, &Raiser::summed)
           .Default(nullptr);
-  bool isOfShape =
-      llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded,
-                          &Raiser::part, &Raiser::row, &Raiser::indexed, &Raiser::gathered},
-                         method);
+  bool isOfShape = llvm::is_contained(
+      {&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded, &Raiser::part,
+       &Raiser::row, &Raiser::indexed, &Raiser::gathered, &Raiser::placed, &Raiser::written},
+      method);
   // All others compute with floating-point numbers.
   auto computes = [&](Value operand) {
     Value raised = lookup(operand);
     return !isData(operand) || (raised && xf::isSized(raised.getType()) && isFloat(raised));
   };
-  if (!method || (!isOfShape && !llvm::all_of(call.getOperands(), computes)))
+  if (!method)
     return {};
-  return (this->*method)(call);
+  if (isOfShape || llvm::all_of(call.getOperands(), computes))
+    return (this->*method)(call);
+  // What is written out is raised at its end, and what leads there may be no op of xf.
+  bool mayEnd = method == &Raiser::times || method == &Raiser::quotient;
+  Value whole = mayEnd ? writtenNorm(call) : Value();
+  whole = whole || !mayEnd ? whole : writtenActivation(call);
+  return whole ? Results{whole} : Results{};
 }
 
 //===----------------------------------------------------------------------===//
@@ -193,6 +202,11 @@ Raiser::Results Raiser::times(graph::CallOp call) {
   std::optional<Sides> sides = sidesOf(call);
   if (!sides)
     return {};
+  // A stored number is one as well.
+  if (sides->right && !isData(sides->left))
+    std::swap(sides->left, sides->right);
+  if (sides->right && !isData(sides->right))
+    sides->number = numberIn(sides->right, axes);
   Value a = isData(sides->left) ? lookup(sides->left) : Value();
   if (sides->number) {
     if (!a || !std::isfinite(float(*sides->number)))
@@ -209,7 +223,13 @@ Raiser::Results Raiser::times(graph::CallOp call) {
       return {};
     return {xf::MulOp::create(builder, call.getLoc(), a, b)};
   }
-  Value y = withScale(call.getLoc(), a ? a : b, a ? sides->right : sides->left);
+  Value data = a ? a : b, fixed = a ? sides->right : sides->left;
+  Value y = withScale(call.getLoc(), data, fixed);
+  // One number for all entries, which no patch changes.
+  if (graph::StoredOp stored = storedOf(fixed); !y && data && stored && stored.getFixed())
+    if (auto type = ranked(parameter(stored));
+        type.getShape() == ArrayRef<int64_t>{1} && isFloat(data) && type.getElementType().isF32())
+      y = xf::MulOp::create(builder, call.getLoc(), data, parameter(stored));
   return y ? Results{y} : Results{};
 }
 
@@ -219,6 +239,8 @@ Raiser::Results Raiser::quotient(graph::CallOp call) {
   std::optional<Sides> sides = sidesOf(call);
   if (!sides || !isData(sides->left))
     return {};
+  if (sides->right && !isData(sides->right))
+    sides->number = numberIn(sides->right, axes);
   Value a = lookup(sides->left);
   if (sides->number) {
     float factor = 1 / float(*sides->number);

@@ -115,8 +115,12 @@ Value Raiser::writtenNorm(graph::CallOp call) {
     if (!divisor || !axes.isData(x))
       continue;
     Value data = beforeCopies(x), centred = beforeCentring(data);
-    bool isLayer = centred && (divisor->centres ? divisor->data == beforeCopies(centred)
-                                                : divisor->data == data);
+    // The centred values may be written twice.
+    Value again = beforeCentring(divisor->data);
+    bool isLayer =
+        centred && (divisor->centres ? divisor->data == beforeCopies(centred)
+                                     : divisor->data == data ||
+                                           (again && beforeCopies(again) == beforeCopies(centred)));
     if (isLayer ? divisor->kind != xf::NormKind::rms : divisor->centres || divisor->data != data)
       continue;
     Value from = lookup(isLayer ? centred : x);
@@ -182,6 +186,21 @@ Value Raiser::writtenActivation(graph::CallOp call) {
     Value half = beforeTimes(x, 0.5);
     if (Value from = half ? lookup(half) : Value(); from && spellsTanhGelu(factor, half))
       return activation(call.getLoc(), Kind::gelu_tanh, from);
+  }
+  for (auto [left, factor] :
+       {std::pair(sides->left, sides->right), std::pair(sides->right, sides->left)}) {
+    graph::CallOp sum = callOf(beforeCopies(left), "add");
+    // (x + c) y = x y + c y.
+    std::optional<Sides> shifted = sum ? sidesOf(sum) : std::nullopt;
+    if (Value y = shifted && shifted->number && isData(factor) ? lookup(factor) : Value()) {
+      Value a = isData(shifted->left) ? lookup(shifted->left) : Value();
+      float number = float(*shifted->number);
+      if (a && a.getType() == y.getType() && std::isfinite(number)) {
+        Value product = xf::MulOp::create(builder, call.getLoc(), a, y);
+        Value rest = xf::TimesOp::create(builder, call.getLoc(), y, llvm::APFloat(number));
+        return xf::AddOp::create(builder, call.getLoc(), product, rest);
+      }
+    }
   }
   return {};
 }

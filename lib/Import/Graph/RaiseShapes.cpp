@@ -71,6 +71,54 @@ Raiser::Results Raiser::sameOrder(graph::CallOp call) {
   return {reshaped(call.getLoc(), x, *type)};
 }
 
+/// `value` of (a, b, c, d) as (a, c, b, d), by parts along the axis that has fewer entries.
+Value Raiser::exchanged(Location loc, Value value, ArrayRef<int64_t> shape) {
+  constexpr int64_t mostParts = 64;
+  auto type = [&](int64_t a, int64_t b, int64_t c, int64_t d) {
+    return RankedTensorType::get({a, b, c, d}, builder.getF32Type());
+  };
+  int64_t a = shape[0], b = shape[1], c = shape[2], d = shape[3];
+  if (std::min(b, c) > mostParts)
+    return {};
+  bool alongLast = c <= b;
+  value = reshaped(loc, value, type(a, b, c, d));
+  SmallVector<Value> parts;
+  for (int64_t i = 0; i < (alongLast ? c : b); ++i) {
+    auto one = alongLast ? type(a, b, 1, d) : type(a, 1, c, d);
+    Value part = xf::SliceOp::create(builder, loc, one, value, i, alongLast ? 2 : 1);
+    parts.push_back(reshaped(loc, part, alongLast ? type(a, 1, b, d) : type(a, c, 1, d)));
+  }
+  return xf::ConcatOp::create(builder, loc, type(a, c, b, d), parts, alongLast ? 1 : 2);
+}
+
+/// Of a permutation that exchanges two groups of neighbouring axes: how many entries are in front
+/// of them, in each, and behind; empty where it is none. `order` and `sizes` are those of axes of
+/// several entries.
+static SmallVector<int64_t> exchangeOf(ArrayRef<int64_t> order, ArrayRef<int64_t> sizes) {
+  size_t front = 0, back = order.size();
+  while (front < order.size() && order[front] == int64_t(front))
+    ++front;
+  while (back > front && order[back - 1] == int64_t(back) - 1)
+    --back;
+  if (front == back)
+    return {};
+  size_t first = order[front]; // the second group begins here
+  for (size_t i = front; i < back; ++i) {
+    size_t expected = first + (i - front);
+    if (expected >= back)
+      expected -= back - front;
+    if (size_t(order[i]) != expected)
+      return {};
+  }
+  auto count = [&](size_t from, size_t to) {
+    int64_t product = 1;
+    for (size_t i = from; i < to; ++i)
+      product *= sizes[i];
+    return product;
+  };
+  return {count(0, front), count(front, first), count(first, back), count(back, order.size())};
+}
+
 Raiser::Results Raiser::permuted(graph::CallOp call) {
   // A token's numbers stay in their order where its axes of several entries do.
   auto type = cast<graph::SymbolicType>(call.getOperand(0).getType());
@@ -79,14 +127,32 @@ Raiser::Results Raiser::permuted(graph::CallOp call) {
   SmallVector<int64_t> order = orderOf(call);
   if (order.empty())
     return {};
+  bool isSame = true;
+  SmallVector<int64_t> several; // axes, in the result's order
   for (int64_t from : order) {
     if (from == axis || type.getNumber(from) == 1)
       continue;
-    if (from < last)
-      return {};
+    isSame &= from > last;
     last = from;
+    several.push_back(from);
   }
-  return sameOrder(call);
+  if (isSame)
+    return sameOrder(call);
+  Value x = lookup(call.getOperand(0));
+  auto made = tokenType(call.getResult(0), axes);
+  if (!made || !x || !isFloat(x)) {
+    llvm::consumeError(made.takeError());
+    return {};
+  }
+  SmallVector<int64_t> sorted(several), sizes, places;
+  llvm::sort(sorted);
+  for (int64_t from : sorted)
+    sizes.push_back(*type.getNumber(from));
+  for (int64_t from : several)
+    places.push_back(llvm::find(sorted, from) - sorted.begin());
+  SmallVector<int64_t> shape = exchangeOf(places, sizes);
+  Value y = shape.empty() ? Value() : exchanged(call.getLoc(), x, shape);
+  return y ? Results{reshaped(call.getLoc(), y, *made)} : Results{};
 }
 
 Raiser::Results Raiser::copied(graph::CallOp call) {
@@ -115,6 +181,24 @@ Raiser::Results Raiser::expanded(graph::CallOp call) {
   return result ? Results{result} : Results{};
 }
 
+/// Every nth entry along an axis whose length is a multiple of n.
+Raiser::Results Raiser::everyOther(graph::CallOp call, Value x, int64_t dim,
+                                   RankedTensorType type) {
+  int64_t step = *integerOf(call, "step"), from = integerOf(call, "start").value_or(0);
+  SmallVector<int64_t> shape(ranked(x).getShape());
+  int64_t others = ranked(x).getNumElements() / shape[dim];
+  if (step < 1 || from < 0 || from >= step || shape[dim] % step ||
+      type.getNumElements() != others * (shape[dim] / step))
+    return {};
+  shape[dim] /= step;
+  shape.insert(shape.begin() + dim + 1, step);
+  x = reshaped(call.getLoc(), x, RankedTensorType::get(shape, builder.getF32Type()));
+  shape[dim + 1] = 1;
+  Value part = xf::SliceOp::create(
+      builder, call.getLoc(), RankedTensorType::get(shape, builder.getF32Type()), x, from, dim + 1);
+  return {reshaped(call.getLoc(), part, type)};
+}
+
 Raiser::Results Raiser::part(graph::CallOp call) {
   Value x = lookup(call.getOperand(0));
   auto type = tokenType(call.getResult(0), axes);
@@ -129,9 +213,10 @@ Raiser::Results Raiser::part(graph::CallOp call) {
   bool isSelect = call.getBaseName() == "select";
   // A symbolic start is no number.
   StringRef start = isSelect ? "index" : "start";
-  if (!dim || integerOf(call, "step").value_or(1) != 1 || !isFloat(x) ||
-      (call.getArgument(start) && !integerOf(call, start)))
+  if (!dim || !isFloat(x) || (call.getArgument(start) && !integerOf(call, start)))
     return {};
+  if (integerOf(call, "step").value_or(1) != 1)
+    return everyOther(call, x, *dim, *type);
   int64_t from = integerOf(call, start).value_or(0), length = ranked(x).getDimSize(*dim);
   from += from < 0 ? length : 0;
   SmallVector<int64_t> shape(ranked(x).getShape());
@@ -170,6 +255,48 @@ Raiser::Results Raiser::parts(graph::CallOp call) {
     from += shape[*dim];
   }
   return results;
+}
+
+/// The numbers of `src` in the place of others.
+Raiser::Results Raiser::written(graph::CallOp call) {
+  Value src = call.getTensor("src"), x = src ? lookup(src) : Value();
+  auto type = tokenType(call.getResult(0), axes);
+  bool isCopy = type && x && isFloat(x) && x.getType() == *type;
+  llvm::consumeError(type.takeError());
+  return isCopy ? Results{x} : Results{};
+}
+
+/// A value that is written part by part, of which this is the last.
+Raiser::Results Raiser::placed(graph::CallOp call) {
+  auto type = tokenType(call.getResult(0), axes);
+  std::optional<int64_t> dim = tokenDim(call.getResult(0), integerOf(call, "dim").value_or(0));
+  if (!type || !dim) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  SmallVector<Value> parts;
+  int64_t end = type->getDimSize(*dim);
+  for (graph::CallOp part = call; part; part = callOf(part.getTensor("self"), "slice_scatter")) {
+    Value x = part.getTensor("src") ? lookup(part.getTensor("src")) : Value();
+    bool isNext = x && isFloat(x) && ranked(x).getRank() == type->getRank() &&
+                  tokenDim(part.getResult(0), integerOf(part, "dim").value_or(0)) == *dim &&
+                  integerOf(part, "step").value_or(1) == 1 && integerOf(part, "end") &&
+                  std::min(*integerOf(part, "end"), type->getDimSize(*dim)) == end;
+    SmallVector<int64_t> shape(isNext ? ranked(x).getShape() : type->getShape());
+    end -= shape[*dim];
+    if (!isNext || integerOf(part, "start").value_or(0) != end)
+      return {};
+    shape[*dim] = type->getDimSize(*dim);
+    if (shape != SmallVector<int64_t>(type->getShape()))
+      return {};
+    parts.push_back(x);
+    if (end == 0)
+      break;
+  }
+  if (end != 0)
+    return {};
+  std::reverse(parts.begin(), parts.end());
+  return {xf::ConcatOp::create(builder, call.getLoc(), *type, parts, *dim)};
 }
 
 Raiser::Results Raiser::joined(graph::CallOp call) {

@@ -1,5 +1,6 @@
 #include "Functions.h"
 #include "Calls.h"
+#include "ctxc/Reference/RunFunction.h"
 #include "ctxc/Support/Error.h"
 #include <random>
 
@@ -142,6 +143,12 @@ llvm::Expected<Matrix> FunctionRun::run(ArrayRef<Matrix> operands) {
   exchange(rows, outer, outer ? made.cols() / outer : 0,
            [&](int64_t to, int64_t from) { made.data()[to] = array.data()[from]; });
   return made;
+}
+
+llvm::Expected<Matrix> ctxc::reference::runFunction(graph::FunctionOp function,
+                                                    ArrayRef<int64_t> positions,
+                                                    ArrayRef<Matrix> operands) {
+  return FunctionRun(function, positions).run(operands);
 }
 
 /// The operands' numbers for the state's tokens: of those that belong to tokens, what the state

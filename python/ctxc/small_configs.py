@@ -1,9 +1,12 @@
 """Small configs of any causal model type of transformers: widths, numbers of heads, layers and experts are replaced by
 small ones under the names that the types give them, and lists with an entry for each layer keep one layer of each kind."""
+from __future__ import annotations
+
 import copy
 import dataclasses
 import inspect
 import warnings
+from typing import Any
 
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -53,12 +56,12 @@ PERIODS = """attn_layer_period full_attention_interval expert_layer_period globa
 SHORT_PERIODS = "attn_layer_period full_attention_interval layer_group_size global_attn_every_n_layers".split()
 TOKENS = """pad_token_id bos_token_id eos_token_id sep_token_id decoder_start_token_id cls_token_id unk_token_id
     mask_token_id image_token_id video_token_id audio_token_id image_token_index""".split()
-SETTINGS = {"use_cache": False, "is_encoder_decoder": False, "use_mamba_kernels": False, "mamba_expand": 2, "expand": 2,
+SETTINGS: dict[str, Any] = {"use_cache": False, "is_encoder_decoder": False, "use_mamba_kernels": False, "mamba_expand": 2, "expand": 2,
             "attn_layer_offset": 1, "attention_types": [[["global", "local"], 1]], "attn_layer_indices": [1]}
 
 # What no rule gives, by model type or class.
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
-OWN = {
+OWN: dict[str, dict[str, Any]] = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": {**ROPE, "mrope_section": [3, 3, 2]}}},
     "dots3_note_text": {"num_key_value_heads": 4},
     "DbrxAttentionConfig": {"rope_theta": 10000.0, "clip_qkv": 8.0},
@@ -74,11 +77,12 @@ OWN = {
 }
 
 
-def causal_types():
+def causal_types() -> list[str]:
+    """The model types that transformers calls causal language models."""
     return sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 
 
-def declared(kind):
+def declared(kind: Any) -> set[str]:
     """The names of a config class's own settings."""
     names = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
     for base in kind.__mro__:
@@ -87,17 +91,17 @@ def declared(kind):
     return names - {"self", "kwargs"}
 
 
-def value_of(config, name):
+def value_of(config: Any, name: str) -> Any:
     try:
         return getattr(config, name, None)
     except Exception:  # some configs refuse names that differ by layer
         return None
 
 
-def layers_kept(default, lists):
+def layers_kept(lists: dict[str, list[Any]]) -> list[int]:
     """The indices of one layer of each kind, two at least and four at most."""
     total = len(next(iter(lists.values())))
-    kinds = {}
+    kinds: dict[tuple[str, ...], int] = {}
     for layer in range(total):
         kinds.setdefault(tuple(str(values[layer]) for values in lists.values()), layer)
     kept = list(kinds.values())[:4]
@@ -106,14 +110,14 @@ def layers_kept(default, lists):
     return sorted(kept)
 
 
-def settings_of(kind, depth=0):
+def settings_of(kind: Any, depth: int = 0) -> dict[str, Any]:
     """The arguments of config class `kind` for a small model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         default = kind()
     other_names = getattr(kind, "attribute_map", {}) or {}
 
-    def is_computed(name):
+    def is_computed(name: str) -> bool:
         member = inspect.getattr_static(kind, name, None)
         return isinstance(member, property) and member.fset is None
     names = {name for name in declared(kind) | set(other_names)
@@ -122,11 +126,11 @@ def settings_of(kind, depth=0):
                   if isinstance(count, int) and count > 0), 0)
     lists = {name: list(value_of(default, name)) for name in names
              if total > 1 and isinstance(value_of(default, name), (list, tuple)) and len(value_of(default, name)) == total}
-    kept = layers_kept(default, lists) if lists else [0, 1]
+    kept = layers_kept(lists) if lists else [0, 1]
     periods = [value_of(default, name) for name in PERIODS]
     has_period = any((isinstance(p, int) and p > 1) or isinstance(p, (list, tuple)) for p in periods)
     count = 4 if has_period and not lists else len(kept)
-    settings = {}
+    settings: dict[str, Any] = {}
     for name in names:
         value = value_of(default, name)
         if name in other_names and other_names[name] in names:
@@ -171,7 +175,7 @@ def settings_of(kind, depth=0):
     return settings
 
 
-def small_config(model_type):
+def small_config(model_type: str) -> Any:
     """A config of `model_type` with few and small layers."""
     kind = CONFIG_MAPPING[model_type]
     settings = settings_of(kind)

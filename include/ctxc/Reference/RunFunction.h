@@ -1,0 +1,19 @@
+//===- RunFunction.h - a part of a PyTorch program, computed ---------------===//
+#ifndef CTXC_REFERENCE_RUNFUNCTION_H
+#define CTXC_REFERENCE_RUNFUNCTION_H
+
+#include "ctxc/Reference/State.h"
+#include "dialects/Graph/Graph.h"
+#include "llvm/Support/Error.h"
+
+namespace ctxc::reference {
+
+/// What `function` gives for tokens at `positions`, in float64: a row for each token, or one row
+/// where its result has none of their axis. An operand has a row for each token too, or one. Errors
+/// name the call that has no meaning here, or that fails.
+llvm::Expected<Matrix> runFunction(graph::FunctionOp function, llvm::ArrayRef<int64_t> positions,
+                                   llvm::ArrayRef<Matrix> operands);
+
+} // namespace ctxc::reference
+
+#endif // CTXC_REFERENCE_RUNFUNCTION_H

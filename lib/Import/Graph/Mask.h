@@ -1,0 +1,31 @@
+//===- Mask.h - which tokens a mask of scores lets a token see --------------===//
+//
+// A mask is a value of (…, tokens, tokens) that depends on positions alone. Its entry at row i and
+// column j is followed through the ops that make it, as one of two things:
+//
+//   a line     r i + c j + k      what counts positions
+//   steps      f(i − j)           piecewise constant: what comparisons of lines give
+//
+// so that what is found holds of any number of tokens. The tokens of a run are those of one
+// sequence, with consecutive positions.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_IMPORT_MASK_H
+#define CTXC_IMPORT_MASK_H
+
+#include "Steps.h"
+#include "ctxc/Analysis/TokenAxes.h"
+
+namespace ctxc::pt2 {
+
+/// What a mask adds to scores, or a flag of it, for each i − j; none where it is another function,
+/// or of an op that is not known here, which `obstacle` then names.
+std::optional<Steps> stepsOf(mlir::Value mask, const TokenAxes &axes, std::string &obstacle);
+
+/// The number that each entry of `value` is, for any token; none where they differ, or depend on
+/// what is read.
+std::optional<double> numberIn(mlir::Value value, const TokenAxes &axes);
+
+} // namespace ctxc::pt2
+
+#endif // CTXC_IMPORT_MASK_H
