@@ -345,11 +345,9 @@ llvm::Error Refiner::start() {
   }
   for (VectorChange &change : adapter.vectors)
     vectors.try_emplace(change.parameter, change.delta, request.fit.rate);
-  if (llvm::Error error =
-          groupsOf(request.texts, request.context, together, 1).moveInto(fitted))
+  if (llvm::Error error = groupsOf(request.texts, request.context, together, 1).moveInto(fitted))
     return error;
-  if (llvm::Error error =
-          groupsOf(request.choosing, request.context, atOnce, 1).moveInto(choosing))
+  if (llvm::Error error = groupsOf(request.choosing, request.context, atOnce, 1).moveInto(choosing))
     return error;
   if (request.protection <= 0)
     return llvm::Error::success();
@@ -366,8 +364,8 @@ llvm::Error Refiner::run() {
     return before.takeError();
   distilled.divergenceBefore = distilled.divergenceAfter = *before;
   Adapter best = adapter;
-  for (int64_t number = 0;
-       number < request.fit.passes && number < distilled.passes + patience; ++number) {
+  for (int64_t number = 0; number < request.fit.passes && number < distilled.passes + patience;
+       ++number) {
     if (llvm::Error error = pass(number))
       return error;
     auto now = judge();
