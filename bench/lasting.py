@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 """Compares ways to put a context into weights, on the same texts, judged by transformers.
 
-  build/judges/bin/python bench/lasting.py build/bin/ctxc MODEL OUT [--contexts NAME,...] [--threads N]
+  build/judges/bin/python bench/lasting.py build/bin/ctxc MODEL OUT [--contexts NAME,...] [--methods KEY,...]
+                                           [--given FOLDER] [--page docs/distil.md] [--threads N]
 
 MODEL is a Hugging Face directory of a Gemma 3. The model writes the texts of each context (bench/contexts/*.txt) with
-`ctxc distil`; every other method gets the same ones, of the same number of tokens. OUT keeps the texts, the adapters,
-results.jsonl (a line for each context and method), table.md and plot.svg. What OUT has already is not measured again:
-a run that was stopped goes on. All shares are of this program's own logits, in float32: 1 - KL(full || adapted) /
-KL(full || plain), the mean over the tokens of answers that nothing was fitted on. Seconds are the processor's.
+`ctxc distil`; every other method gets the same ones, of the same number of tokens. With --given the texts are FOLDER's:
+NAME.context (token ids, the tokenizer's in front too), NAME.jsonl, NAME.held-out.jsonl and unrelated.jsonl. OUT keeps
+the texts, the adapters, results.jsonl (a line for each context and method), table.md and plot.svg; --page also writes
+the tables and the plot into the page's section. What OUT has already is not measured again: a run that was stopped
+goes on. All shares are of this program's own logits, in float32: 1 - KL(full || adapted) / KL(full || plain), the mean
+over the tokens of answers that nothing was fitted on. Seconds are the processor's.
 
 Methods: `ctxc distil`, and with --refine; PatchKV's formula (a ridge fit of W_down, layer after layer; through the norm
 behind it by the same two Gauss-Newton rounds, since the formula has none); the mean of the tokens' exact patches of
 W_down; LoRA by Adam with PEFT, of the same matrices and rank, for as long as the closed form takes, and until a fifth
-of its texts gets no better; a fifth of the context kept as tokens, alone and with `ctxc distil`; the context's second
-half.
+of its texts gets no better; 15 and 30 % of the context kept as tokens, alone, with `ctxc distil`, and with --refine;
+the context's second half.
 """
 
 import argparse
@@ -25,6 +28,8 @@ from pathlib import Path
 
 import torch
 import transformers
+
+from page import table, write_section
 
 RANK = 16
 CONTEXTS = Path(__file__).resolve().parent / "contexts"
@@ -42,29 +47,36 @@ class Case:
         self.args, self.name = args, name
         self.folder = args.out / name
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.written = self.folder / "closed"
-        if not self.written.exists():
-            self.distil("closed", "--tokens", str(args.tokens))
-        self.train = read_texts(self.written / "texts.jsonl")
-        self.held = read_texts(self.written / "held-out.jsonl")
-        self.protected = read_texts(self.written / "protected.jsonl")
-        self.unrelated = read_texts(self.written / "unrelated.jsonl")
-        both = [line for pair in zip((self.written / "protected.jsonl").read_text().splitlines(),
-                                     (self.written / "unrelated.jsonl").read_text().splitlines())
-                for line in pair]
-        (self.folder / "unrelated.jsonl").write_text("\n".join(both) + "\n")
-        tokens = args.tokenizer(CONTEXTS.joinpath(f"{name}.txt").read_text())["input_ids"]
         self.front = [args.tokenizer.bos_token_id]
-        self.context = tokens if tokens[0] == self.front[0] else self.front + tokens
+        if args.given:
+            self.about = ["--context-tokens", f"@{args.given / name}.context"]
+            self.text, self.held_out, self.all_unrelated = (
+                args.given / file for file in (f"{name}.jsonl", f"{name}.held-out.jsonl", "unrelated.jsonl"))
+            self.context = [int(token) for token in (args.given / f"{name}.context").read_text().split()]
+        else:
+            self.about = ["--context", CONTEXTS / f"{name}.txt"]
+            self.write_texts()
+            tokens = args.tokenizer(CONTEXTS.joinpath(f"{name}.txt").read_text())["input_ids"]
+            self.context = tokens if tokens[0] == self.front[0] else self.front + tokens
+        self.train, self.held = read_texts(self.text), read_texts(self.held_out)
+        self.unrelated = read_texts(self.all_unrelated)[1::2]  # the others are protected
+
+    def write_texts(self):
+        written = self.folder / "written"
+        if not written.exists():
+            self.distil("written", "--tokens", str(self.args.tokens))
+        self.text, self.held_out = written / "texts.jsonl", written / "held-out.jsonl"
+        self.all_unrelated = self.folder / "unrelated.jsonl"
+        both = zip(*((written / file).read_text().splitlines() for file in ("protected.jsonl", "unrelated.jsonl")))
+        self.all_unrelated.write_text("".join(f"{line}\n" for pair in both for line in pair))
 
     def distil(self, folder, *options):
-        command = [args.ctxc, "distil", args.model, "--context", CONTEXTS / f"{self.name}.txt", "--rank", str(RANK),
-                   "--threads", str(args.threads), "-o", self.folder / folder, *options]
+        command = [self.args.ctxc, "distil", self.args.model, *self.about, "--rank", str(RANK),
+                   "--threads", str(self.args.threads), "-o", self.folder / folder, *options]
         subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
 
     def same_texts(self):
-        return ["--text", self.written / "texts.jsonl", "--held-out", self.written / "held-out.jsonl",
-                "--unrelated", self.folder / "unrelated.jsonl"]
+        return ["--text", self.text, "--held-out", self.held_out, "--unrelated", self.all_unrelated]
 
 
 def logits_of(model, front, texts, answers_only=True):
@@ -212,15 +224,19 @@ def measure_ours(args, case, judge, folder, *options):
         case.distil(folder, *case.same_texts(), *options)
     card = json.loads((case.folder / folder / "card.json").read_text())
     return {**judge(with_adapter(args, case.folder / folder), card["prefix"]), "numbers": card["numbers"],
-            "seconds": card["fit"]["seconds"], "card": card["share_recovered"]}
+            "seconds": card["fit"]["processor_seconds"], "card": card["share_recovered"]}
 
 
 def methods(args, case, judge):
-    """Name and function of each; a function gives a line's numbers."""
+    """Key, name and function of each; a function gives a line's numbers."""
+    def ours(folder, *options):
+        return lambda: measure_ours(args, case, judge, folder, *options)
+
     def timed(function):
         start = time.process_time()
         model = function()
-        return {**judge(model), "seconds": time.process_time() - start}
+        seconds = time.process_time() - start
+        return {**judge(model), "seconds": seconds}
 
     def down(mean):
         model = fresh(args)
@@ -228,39 +244,48 @@ def methods(args, case, judge):
             "numbers": sum(layer.mlp.down_proj.weight.numel() for layer in model.model.layers)}
 
     def by_adam(equal_time):
-        seconds = json.loads((case.written / "card.json").read_text())["fit"]["seconds"] if equal_time else None
+        seconds = ours("closed")()["seconds"] if equal_time else None
         model = fresh(args)
         return timed(lambda: lora(model, case, seconds)[0])
 
-    kept = ["--keep-share", "0.2"]
-
-    def kept_alone():
-        measure_ours(args, case, judge, "kept", *kept)
-        prefix = json.loads((case.folder / "kept" / "card.json").read_text())["prefix"]
+    def kept_alone(share):
+        ours(f"kept{share}", "--keep-share", str(share / 100))()
+        prefix = json.loads((case.folder / f"kept{share}" / "card.json").read_text())["prefix"]
         return judge(fresh(args), prefix)
 
+    refine = ["--refine", str(args.refine)]
     half = case.front + case.context[1 + len(case.context) // 2:]
-    yield "ctxc distil", lambda: measure_ours(args, case, judge, "again")
-    yield f"ctxc distil --refine {args.refine}", lambda: measure_ours(args, case, judge, "refined", "--refine", str(args.refine))
-    yield "ridge of W_down (PatchKV)", lambda: down(False)
-    yield "mean of token patches", lambda: down(True)
-    yield "LoRA by Adam, equal time", lambda: by_adam(True)
-    yield "LoRA by Adam, until it stops improving", lambda: by_adam(False)
-    yield "20 % of the tokens kept, alone", kept_alone
-    yield "20 % of the tokens kept, and ctxc distil", lambda: measure_ours(args, case, judge, "kept", *kept)
-    yield "the context's second half", lambda: judge(fresh(args), half)
+    yield "closed", "`ctxc distil`", ours("closed")
+    yield "refined", f"`--refine {args.refine}`", ours("refined", *refine)
+    for share in (15, 30):
+        keep = ["--keep-share", str(share / 100)]
+        yield f"kept{share}-alone", f"{share} % of the tokens kept, alone", lambda: kept_alone(share)
+        yield f"kept{share}", f"`--keep-share {share / 100}`", ours(f"kept{share}", *keep)
+        yield (f"kept{share}-refined", f"`--keep-share {share / 100} --refine {args.refine}`",
+               ours(f"kept{share}-refined", *keep, *refine))
+    yield "patchkv", "ridge of W_down (PatchKV)", lambda: down(False)
+    yield "mean", "mean of token patches", lambda: down(True)
+    yield "lora-equal", "LoRA by Adam, equal time", lambda: by_adam(True)
+    yield "lora", "LoRA by Adam, until it stops improving", lambda: by_adam(False)
+    yield "half", "the context's second half", lambda: judge(fresh(args), half)
 
 
-def table(lines):
+def tables(lines):
+    """The methods' means over their contexts, and every context's share."""
     names = list(dict.fromkeys(line["method"] for line in lines))
-    text = "| method | contexts | share recovered (worst) | of the most dependent tokens | drift, of the context's own | seconds |\n|---|---|---|---|---|---|\n"
+    contexts = list(dict.fromkeys(line["context"] for line in lines))
+    means, shares = [], []
     for name in names:
-        own = [line for line in lines if line["method"] == name]
-        mean = lambda key: sum(line[key] for line in own) / len(own)  # noqa: E731
-        seconds = f"{mean('seconds'):.0f}" if all("seconds" in line for line in own) else ""
-        text += (f"| {name} | {len(own)} | {100 * mean('share'):.1f} % ({100 * min(line['share'] for line in own):.1f}) "
-                 f"| {100 * mean('dependent'):.1f} % | {mean('drift'):.2f} | {seconds} |\n")
-    return text
+        own = {line["context"]: line for line in lines if line["method"] == name}
+        mean = lambda key: sum(line[key] for line in own.values()) / len(own)  # noqa: E731
+        timed = all("seconds" in line for line in own.values())
+        means.append([name, len(own), f"{100 * mean('share'):.1f} %",
+                      f"{100 * min(line['share'] for line in own.values()):.1f} %", f"{100 * mean('dependent'):.1f} %",
+                      f"{mean('drift'):.2f}", f"{mean('seconds'):.0f}" if timed else ""])
+        shares.append([name] + [f"{100 * own[context]['share']:.1f}" if context in own else "" for context in contexts])
+    head = ["", "contexts", "share recovered", "worst", "of the most dependent tokens", "drift, of the context's own",
+            "processor seconds"]
+    return table(head, means) + "\n\n" + table(["share recovered, %", *contexts], shares)
 
 
 def plot(lines, path):
@@ -268,36 +293,65 @@ def plot(lines, path):
     matplotlib.use("svg")
     from matplotlib import pyplot
     names = list(dict.fromkeys(line["method"] for line in lines))
-    figure, axes = pyplot.subplots(figsize=(8, 0.5 * len(names) + 1.2))
+    figure, axes = pyplot.subplots(figsize=(8, 0.4 * len(names) + 1.2))
     for row, name in enumerate(reversed(names)):
         shares = [100 * max(line["share"], -0.5) for line in lines if line["method"] == name]
         axes.plot(shares, [row] * len(shares), "o", color="#7aa6c2", alpha=0.7)
         axes.plot([sum(shares) / len(shares)], [row], "|", color="#1b4965", markersize=18, markeredgewidth=2.5)
-    axes.set_yticks(range(len(names)), list(reversed(names)))
+    axes.set_yticks(range(len(names)), [name.replace("`", "") for name in reversed(names)])
     axes.set_xlabel("share of the context's effect recovered, % (each context, and the mean)")
     axes.axvline(0, color="#999999", linewidth=0.8)
     axes.grid(axis="x", alpha=0.3)
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
 
 
-def main():
-    results = args.out / "results.jsonl"
-    done = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+HEADING = "## Methods side by side"
+TEXT = HEADING + """
+
+{model} in float32, rank {rank}, one run of each method on the same texts, {note}. All shares are of transformers' own
+logits, which are asked for the tokens of answers that nothing was fitted on.
+
+```sh
+build/judges/bin/python bench/lasting.py build/bin/ctxc MODEL OUT --page docs/distil.md
+```
+
+{tables}
+
+![each method's shares](lasting.svg)
+"""
+
+
+def run(args, lines, add):
+    """Measures what `lines` has not."""
     for name in args.contexts.split(","):
         case = Case(args, name)
         judge = None
-        for method, function in methods(args, case, lambda *a: judge(*a)):
-            if any(line["context"] == name and line["method"] == method for line in done):
+        for key, method, function in methods(args, case, lambda *a: judge(*a)):
+            wanted = not args.methods or key in args.methods.split(",")
+            if not wanted or any(line["context"] == name and line["method"] == method for line in lines):
                 continue
             judge = judge or Judge(fresh(args), case)
-            line = {"context": name, "method": method, **function()}
-            print(json.dumps(line), flush=True)
-            done.append(line)
-            with results.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-    (args.out / "table.md").write_text(table(done))
-    plot(done, args.out / "plot.svg")
+            add({"context": name, "method": method, **function()})
+
+
+def main(args):
+    results = args.out / "results.jsonl"
+    lines = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+
+    def add(line):
+        print(json.dumps(line), flush=True)
+        lines.append(line)
+        with results.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    run(args, lines, add)
+    (args.out / "table.md").write_text(tables(lines) + "\n")
+    plot(lines, args.out / "plot.svg")
+    if args.page:
+        write_section(args.page, HEADING, TEXT.format(
+            model=args.model.name, rank=RANK, note=args.note, tables=tables(lines)))
+        plot(lines, args.page.parent / "lasting.svg")
 
 
 if __name__ == "__main__":
@@ -305,11 +359,17 @@ if __name__ == "__main__":
     parser.add_argument("ctxc", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--contexts", default=",".join(sorted(path.stem for path in CONTEXTS.glob("*.txt"))))
-    parser.add_argument("--tokens", type=int, default=500)
-    parser.add_argument("--refine", type=int, default=20)
+    parser.add_argument("--contexts", metavar="NAME,...")
+    parser.add_argument("--methods", metavar="KEY,...", help="closed, refined, kept15-alone, kept15, ..., lora, half")
+    parser.add_argument("--given", type=Path, metavar="FOLDER", help="texts in place of those that the model writes")
+    parser.add_argument("--tokens", type=int, default=2000)
+    parser.add_argument("--refine", type=int, default=8)
     parser.add_argument("--threads", type=int, default=1)
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    args.tokenizer = transformers.AutoTokenizer.from_pretrained(args.model)
-    sys.exit(main())
+    parser.add_argument("--note", default="one thread", help="what to say of the machine")
+    parser.add_argument("--page", type=Path, metavar="FILE.md", help="docs/distil.md")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    arguments.tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.model)
+    given = arguments.given.glob("*.context") if arguments.given else CONTEXTS.glob("*.txt")
+    arguments.contexts = arguments.contexts or ",".join(sorted(path.stem for path in given))
+    sys.exit(main(arguments))

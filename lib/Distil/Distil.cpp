@@ -226,7 +226,7 @@ llvm::Expected<Distilled> Distiller::run() {
   result.adapter.prefix = request.prefix;
   teacher.reset();
   student.reset();
-  if (request.fit.steps > 0)
+  if (request.fit.passes > 0)
     if (llvm::Error error = refine(model, request, result))
       return std::move(error);
   return std::move(result);
@@ -235,5 +235,18 @@ llvm::Expected<Distilled> Distiller::run() {
 } // namespace
 
 llvm::Expected<Distilled> ctxc::distil(SplitModel model, const DistilRequest &request) {
-  return Distiller(model, request).run();
+  auto tried = Distiller(model, request).run();
+  if (!tried || request.fit.passes == 0 || request.choosing.empty())
+    return tried;
+  // The number of passes is chosen: nothing has to be left out any more.
+  DistilRequest whole = request;
+  llvm::append_range(whole.texts, request.choosing);
+  whole.choosing.clear();
+  whole.fit.passes = tried->passes;
+  auto made = Distiller(model, whole).run();
+  if (!made)
+    return made;
+  made->divergenceBefore = tried->divergenceBefore;
+  made->divergenceAfter = tried->divergenceAfter;
+  return made;
 }

@@ -62,10 +62,17 @@ public:
   llvm::Error run();
 
 private:
-  llvm::Error addGroups(llvm::ArrayRef<TextSequence> texts, llvm::ArrayRef<int64_t> truthAfter,
-                        double weight);
+  using Groups = std::vector<Group>;
+
+  llvm::Error start();
+  llvm::Expected<Groups> groupsOf(llvm::ArrayRef<TextSequence> texts,
+                                  llvm::ArrayRef<int64_t> truthAfter, size_t most, double weight);
   llvm::Expected<Group> groupOf(llvm::ArrayRef<TextSequence> texts,
                                 llvm::ArrayRef<int64_t> truthAfter);
+  llvm::Error pass(int64_t number);
+  void move(int64_t step, double length);
+  llvm::Expected<double> judge();
+  llvm::Expected<Passage> read(const Group &group, size_t first);
   llvm::Expected<double> pullBack(const Group &group);
   llvm::Expected<double> pullThroughHead(const Group &group, const Passage &passage);
   llvm::Error pullThrough(size_t step, const Group &group, const Passage &passage);
@@ -79,7 +86,8 @@ private:
   AdaptedWeights weights;
   const Program &program;
   size_t head = 0;
-  std::vector<Group> groups;
+  Groups fitted, still, choosing; ///< `still`: what should not change
+  size_t turn = 0;                ///< of `still`
   std::vector<Variable> lefts, rights; ///< of the adapter's matrices
   llvm::StringMap<Variable> vectors;
   llvm::DenseMap<Value, Rows> gradients;
@@ -113,13 +121,11 @@ llvm::Expected<Group> Refiner::groupOf(llvm::ArrayRef<TextSequence> texts,
   return group;
 }
 
-/// Adds texts, some at a time: what is known of all tokens of a group is held together.
-llvm::Error Refiner::addGroups(llvm::ArrayRef<TextSequence> texts,
-                               llvm::ArrayRef<int64_t> truthAfter, double weight) {
-  constexpr size_t most = 1024;
-  size_t all = 0;
-  for (const TextSequence &text : texts)
-    all += text.tokens.size();
+/// Texts together up to about `most` tokens; a token of a group has its share of `weight`.
+llvm::Expected<Refiner::Groups> Refiner::groupsOf(llvm::ArrayRef<TextSequence> texts,
+                                                  llvm::ArrayRef<int64_t> truthAfter, size_t most,
+                                                  double weight) {
+  Groups groups;
   while (!texts.empty()) {
     size_t count = 0, tokens = 0;
     while (count < texts.size() && (count == 0 || tokens + texts[count].tokens.size() <= most))
@@ -127,11 +133,12 @@ llvm::Error Refiner::addGroups(llvm::ArrayRef<TextSequence> texts,
     auto group = groupOf(texts.take_front(count), truthAfter);
     if (!group)
       return group.takeError();
-    group->weights.insert(group->weights.end(), tokens, weight / all); // rows before have 0
+    // rows before have 0
+    group->weights.insert(group->weights.end(), tokens, weight / std::max<size_t>(tokens, 1));
     groups.push_back(std::move(*group));
     texts = texts.drop_front(count);
   }
-  return llvm::Error::success();
+  return std::move(groups);
 }
 
 void Refiner::add(Value value, const Rows &rows) {
@@ -236,9 +243,8 @@ void Refiner::addFactors(const SplitSite &site, const Passage &passage) {
   }
 }
 
-/// Adds a group's gradient to the variables'. Returns its loss.
-llvm::Expected<double> Refiner::pullBack(const Group &group) {
-  const size_t first = model.split.sites.front().step;
+/// Has read the group up to the head, and keeps what layers from step `first` on read.
+llvm::Expected<Passage> Refiner::read(const Group &group, size_t first) {
   auto passage = Passage::start(model.steps, weights, group.sequences);
   if (!passage)
     return passage.takeError();
@@ -248,6 +254,15 @@ llvm::Expected<double> Refiner::pullBack(const Group &group) {
   if (llvm::Error error = passage->runUpTo(head))
     return std::move(error);
   gradients.clear();
+  return passage;
+}
+
+/// Adds a group's gradient to the variables'. Returns its loss.
+llvm::Expected<double> Refiner::pullBack(const Group &group) {
+  const size_t first = model.split.sites.front().step;
+  auto passage = read(group, first);
+  if (!passage)
+    return passage.takeError();
   auto loss = pullThroughHead(group, *passage);
   if (!loss)
     return loss;
@@ -262,7 +277,62 @@ llvm::Expected<double> Refiner::pullBack(const Group &group) {
   return loss;
 }
 
-llvm::Error Refiner::run() {
+/// The mean divergence over the tokens of the texts that choose; of those that are fitted, where
+/// there are no others.
+llvm::Expected<double> Refiner::judge() {
+  double sum = 0, tokens = 0;
+  for (const Group &group : choosing.empty() ? fitted : choosing) {
+    auto passage = read(group, head);
+    if (!passage)
+      return passage.takeError();
+    auto mean = pullThroughHead(group, *passage);
+    if (!mean)
+      return mean;
+    const double own = llvm::count_if(group.weights, [](double weight) { return weight > 0; });
+    sum += own * *mean;
+    tokens += own;
+  }
+  if (!std::isfinite(sum))
+    return makeError("the divergence of the refined model is not finite");
+  return sum / tokens;
+}
+
+void Refiner::move(int64_t step, double length) {
+  for (auto [left, right] : llvm::zip(lefts, rights)) {
+    left.move(step, length);
+    right.move(step, length);
+  }
+  for (auto &vector : vectors)
+    vector.second.move(step, length);
+}
+
+/// A step for each group of the texts, with one of what should not change beside it.
+llvm::Error Refiner::pass(int64_t number) {
+  const int64_t steps = fitted.size();
+  for (auto [i, group] : llvm::enumerate(fitted)) {
+    auto loss = pullBack(group);
+    if (!loss)
+      return loss.takeError();
+    if (!still.empty()) {
+      auto more = pullBack(still[turn++ % still.size()]);
+      if (!more)
+        return more.takeError();
+      *loss += *more;
+    }
+    if (!std::isfinite(*loss))
+      return makeError("the loss of pass " + llvm::Twine(number + 1) +
+                       " of the refinement is not finite; expected fewer passes");
+    const int64_t step = number * steps + i;
+    move(step + 1, 1 - double(step) / (steps * request.fit.passes));
+    if (llvm::Error error = weights.add(adapter))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Refiner::start() {
+  // Small groups: many short steps go further than a few long ones of the same cost.
+  constexpr size_t together = 128, atOnce = 1024;
   if (!program.head())
     return makeError("the model has no head that gives each token's logits by itself; it cannot be "
                      "refined");
@@ -275,35 +345,39 @@ llvm::Error Refiner::run() {
   }
   for (VectorChange &change : adapter.vectors)
     vectors.try_emplace(change.parameter, change.delta, request.fit.rate);
-  if (llvm::Error error = addGroups(request.texts, request.context, 1))
+  if (llvm::Error error = groupsOf(request.texts, request.context, together, 1).moveInto(fitted))
     return error;
-  if (request.protection > 0)
-    if (llvm::Error error = addGroups(request.unrelated, request.prefix, request.protection))
+  if (llvm::Error error = groupsOf(request.choosing, request.context, atOnce, 1).moveInto(choosing))
+    return error;
+  if (request.protection <= 0)
+    return llvm::Error::success();
+  return groupsOf(request.unrelated, request.prefix, together / 2, request.protection)
+      .moveInto(still);
+}
+
+llvm::Error Refiner::run() {
+  constexpr int64_t patience = 3; // passes without a better one
+  if (llvm::Error error = start())
+    return error;
+  auto before = judge();
+  if (!before)
+    return before.takeError();
+  distilled.divergenceBefore = distilled.divergenceAfter = *before;
+  Adapter best = adapter;
+  for (int64_t number = 0; number < request.fit.passes && number < distilled.passes + patience;
+       ++number) {
+    if (llvm::Error error = pass(number))
       return error;
-  for (int64_t step = 1; step <= request.fit.steps; ++step) {
-    double loss = 0;
-    for (const Group &group : groups) {
-      auto more = pullBack(group);
-      if (!more)
-        return more.takeError();
-      loss += *more;
-    }
-    if (!std::isfinite(loss))
-      return makeError("the loss of step " + llvm::Twine(step) +
-                       " of the refinement is not finite; expected fewer steps");
-    if (step == 1)
-      distilled.lossBefore = loss;
-    distilled.lossAfter = loss;
-    const double length = 1 - double(step - 1) / request.fit.steps;
-    for (auto [left, right] : llvm::zip(lefts, rights)) {
-      left.move(step, length);
-      right.move(step, length);
-    }
-    for (auto &vector : vectors)
-      vector.second.move(step, length);
-    if (llvm::Error error = weights.add(adapter))
-      return error;
+    auto now = judge();
+    if (!now)
+      return now.takeError();
+    if (*now >= distilled.divergenceAfter)
+      continue;
+    distilled.divergenceAfter = *now;
+    distilled.passes = number + 1;
+    best = adapter;
   }
+  adapter = std::move(best);
   return llvm::Error::success();
 }
 

@@ -23,9 +23,15 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
        << " of unrelated text) in " << format("%.1f s", settings.fit->seconds) << "\n";
   if (!settings.objective.empty())
     os << "objective: " << settings.objective << "\n";
-  if (settings.fit && settings.fit->steps)
-    os << "refined by " << counted(settings.fit->steps, "step") << " of gradient: "
-       << format("loss %.3f, then %.3f\n", settings.fit->lossBefore, settings.fit->lossAfter);
+  if (settings.fit && settings.fit->mostPasses)
+    os << "refined by " << settings.fit->passes << " of "
+       << counted(settings.fit->mostPasses, "pass") << " of gradient: "
+       << format("KL %.3f, then %.3f", settings.fit->divergenceBefore,
+                 settings.fit->divergenceAfter)
+       << (settings.fit->choosingTexts
+               ? " on " + counted(settings.fit->choosingTexts, "text") + " that chose their number"
+               : " on the fitted text")
+       << "\n";
   if (settings.fit && settings.fit->sampledTokens)
     os << "the model wrote " << counted(settings.fit->sampledTokens, "token") << " in "
        << format("%.1f s", settings.fit->sampleSeconds) << "\n";
@@ -154,11 +160,13 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
                                      {"protected_tokens", fit->protectedTokens},
                                      {"seed", int64_t(fit->seed)},
                                      {"held_out_of_text", fit->splitsText},
-                                     {"steps", fit->steps},
-                                     {"loss_before", fit->lossBefore},
-                                     {"loss_after", fit->lossAfter},
+                                     {"passes", fit->passes},
+                                     {"kl_before_passes", fit->divergenceBefore},
+                                     {"kl_after_passes", fit->divergenceAfter},
+                                     {"choosing_texts", fit->choosingTexts},
                                      {"sampled_tokens", fit->sampledTokens},
                                      {"sample_seconds", fit->sampleSeconds},
-                                     {"seconds", fit->seconds}};
+                                     {"seconds", fit->seconds},
+                                     {"processor_seconds", fit->processorSeconds}};
   return json;
 }

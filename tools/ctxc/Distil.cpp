@@ -11,6 +11,7 @@
 #include "ctxc/Support/Timer.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
+#include <ctime>
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -26,7 +27,7 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   if (!rank)
     return rank.takeError();
   request.fit.rank = *rank;
-  if (Error error = arguments.integer("--refine", 0, 10000, 0).moveInto(request.fit.steps))
+  if (Error error = arguments.integer("--refine", 0, 10000, 0).moveInto(request.fit.passes))
     return std::move(error);
   request.fit.scales = !arguments.has("--matrices-only") && !arguments.has("--gguf");
   StringRef protection = arguments.get("--protection", "0.3");
@@ -97,7 +98,8 @@ Error keepTokens(double share, Opened &opened, DistilRequest &request) {
 Error addTexts(const DistilRequest &request, const EvaluateRequest &about, Model &model,
                std::vector<AdapterFile> &files) {
   for (auto [name, texts] :
-       {std::pair("texts.jsonl", &request.texts), std::pair("held-out.jsonl", &about.texts),
+       {std::pair("texts.jsonl", &request.texts), std::pair("choosing.jsonl", &request.choosing),
+        std::pair("held-out.jsonl", &about.texts),
         std::pair("protected.jsonl", &request.unrelated),
         std::pair("unrelated.jsonl", &about.unrelated)}) {
     auto lines = textLines(*texts, model);
@@ -119,6 +121,16 @@ Expected<double> shareOfKept(Model &model, const Adapter &adapter, const Evaluat
   return card->all.share();
 }
 
+/// Takes every fifth text away.
+std::vector<TextSequence> takeFifth(std::vector<TextSequence> &texts) {
+  std::vector<TextSequence> taken;
+  for (size_t i = 4; i < texts.size(); i += 4) {
+    taken.push_back(std::move(texts[i]));
+    texts.erase(texts.begin() + i);
+  }
+  return taken;
+}
+
 Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest request,
                       double keeping) {
   Task task{std::move(request), aboutOf(opened), {}};
@@ -130,6 +142,9 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   auto texts = distilTexts(arguments, *opened.model, opened.context, opened.seed);
   if (!texts)
     return texts.takeError();
+  if (task.request.fit.passes > 0)
+    task.request.choosing = takeFifth(texts->fitted);
+  task.fit.choosingTexts = task.request.choosing.size();
   task.fit.texts = texts->fitted.size();
   task.fit.seed = opened.seed;
   task.fit.splitsText = texts->splitsText;
@@ -220,18 +235,21 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto task = taskOf(arguments, *opened, std::move(*request), *keeping);
   if (!task)
     return task.takeError();
+  const std::clock_t start = std::clock();
   Expected<Fitted> fitted = [&] {
     Timer timer(task->fit.seconds);
     return fitFor(*objective, model, task->request, task->about);
   }();
   if (!fitted)
     return fitted.takeError();
+  task->fit.processorSeconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   Distilled *made = &fitted->made;
   task->fit.tokens = made->tokens;
   task->fit.protectedTokens = made->protectedTokens;
-  task->fit.steps = task->request.fit.steps;
-  task->fit.lossBefore = made->lossBefore;
-  task->fit.lossAfter = made->lossAfter;
+  task->fit.mostPasses = task->request.fit.passes;
+  task->fit.passes = made->passes;
+  task->fit.divergenceBefore = made->divergenceBefore;
+  task->fit.divergenceAfter = made->divergenceAfter;
   auto card = model.evaluate(made->adapter, task->about);
   if (!card)
     return card.takeError();
@@ -278,7 +296,8 @@ Command driver::distilCommand() {
       writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
       {"--rank", "K", "the rank of each matrix's change; default 16, 0: as it comes"},
       {"--refine", "N",
-       "behind the closed form, take N steps of gradient through the whole model; default 0"},
+       "behind the closed form, take up to N passes of gradient over the texts: so many as are\n"
+       "best for a fifth of them, which is not fitted until then. Default 0"},
       objectiveOption(),
       {"--protection", "X",
        "the weight of unrelated texts, relative to the others; default 0.3. Every second one\n"

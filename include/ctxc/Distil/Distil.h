@@ -46,8 +46,8 @@ struct FitOptions {
   double lambdaScale = 0.3; ///< how much a scale is held, relative to the rows
   double tau = 0.1;         ///< what damps small entries of a scale
   double trust = 2;         ///< the length of a step on the sphere from which it is damped
-  int64_t steps = 0;        ///< of gradient, behind the closed form
-  double rate = 0.05;       ///< of the first of these: relative to the size of what it changes
+  int64_t passes = 0;       ///< of gradient over the texts, behind the closed form, at most
+  double rate = 0.02;       ///< of the first step: relative to the size of what it changes
 };
 
 struct DistilRequest {
@@ -57,6 +57,9 @@ struct DistilRequest {
   std::vector<int64_t> prefix;
   std::vector<TextSequence> texts;     ///< each after the context by itself
   std::vector<TextSequence> unrelated; ///< what should not change, each after the prefix
+  /// Not fitted at first: the passes of gradient end where these are best. Then they are fitted
+  /// like the other texts, with so many passes. May be empty.
+  std::vector<TextSequence> choosing;
   /// The weight of all unrelated tokens, and of the prefix's, relative to that of the texts'.
   double protection = 0.3, prefixWeight = 0.05;
   FitOptions fit;
@@ -74,8 +77,11 @@ llvm::Expected<std::vector<int64_t>> mostTelling(SplitModel model, llvm::ArrayRe
 struct Distilled {
   Adapter adapter;
   int64_t tokens = 0, protectedTokens = 0; ///< that were fitted
-  /// What the gradient's steps make smaller, before the first and before the last of them.
-  double lossBefore = 0, lossAfter = 0;
+  /// The passes of gradient that were worth it, and KL(full ‖ adapted) on the texts that choose,
+  /// before these were fitted (on the fitted ones, where none choose), before the passes and after
+  /// them: never larger than before.
+  int64_t passes = 0;
+  double divergenceBefore = 0, divergenceAfter = 0;
 };
 
 /// Errors: no site; no text, or fewer tokens than the rank; positions that the model does not have;

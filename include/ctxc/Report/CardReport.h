@@ -49,10 +49,11 @@ struct CardSettings {
     int64_t texts = 0, tokens = 0, protectedTokens = 0;
     uint64_t seed = 0;       ///< of the order of the texts, by which some are held out
     bool splitsText = false; ///< the held-out texts are some of --text
-    double seconds = 0;
-    /// Of gradient, and the loss before the first and the last of them.
-    int64_t steps = 0;
-    double lossBefore = 0, lossAfter = 0;
+    double seconds = 0, processorSeconds = 0; ///< of all threads together
+    /// Of gradient: how many were allowed, how many were worth it, and the divergence on the texts
+    /// that chose before and after them. No such texts: those that are fitted.
+    int64_t mostPasses = 0, passes = 0, choosingTexts = 0;
+    double divergenceBefore = 0, divergenceAfter = 0;
     /// Of the texts that the model wrote, unrelated ones too.
     int64_t sampledTokens = 0;
     double sampleSeconds = 0;

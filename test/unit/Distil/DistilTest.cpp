@@ -161,19 +161,47 @@ TEST(Refining, ComesNearer) {
     double share[2];
     for (int i : {0, 1}) {
       DistilRequest request = training(3);
-      request.fit.steps = i * 12;
+      request.fit.passes = i * 12;
       Distilled made = llvm::cantFail(model->distil(request));
-      EXPECT_EQ(made.lossAfter < made.lossBefore, i == 1) << name.str();
+      EXPECT_EQ(made.divergenceAfter < made.divergenceBefore, i == 1) << name.str();
       share[i] = llvm::cantFail(model->evaluate(made.adapter, seen)).all.share();
     }
     EXPECT_GT(share[1], share[0] + 0.02) << name.str();
   }
 }
 
+/// The texts that choose decide: what the gradient made worse there, is not taken.
+TEST(Refining, KeepsTheBest) {
+  auto model = modelOf("gemma3");
+  DistilRequest request = training(3);
+  request.choosing = request.texts; // of a random model nothing holds for other texts
+  DistilRequest whole = request;
+  llvm::append_range(whole.texts, request.choosing);
+  Distilled closed = llvm::cantFail(model->distil(whole));
+  request.fit.passes = 12;
+  Distilled refined = llvm::cantFail(model->distil(request));
+  EXPECT_GT(refined.passes, 0);
+  EXPECT_LT(refined.divergenceAfter, refined.divergenceBefore);
+  EvaluateRequest chosen = heldOut();
+  chosen.texts = request.choosing;
+  EXPECT_GT(llvm::cantFail(model->evaluate(refined.adapter, chosen)).all.share(),
+            llvm::cantFail(model->evaluate(closed.adapter, chosen)).all.share());
+
+  request.fit.rate = 30; // away from anything good
+  Distilled spoilt = llvm::cantFail(model->distil(request));
+  EXPECT_EQ(spoilt.passes, 0);
+  EXPECT_EQ(spoilt.divergenceAfter, spoilt.divergenceBefore);
+  ASSERT_EQ(spoilt.adapter.matrices.size(), closed.adapter.matrices.size());
+  for (auto [x, y] : llvm::zip(spoilt.adapter.matrices, closed.adapter.matrices)) {
+    EXPECT_EQ(x.left, y.left) << x.parameter;
+    EXPECT_EQ(x.right, y.right) << x.parameter;
+  }
+}
+
 TEST(Refining, RefusesWhatHasNoGradient) {
   auto model = modelOf("mixtral");
   DistilRequest request = training(3);
-  request.fit.steps = 1;
+  request.fit.passes = 1;
   EXPECT_EQ(messageOf(model->distil(request).takeError()),
             "'xf.top_k' has no gradient; this model cannot be refined");
 }
@@ -182,7 +210,7 @@ TEST(Refining, RefusesWhatHasNoGradient) {
 TEST(Distilling, IsDeterministic) {
   auto one = modelOf("gemma3", 1), two = modelOf("gemma3", 2);
   DistilRequest request = training(3);
-  request.fit.steps = 3;
+  request.fit.passes = 3;
   Adapter a = llvm::cantFail(one->distil(request)).adapter;
   for (Model *model : {one.get(), two.get()}) {
     Adapter b = llvm::cantFail(model->distil(request)).adapter;
