@@ -142,10 +142,10 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   auto texts = distilTexts(arguments, *opened.model, opened.context, opened.seed);
   if (!texts)
     return texts.takeError();
+  task.fit.texts = texts->fitted.size();
   if (task.request.fit.passes > 0)
     task.request.choosing = takeFifth(texts->fitted);
   task.fit.choosingTexts = task.request.choosing.size();
-  task.fit.texts = texts->fitted.size();
   task.fit.seed = opened.seed;
   task.fit.splitsText = texts->splitsText;
   task.fit.sampledTokens = texts->sampledTokens;

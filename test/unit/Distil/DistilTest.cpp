@@ -178,7 +178,7 @@ TEST(Refining, KeepsTheBest) {
   DistilRequest whole = request;
   llvm::append_range(whole.texts, request.choosing);
   Distilled closed = llvm::cantFail(model->distil(whole));
-  request.fit.passes = 12;
+  request.fit.passes = 4;
   Distilled refined = llvm::cantFail(model->distil(request));
   EXPECT_GT(refined.passes, 0);
   EXPECT_LT(refined.divergenceAfter, refined.divergenceBefore);
