@@ -1,7 +1,16 @@
 #include "ctxc/Analysis/Sites.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace ctxc;
+
+/// Whether the op may have a parameter. One that selects from a computed value, as from a router's
+/// scores, has none.
+static bool mayHaveParameter(Operation *op) {
+  auto site = dyn_cast<xf::AssignableOpInterface>(op);
+  return site && (!getElementTypeOrSelf(site.getDataOperand().get()).isInteger() ||
+                  site.getParameterOperand().get().getDefiningOp<xf::ParamOp>());
+}
 
 Sites::Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bindings,
              SiteScope scope)
@@ -12,7 +21,7 @@ Sites::Sites(const BlockGraph &graph, const ZeroRange &zeros, const Bindings &bi
     if (param.getFrozen() || bindings.frozen.contains(param.getName()))
       frozen.insert(identity(param));
   for (Operation &op : graph.getBlock().getBody().front())
-    if (isa<xf::AssignableOpInterface>(op)) {
+    if (mayHaveParameter(&op)) {
       indices[&op] = sites.size();
       sites.push_back(classify(&op, zeros));
     }

@@ -86,8 +86,8 @@ private:
   AdaptedWeights weights;
   const Program &program;
   size_t head = 0;
-  Groups fitted, still, choosing; ///< `still`: what should not change
-  size_t turn = 0;                ///< of `still`
+  Groups fitted, still, choosing;      ///< `still`: what should not change
+  size_t turn = 0;                     ///< of `still`
   std::vector<Variable> lefts, rights; ///< of the adapter's matrices
   llvm::StringMap<Variable> vectors;
   llvm::DenseMap<Value, Rows> gradients;

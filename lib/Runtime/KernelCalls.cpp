@@ -33,7 +33,7 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
   std::vector<OwningOpRef<ModuleOp>> owned;
   SmallVector<ModuleOp> modules;
   std::vector<std::pair<std::string, Kernel>> made; // in the order of `all`
-  std::vector<std::pair<xf::BlockOp, bool>> all; // and whether it reads prompts
+  std::vector<std::pair<xf::BlockOp, bool>> all;    // and whether it reads prompts
   for (xf::BlockOp asked : blocks)
     for (xf::BlockOp block : compiledFor(asked))
       all.push_back({block, readsPrompts(program, asked)});

@@ -53,8 +53,9 @@ static llvm::Expected<const void *> partOf(const void *whole, RankedTensorType t
   const DType dtype = storageOf(type.getElementType());
   if (dtype == DType::ScaledF8E4M3 || dtype == DType::MXFP4)
     return makeError("tensor=" + llvm::Twine(cut.ranks) + ": a matrix is stored as " +
-                     nameOf(dtype) + ", with scales in another tensor, which ranks cannot share "
-                                     "yet; expected weights of another type (--dtype)");
+                     nameOf(dtype) +
+                     ", with scales in another tensor, which ranks cannot share "
+                     "yet; expected weights of another type (--dtype)");
   const auto *from = static_cast<const char *>(whole);
   llvm::SmallVector<std::array<int64_t, 3>> runs;
   cut.visitRuns(rank, [&](int64_t inWhole, int64_t inPart, int64_t count) {
@@ -70,8 +71,7 @@ static llvm::Expected<const void *> partOf(const void *whole, RankedTensorType t
     for (const auto &[inWhole, inPart, count] : runs)
       std::memcpy(copy.get() + bytesOf(dtype, inPart), from + bytesOf(dtype, inWhole),
                   bytesOf(dtype, count));
-    giveBackMappedPages(reinterpret_cast<const uint8_t *>(whole),
-                        bytesOf(dtype, cut.wholeSize()));
+    giveBackMappedPages(reinterpret_cast<const uint8_t *>(whole), bytesOf(dtype, cut.wholeSize()));
   }
   return copy.get();
 }
@@ -139,9 +139,8 @@ void *KernelCalls::loadedPart(const KernelArg &arg, Progress &progress) {
   auto source = progress.local->sources.find(arg.name);
   const bool isCut = source != progress.local->sources.end();
   const std::string &name = isCut ? source->second.name : arg.name;
-  auto place = llvm::find_if(loads, [&](const KernelArg &load) {
-    return load.name == name && load.index == arg.index;
-  });
+  auto place = llvm::find_if(
+      loads, [&](const KernelArg &load) { return load.name == name && load.index == arg.index; });
   Rows &whole = loaded[place - loads.begin()];
   if (!isCut || source->second.part != arg.index)
     return whole.data();
@@ -214,8 +213,8 @@ llvm::Error KernelCalls::runSegments(size_t step, xf::BlockOp block,
       part.inputs.push_back(&slots[i]);
     for (unsigned i : segment.outputs)
       part.outputs.push_back(std::move(slots[i]));
-    if (llvm::Error error = run(step, kernels.at({segment.block, call.alone}), weights, part,
-                                progress))
+    if (llvm::Error error =
+            run(step, kernels.at({segment.block, call.alone}), weights, part, progress))
       return error;
     for (auto [i, rows] : llvm::zip(segment.outputs, part.outputs))
       slots[i] = std::move(rows);

@@ -19,8 +19,8 @@ static std::vector<std::string> statesOf(mlir::Block &body, const RegionSplit &s
       for (OpOperand &operand : op->getOpOperands()) {
         if (!llvm::is_contained(op.getStateOperands(), operand.get()))
           continue;
-        const Split as = split.ops.count(op) ? split.ops.at(op).operands[operand.getOperandNumber()]
-                                             : Split();
+        const Split as =
+            split.ops.count(op) ? split.ops.at(op).operands[operand.getOperandNumber()] : Split();
         std::string text;
         llvm::raw_string_ostream os(text);
         os << operand.get().getType();

@@ -157,9 +157,9 @@ Value Localizer::cloneSource(Building &segment, const Version &version) {
     const char *attribute = isLoad ? "parameter" : "name";
     const std::string name = def->getAttrOfType<StringAttr>(attribute).str();
     // Each part of a loaded patch is cut by itself.
-    const std::string local = (Twine(name) + "@" + Twine(as.dim) +
-                               (isLoad ? " of part " + Twine(number) : Twine()))
-                                  .str();
+    const std::string local =
+        (Twine(name) + "@" + Twine(as.dim) + (isLoad ? " of part " + Twine(number) : Twine()))
+            .str();
     clone->setAttr(attribute, b.getStringAttr(local));
     LocalSource &entry = made.sources[local];
     entry.name = name;
@@ -233,8 +233,8 @@ Value Localizer::withoutAddends(Building &segment, Operation &op) {
       return data;
     }
     Value whole = clone->getOperand(i);
-    clone->setOperand(i, xf::TimesOp::create(b, op.getLoc(), whole.getType(), whole,
-                                             b.getF32FloatAttr(0)));
+    clone->setOperand(
+        i, xf::TimesOp::create(b, op.getLoc(), whole.getType(), whole, b.getF32FloatAttr(0)));
   }
   b.setInsertionPointToEnd(&segment.block.getBody().front());
   return clone->getResult(0);
@@ -257,7 +257,7 @@ void Localizer::addTransfers() {
     Transfer transfer;
     const Split native = nativeOf(value);
     const bool isWhole = as.kind == Split::Whole;
-    transfer.kind = !isWhole                      ? Transfer::Take
+    transfer.kind = !isWhole                     ? Transfer::Take
                     : native.kind == Split::Term ? Transfer::Sum
                                                  : Transfer::Gather;
     transfer.from = slotOf({value, isWhole ? native : Split()});

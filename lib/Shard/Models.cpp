@@ -209,7 +209,8 @@ template <> struct RuleOf<xf::GatherOp> {
   }
 };
 
-/// y_si = Σ_j W_eij x_j. Every rank has a part of each expert, since the data choose which are active.
+/// y_si = Σ_j W_eij x_j. Every rank has a part of each expert, since the data choose which are
+/// active.
 template <> struct RuleOf<xf::ExpertLinearOp> {
   static SplitRule get(xf::ExpertLinearOp op, int64_t) {
     SplitRule rule;

@@ -45,8 +45,8 @@ static llvm::SmallVector<Stretch> stretchesOf(Operation *op, const OpSplit &how)
     for (auto [i, value] : llvm::enumerate(values)) {
       const int dim = llvm::find(dims[i], how.index) - dims[i].begin();
       if (dim < int(dims[i].size()))
-        all.push_back({value, dim, how.index == how.rule.stretched ? from[i] : 0,
-                       shapeOf(value)[dim]});
+        all.push_back(
+            {value, dim, how.index == how.rule.stretched ? from[i] : 0, shapeOf(value)[dim]});
     }
   };
   add(op->getOperands(), how.rule.operands, how.rule.operandsFrom);
@@ -100,8 +100,8 @@ llvm::Expected<Pieces> Pieces::find(mlir::Block &body, const RegionSplit &split)
     for (int64_t end : ends) {
       if ((end - begin) % split.ranks)
         return makeError("a dimension falls into pieces of which one has " +
-                         llvm::Twine(end - begin) + " entries, which " +
-                         llvm::Twine(split.ranks) + " ranks cannot share evenly");
+                         llvm::Twine(end - begin) + " entries, which " + llvm::Twine(split.ranks) +
+                         " ranks cannot share evenly");
       begin = end;
     }
   }

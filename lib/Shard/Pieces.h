@@ -9,8 +9,8 @@
 
 namespace ctxc::shard {
 
-/// A value that ops slice is cut slice by slice, and so are the values and parameters of which it is
-/// made.
+/// A value that ops slice is cut slice by slice, and so are the values and parameters of which it
+/// is made.
 class Pieces {
 public:
   /// Errors: a piece that the ranks cannot share evenly.

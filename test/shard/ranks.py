@@ -163,7 +163,7 @@ def check_shared(ranks, model, tensor, pipeline, work, everything):
 
 def check_shared_bytes(ranks, model, tensor, pipeline, name, patch, where):
     """What the patched model sends within its layers is what --emit=cost predicts."""
-    words = ["verify", model, "--tokens", TOKENS, "--patch", patch, "--json", where / "found.json", "--force"]
+    words = ["verify", model, "--patch", patch, "--json", where / "found.json", "--force"]
     result = ranks.together(tensor * pipeline, *words, shard=f"tensor={tensor},pipeline={pipeline}")
     if result.returncode:
         mpi.fail(f"{name}: with a given patch", result)

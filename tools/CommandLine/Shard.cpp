@@ -54,9 +54,7 @@ Expected<RankGrid> driver::parseRanks(StringRef text) {
   llvm::StringSet<> seen;
   for (StringRef part : parts) {
     auto [kind, number] = part.split('=');
-    int64_t *to = kind == "tensor"     ? &ranks.tensor
-                  : kind == "pipeline" ? &ranks.pipeline
-                                       : nullptr;
+    int64_t *to = kind == "tensor" ? &ranks.tensor : kind == "pipeline" ? &ranks.pipeline : nullptr;
     isBad |= !to || !seen.insert(kind).second || number.getAsInteger(10, *to) || *to < 1 ||
              *to > (1 << 16);
   }

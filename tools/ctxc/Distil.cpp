@@ -99,8 +99,7 @@ Error addTexts(const DistilRequest &request, const EvaluateRequest &about, Model
                std::vector<AdapterFile> &files) {
   for (auto [name, texts] :
        {std::pair("texts.jsonl", &request.texts), std::pair("choosing.jsonl", &request.choosing),
-        std::pair("held-out.jsonl", &about.texts),
-        std::pair("protected.jsonl", &request.unrelated),
+        std::pair("held-out.jsonl", &about.texts), std::pair("protected.jsonl", &request.unrelated),
         std::pair("unrelated.jsonl", &about.unrelated)}) {
     auto lines = textLines(*texts, model);
     if (!lines)

@@ -12,7 +12,7 @@ namespace ctxc::shard {
 /// pieces' order. A matrix of queries, keys and values has three pieces, so that a rank has some
 /// heads of each.
 struct Cut {
-  int64_t before = 1, behind = 1;        ///< the entries of the dimensions before and behind it
+  int64_t before = 1, behind = 1;       ///< the entries of the dimensions before and behind it
   llvm::SmallVector<int64_t, 2> pieces; ///< which make up the dimension
   int64_t ranks = 1;
 

@@ -50,10 +50,10 @@ struct LocalSource {
 
 struct LocalBlock {
   std::vector<Segment> segments;
-  unsigned slots = 0;                    ///< the block's arguments have the first ones
-  llvm::SmallVector<unsigned> results;   ///< the slots of the block's results
-  llvm::StringMap<LocalSource> sources;  ///< those that are cut, by their local names
-  std::vector<std::string> states;       ///< what contextual ops keep, of the full run first
+  unsigned slots = 0;                   ///< the block's arguments have the first ones
+  llvm::SmallVector<unsigned> results;  ///< the slots of the block's results
+  llvm::StringMap<LocalSource> sources; ///< those that are cut, by their local names
+  std::vector<std::string> states;      ///< what contextual ops keep, of the full run first
 };
 
 /// Blocks of one rank, which own their segments.

@@ -55,7 +55,7 @@ struct Split {
 /// How ranks compute an op.
 struct OpSplit {
   SplitRule rule;
-  int index = -1;                        ///< of the rule, that the op is cut along; −1: none
+  int index = -1;                       ///< of the rule, that the op is cut along; −1: none
   llvm::SmallVector<Split, 4> operands; ///< as a rank takes each
 };
 
@@ -71,8 +71,8 @@ struct RegionSplit {
   int64_t ranks = 1;
   llvm::MapVector<mlir::Value, Split> values; ///< as they are made
   llvm::DenseMap<mlir::Operation *, OpSplit> ops;
-  std::map<std::string, Split> parameters;    ///< by the block's names
-  std::vector<Exchange> exchanges;            ///< in order
+  std::map<std::string, Split> parameters; ///< by the block's names
+  std::vector<Exchange> exchanges;         ///< in order
   /// Of one rank, for one token: bytes of parameters that it has and that it reads, and operations.
   double stored = 0, read = 0, operations = 0;
   double seconds = 0; ///< at the least, for `streams` tokens that take turns with the weights
@@ -83,8 +83,7 @@ struct RegionSplit {
 RegionSplit splitRegion(mlir::Block &body, int64_t ranks, int64_t streams, const Machine &machine);
 
 /// The split of a region whose parameters are split as `parameters` says; others are whole.
-RegionSplit splitRegionAs(mlir::Block &body, int64_t ranks, int64_t streams,
-                          const Machine &machine,
+RegionSplit splitRegionAs(mlir::Block &body, int64_t ranks, int64_t streams, const Machine &machine,
                           const std::map<std::string, Split> &parameters);
 
 /// The bytes that a rank sends, and the least seconds, for an exchange of `streams` streams of

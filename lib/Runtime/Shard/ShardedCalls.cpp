@@ -389,8 +389,8 @@ llvm::Expected<std::vector<RankFacts>> RankExecutor::facts() {
     if (!reply)
       return reply.takeError();
     const std::vector<int64_t> numbers = reply->numbers();
-    all.push_back({numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5],
-                   numbers[6]});
+    all.push_back(
+        {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]});
   }
   return all;
 }

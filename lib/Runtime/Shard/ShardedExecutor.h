@@ -118,7 +118,7 @@ private:
 
   int64_t lastRun = 0, lastCall = 0;
   std::shared_ptr<DroppedRuns> dropped = std::make_shared<DroppedRuns>();
-  std::vector<PatchableNames> names; ///< of each stage's steps
+  std::vector<PatchableNames> names;          ///< of each stage's steps
   std::unique_ptr<shard::LocalBlocks> blocks; ///< where several ranks share a stage
 
   llvm::DenseMap<int64_t, std::unique_ptr<Run>> runs; ///< a rank's part of rank 0's, by number

@@ -103,14 +103,12 @@ public:
   }
 
   /// Has every rank do the same, and returns what each gives.
-  template <typename Result>
-  std::vector<Result> each(llvm::function_ref<Result(Executor &)> work) {
+  template <typename Result> std::vector<Result> each(llvm::function_ref<Result(Executor &)> work) {
     std::vector<Result> results(executors.size());
     std::vector<std::thread> threads;
     for (auto [executor, result] : llvm::zip_equal(executors, results))
-      threads.emplace_back([&work, &executor = *executor, &result = result] {
-        result = work(executor);
-      });
+      threads.emplace_back(
+          [&work, &executor = *executor, &result = result] { result = work(executor); });
     for (std::thread &thread : threads)
       thread.join();
     return results;

@@ -3,9 +3,9 @@
 // A pipeline of stages: each computes consecutive layers (Stage.h) with kernels compiled for its
 // ranks' processors, over the tensors of these layers alone. A stage is one rank, or several, which
 // share the matrices and heads of its layers (ctxc/Shard/LocalBlock.h). Rank 0 is the one that is
-// used: its executor computes its part of the first stage, asks the other ranks for theirs, and puts
-// together what they give. Between two stages go a token's values that cross the cut, of both runs
-// where a patch is made. A prompt goes in chunks, so that all stages work.
+// used: its executor computes its part of the first stage, asks the other ranks for theirs, and
+// puts together what they give. Between two stages go a token's values that cross the cut, of both
+// runs where a patch is made. A prompt goes in chunks, so that all stages work.
 //
 // Where each stage is one rank, numbers are, bit for bit, those of one process: the same kernels
 // compute the same steps. Sums over ranks round in another way, and always in the ranks' order.
