@@ -3,8 +3,11 @@
 #define CTXC_REFERENCE_RUNFUNCTION_H
 
 #include "ctxc/Reference/State.h"
-#include "dialects/Graph/Graph.h"
 #include "llvm/Support/Error.h"
+
+namespace ctxc::graph {
+class FunctionOp;
+}
 
 namespace ctxc::reference {
 
