@@ -103,7 +103,8 @@ def gguf_problem(checkpoint, path, patch_file):
 def is_matrix(checkpoint, parameter):
     shapes = judge.stored_shapes(checkpoint)
     found = [shape for name, shape in shapes.items() if name.endswith(f".0.{parameter}")]
-    return "*" not in parameter and found != [] and all(len(shape) == 2 for shape in found)
+    is_bank = "*" in parameter or ".experts." in parameter  # of matrices, or of biases
+    return not is_bank and found != [] and all(len(shape) == 2 for shape in found)
 
 
 def check_refusals(ctxc, checkpoint, plan, options, holdable, folder):
