@@ -232,7 +232,7 @@ def judged(ctxc, name, folder):
         programs.run([ctxc, "patch", quantised, "--tokens", TOKENS, "-o", patch, "--objective",
                       objective], check=True)
         codes.append(judge.main([str(plain), str(storage.for_transformers(patch))]))
-        programs.run([ctxc, "verify", quantised, "--patch", patch], check=True)
+        programs.run([ctxc, "verify", quantised, "--patch", patch, "--objective", objective], check=True)
     format = "MXFP4" if "mxfp4" in name else "FP8"
     refused = refusal([ctxc, "apply", quantised, patch, "-o", folder / "applied"],
                       f"as {format}; quantised weights cannot hold a patch")
