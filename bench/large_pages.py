@@ -69,16 +69,16 @@ def row(args, model, threads):
 HEADING = "## Large pages"
 TEXT = HEADING + """
 
-Weights are read from the file's own pages. How large these are is the file system's choice, mostly 4 KB, and then some
-machines take as long to find the pages as to read them, virtual machines above all. `--large-pages`
-(`large_pages=True` in Python) copies each matrix into pages of 2 MB when it is first used, and gives the file's back: the
-weights then take their size in memory, and the start the time of the copy. Numbers do not change. Where there is no room
-for the copy the option is refused. {rounds} rounds, each program in turn ({processor}{note}); *faster* is the quotient of
+Weights are read from the file's own pages. How large these are is the file system's choice, and where they are of 4 KB some
+machines take longer to read them. `--large-pages` (`large_pages=True` in Python) copies each matrix into pages of 2 MB when it is
+first used, and gives the file's back: the weights then take their size in memory, and the start the time of the copy. Numbers do
+not change. Where there is no room for the copy the option is refused. Whether it helps is a matter of the machine, so
+that it has to be asked for: measure it. {rounds} rounds, each program in turn ({processor}{note}); *faster* is the quotient of
 times of a token, of Algorithm 1 whole, and of a prompt of {prefill} tokens.
 
 ```sh
 tools/build.sh ctxc ctxc-bench
-build/judges/bin/python bench/large_pages.py build {models} --page docs/measurements.md
+build/judges/bin/python bench/large_pages.py build {models} --rounds {rounds} --prefill {prefill} --page docs/measurements.md
 ```
 
 {table}

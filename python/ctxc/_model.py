@@ -146,7 +146,7 @@ def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
       round_prompts  activations of prompts are rounded to bfloat16 where they meet weights that are
       integer_products   quantised matrices are multiplied in integers, with activations rounded to 8 bits
       round_cache    attention keeps keys and values in bfloat16, in half the memory
-      large_pages    weights are copied into large pages of memory first: each token is then faster on many machines
+      large_pages    weights are copied into large pages of memory first, which some machines read faster
 
     Raises BadInput where it cannot be read or imported, with all problems together.
 

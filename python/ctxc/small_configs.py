@@ -191,7 +191,7 @@ def small_config(model_type: str) -> Any:
             for name in refused:
                 settings.pop(name)
     parts = [getattr(config, name, None) for name in (getattr(kind, "sub_configs", None) or {})]
-    for part in [config] + [part for part in parts if hasattr(part, "to_dict")]:
+    for part in [config] + [part for part in parts if part is not None and hasattr(part, "to_dict")]:
         part._attn_implementation = "eager"
         part.use_cache = False
         if hasattr(part, "is_decoder") and model_type != "trocr":

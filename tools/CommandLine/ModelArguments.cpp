@@ -69,8 +69,8 @@ std::vector<OptionSpec> driver::runOptions() {
        "memory and less exact (docs/measurements.md#the-cache)",
        {"f32", "bf16"}},
       {"--large-pages", "",
-       "copy the weights into large pages of memory first: each token is then faster on\n"
-       "many machines; takes the weights' size in memory (docs/measurements.md#large-pages)"},
+       "copy the weights into large pages of memory first, which some machines read faster;\n"
+       "takes the weights' size in memory (docs/measurements.md#large-pages)"},
       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
       {"--keep", "POSITIONS",
        "positions of the context that the reduced run keeps, such as 0-3,7;\n"

@@ -19,9 +19,8 @@ std::vector<OptionSpec> driver::exportedTypeOptions() {
                   "in place of MODEL: a small model of that type of transformers, exported by a\n"
                   "Python with torch, transformers and ctxc"};
   type.insteadOfPositionals = true;
-  return {
-      type,
-      {"--python", "PYTHON", "that Python (default: CTXC_PYTHON, or python3 where it is not set)"}};
+  return {type, reads({"--python", "PYTHON",
+                       "that Python (default: CTXC_PYTHON, or python3 where it is not set)"})};
 }
 
 /// The last line that a program wrote.

@@ -68,7 +68,7 @@ struct LoadOptions {
   bool roundedCache = false;
 
   /// Weights are copied into large pages of memory before they are read, not read from the file's
-  /// pages: each token is then faster on many machines, while the copy takes time and the weights'
+  /// pages: some machines read these faster, while the copy takes time and the weights'
   /// size in memory (docs/measurements.md#large-pages). On the processor alone.
   bool largePages = false;
 

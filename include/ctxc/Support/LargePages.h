@@ -1,7 +1,7 @@
 //===- LargePages.h - memory in large pages -------------------------------===//
 //
 // A matrix that is read once from end to end touches each of its pages once. With pages of 4 KB the
-// translation of their addresses then takes as long as the reading itself on some machines
+// translation of their addresses then takes a large part of the time on some machines
 // (docs/measurements.md#large-pages); with pages of 2 MB it is not seen.
 //
 //===----------------------------------------------------------------------===//

@@ -353,8 +353,10 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
   std::string obstacle;
   if (isa<xf::BlockOp>(builder.getInsertionBlock()->getParentOp())) {
     llvm::Expected<bool> raised = raiseAttention(value, obstacle);
-    if (!raised || *raised)
-      return raised.takeError();
+    if (!raised) // what is in the way of an attention is none to a region
+      obstacle = llvm::toString(raised.takeError());
+    else if (*raised)
+      return llvm::Error::success();
   }
   MixedRegion region = regionOf(value, parts, calls, axes);
   SmallVector<Value> arguments(region.data.begin(), region.data.end());
