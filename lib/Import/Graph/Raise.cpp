@@ -9,6 +9,14 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
+/// No op of xf computes with complex numbers: what is made of them belongs to what made them.
+static bool readsComplex(graph::CallOp call) {
+  return llvm::any_of(call.getOperands(), [](Value operand) {
+    auto type = dyn_cast<graph::SymbolicType>(operand.getType());
+    return type && isa<ComplexType>(type.getElementType());
+  });
+}
+
 Parts ctxc::pt2::divide(ArrayRef<graph::CallOp> calls, ArrayRef<Value> results,
                         const TokenAxes &axes) {
   llvm::DenseSet<Operation *> scope;
@@ -25,7 +33,7 @@ Parts ctxc::pt2::divide(ArrayRef<graph::CallOp> calls, ArrayRef<Value> results,
     auto call = value.getDefiningOp<graph::CallOp>();
     if (!scope.contains(value.getDefiningOp())) {
       parts.inputs.insert(value);
-    } else if (axes.mixing(call) == Mixing::None) {
+    } else if (axes.mixing(call) == Mixing::None && !readsComplex(call)) {
       parts.tail.insert(call);
       llvm::append_range(work, call.getOperands());
     } else {
