@@ -17,6 +17,9 @@ config.environment["XDG_CACHE_HOME"] = config.ctxc_test_cache
 # Kernels that tools compile to run them run only a few times; `ctxc compile` always optimises
 # fully.
 config.environment["CTXC_KERNEL_OPT"] = config.ctxc_kernel_opt
+# REQUIRES: nightly is for what minutes have no room for.
+if config.ctxc_nightly:
+    config.available_features.add("nightly")
 config.substitutions.append(("%source", config.ctxc_source_dir))
 config.substitutions.append(("%build", config.ctxc_build_dir))
 config.substitutions.append(("%python", sys.executable))

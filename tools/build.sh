@@ -11,6 +11,7 @@ preset=release
 options=(
   -DCTXC_JUDGES="$judges" -DCTXC_MODELS="$models" -DCTXC_TEST_CACHE="$test_cache"
   -DCTXC_TEST_KERNEL_OPT="${CTXC_KERNEL_OPT:-0}"
+  -DCTXC_NIGHTLY="$([[ ${CTXC_NIGHTLY:-0} == 1 ]] && echo ON || echo OFF)"
 )
 if [[ ${1-} == --sanitized || ${1-} == --fuzz ]]; then
   preset=${1#--}

@@ -7,6 +7,7 @@
 #   CTXC_TEST_CACHE  where tests keep kernels, shaders and transformers' answers from run to run
 #                    (default: ~/.cache/ctxc-tests)
 #   CTXC_KERNEL_OPT  LLVM's optimisation level for the kernels of tests, 0 to 3 (default: 0)
+#   CTXC_NIGHTLY  1 to have the tests, too, that only a run of hours has room for
 #   CTXC_READY    1 if setup and build are known to be done (set by the tests of the READMEs)
 set -euo pipefail
 

@@ -18,7 +18,7 @@ part() {
 
 optimised() {
   "$root/tools/setup.sh" --interpretability
-  CTXC_KERNEL_OPT=3 "$root/tools/test.sh"
+  CTXC_KERNEL_OPT=3 CTXC_NIGHTLY=1 "$root/tools/test.sh"
 }
 
 # The wheel on a Debian that has no LLVM, and another Python.

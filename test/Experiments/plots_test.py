@@ -2,7 +2,9 @@
 """Draws small experiments and checks the results: figures as SVG and PNG, and pages that are well formed
 and refer to no other file or address.
 
-  plots_test.py CTXC SOURCE
+  plots_test.py CTXC SOURCE [EXPERIMENT…]
+
+Without names, all of them.
 """
 
 import html.parser
@@ -89,14 +91,15 @@ def check_figure(directory, name, headings):
 
 
 def main():
-    ctxc, source = sys.argv[1:]
+    ctxc, source, *names = sys.argv[1:]
+    runs = [run for run in RUNS if not names or run[0] in names]
     model = f"{source}/examples/models/gemma3-kjv-1m"
     with tempfile.TemporaryDirectory() as folder:
         prompts = Path(folder, "prompts.txt")
         # Text that could break a page or a plot.
         prompts.write_text('And <b>Joshua</b> & the "son" of $Nun$ sent\nAnd they came 中文 unto\n')
         directories = []
-        for name, _, options in RUNS:
+        for name, _, options in runs:
             directory = Path(folder, name)
             directories.append(directory)
             done = subprocess.run(
@@ -111,7 +114,7 @@ def main():
             print("skipped: this Python has no matplotlib; tools/setup.sh --judges installs it")
             return 77
         assert done.returncode == 0 and not done.stderr, done.stderr
-        for (name, figures, _), directory in zip(RUNS, directories):
+        for (name, figures, _), directory in zip(runs, directories):
             first = (directory / "records.jsonl").read_text().splitlines()[0]
             headings = check_page(directory / "index.html", json.loads(first))
             texts = {t for figure in figures for t in check_figure(directory, figure, headings)}
@@ -119,8 +122,8 @@ def main():
                 f"{name}: {texts}"
         # The same records give the same files, whatever existed before.
         before = (directories[0] / "summary.svg").read_bytes()
-        subprocess.run([ctxc, "experiment", RUNS[0][0], model, "--prompts", prompts, "--dtypes",
-                        "f32", "--updates", "least,naive", *RUNS[0][2], "-o", directories[0],
+        subprocess.run([ctxc, "experiment", runs[0][0], model, "--prompts", prompts, "--dtypes",
+                        "f32", "--updates", "least,naive", *runs[0][2], "-o", directories[0],
                         "--python", sys.executable], check=True, capture_output=True)
         assert (directories[0] / "summary.svg").read_bytes() == before
 
