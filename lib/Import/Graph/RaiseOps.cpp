@@ -165,6 +165,8 @@ Raiser::Results Raiser::row(graph::CallOp call) {
 
 Raiser::Results Raiser::sum(graph::CallOp call) {
   std::optional<Sides> sides = sidesOf(call);
+  if (sides && sides->number == 0.0 && lookup(sides->left))
+    return {lookup(sides->left)};
   if (!sides || !sides->right)
     return {};
   Value a = isData(sides->left) ? lookup(sides->left) : Value();

@@ -10,14 +10,6 @@ using namespace ctxc;
 using namespace ctxc::pt2;
 using reference::Matrix;
 
-std::optional<std::vector<double>> ctxc::pt2::writtenNumbers(graph::StoredOp stored) {
-  auto value = dyn_cast_or_null<DenseElementsAttr>(stored.getValueAttr());
-  if (!value)
-    return std::nullopt;
-  auto numbers = value.getValues<double>();
-  return std::vector<double>(numbers.begin(), numbers.end());
-}
-
 /// Ops that rotations are made of.
 static bool isPartOfRotation(graph::CallOp call) {
   static constexpr StringLiteral names[] = {"add",

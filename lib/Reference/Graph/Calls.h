@@ -55,12 +55,15 @@ public:
 
   void fail(const llvm::Twine &why);
   const std::string &failure() const { return why; }
+  /// Says that PyTorch may give another result as well: of several it does not say which.
+  void leaveOpen(const llvm::Twine &why) { open = why.str(); }
+  const std::string &openness() const { return open; }
 
 private:
   graph::CallOp op;
   llvm::ArrayRef<Array> operands;
   const Tokens &itsTokens;
-  std::string why;
+  std::string why, open;
 };
 
 Kind kindOf(mlir::Type element);

@@ -1,0 +1,117 @@
+#include "AddedScores.h"
+#include "GraphValues.h"
+#include "Mask.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::pt2;
+
+/// A score of less than this has no weight.
+constexpr double hidden = -1e4;
+
+/// Takes what a mask adds: nothing, or so much that a weight is 0. Inside of a cap no weight is.
+bool AddedScores::hide(const Steps &added) {
+  for (auto [place, value] : added.parts())
+    if (value != 0 && (found.cap || !(value * found.scale <= hidden)))
+      return false;
+  found.seen =
+      Steps::merged(found.seen, added, [](double a, double b) { return double(a != 0 && b == 0); });
+  return true;
+}
+
+bool AddedScores::masked(graph::CallOp call, double factor) {
+  bool keepsWhereSet = call.getBaseName() == "where";
+  Value flag = call.getTensor(keepsWhereSet ? "condition" : "mask");
+  std::optional<double> fill = numberOf(call, keepsWhereSet ? "other" : "value");
+  if (Value other = call.getTensor(keepsWhereSet ? "other" : "value"); other && !fill)
+    fill = numberIn(other, axes);
+  std::optional<Steps> steps = flag && fill ? stepsOf(flag, axes, numbers, obstacle) : std::nullopt;
+  if (!steps || !call.getTensor("self") || found.cap ||
+      !(*fill * factor * found.scale <= hidden))
+    return stop(call);
+  found.seen = Steps::merged(found.seen, *steps, [&](double a, double b) {
+    return double(a != 0 && (b != 0) == keepsWhereSet);
+  });
+  return true;
+}
+
+bool AddedScores::add(Value added, double factor, ArrayRef<int64_t> heads) {
+  added = beforeCopies(added);
+  std::string ofMask, ofSlopes;
+  if (std::optional<Steps> steps = stepsOf(added, axes, numbers, ofMask);
+      steps && hide(Steps::merged(*steps, *steps, [&](double x, double) { return x * factor; })))
+    return true;
+  auto call = added.getDefiningOp<graph::CallOp>();
+  StringRef name = call ? call.getBaseName() : StringRef();
+  if (name == "where" || name == "masked_fill")
+    return masked(call, factor) && add(call.getTensor("self"), factor, heads);
+  std::optional<Sides> sides = name == "add" ? sidesOf(call) : std::nullopt;
+  if (sides && sides->right)
+    return add(sides->left, factor, heads) && add(sides->right, factor, heads);
+  if (std::optional<Slopes> slopes = slopesOf(added, heads, axes, numbers, ofSlopes);
+      slopes && addSlopes(*slopes, factor * found.scale))
+    return true;
+  if (obstacle.empty())
+    obstacle = ofSlopes.empty() ? ofMask : ofSlopes;
+  return stop(call);
+}
+
+/// Slopes of scores, times `factor`. They are known but for what is the same for all tokens that one
+/// sees, which changes neither a cap nor a sink alike.
+bool AddedScores::addSlopes(Slopes slopes, double factor) {
+  if (found.cap || found.sinks) {
+    obstacle = found.cap ? "slopes inside of a cap" : "slopes beside sinks";
+    return false;
+  }
+  Slopes &known = found.slopes;
+  if (slopes.rounded)
+    slopes.rounded *= factor;
+  else
+    for (double &each : slopes.ofHeads)
+      each *= factor;
+  if (known.ofHeads.empty()) {
+    known = std::move(slopes);
+  } else if (known.ofHeads.size() != slopes.ofHeads.size() || !known.rounded != !slopes.rounded ||
+             (known.rounded && known.ofHeads != slopes.ofHeads)) {
+    return false;
+  } else if (known.rounded) {
+    known.rounded += slopes.rounded;
+  } else {
+    for (auto [each, more] : llvm::zip(known.ofHeads, slopes.ofHeads))
+      each += more;
+  }
+  return true;
+}
+
+bool AddedScores::placeSlopes() {
+  Slopes &slopes = found.slopes;
+  double factor = 1 / found.scale;
+  if (slopes.rounded) {
+    factor *= slopes.rounded;
+    double power = std::exp2(std::round(std::log2(factor)));
+    if (!(std::abs(factor - power) <= 1e-6 * power)) {
+      obstacle = "slopes that are rounded before a factor";
+      return false;
+    }
+    factor = power;
+    slopes.rounded = 1;
+  }
+  for (double &each : slopes.ofHeads)
+    each *= factor;
+  if (llvm::all_of(slopes.ofHeads, [](double each) { return each == 0; }))
+    slopes = Slopes();
+  return true;
+}
+
+std::optional<double> AddedScores::factorOfSeen(Value value) const {
+  std::string ignored;
+  std::optional<Steps> steps = value ? stepsOf(value, axes, numbers, ignored) : std::nullopt;
+  std::optional<double> factor;
+  if (!steps)
+    return std::nullopt;
+  Steps both = Steps::merged(found.seen, *steps, [](double seen, double x) { return seen ? x : 0; });
+  for (auto [place, x] : both.parts())
+    if (found.seen.at(place) != 0 && std::exchange(factor, x).value_or(x) != x)
+      return std::nullopt;
+  return factor;
+}
