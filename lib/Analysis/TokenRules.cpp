@@ -357,7 +357,7 @@ constexpr Named rules[] = {
     {"_softmax log_softmax softmax cumprod cumsum argsort sort topk glu", alongLast},
     {"select unbind chunk split split_with_sizes slice narrow", part},
     {"gather", gathers},
-    {"cat slice_scatter", cat},
+    {"cat concat concatenate slice_scatter", cat},
     {"layer_norm rms_norm", normalises},
     {"linear", linear},
     {"matmul", matmul},

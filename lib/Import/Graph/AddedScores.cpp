@@ -9,13 +9,17 @@ using namespace ctxc::pt2;
 /// A score of less than this has no weight.
 constexpr double hidden = -1e4;
 
-/// Takes what a mask adds: nothing, or so much that a weight is 0. Inside of a cap no weight is.
+/// Takes what a mask adds to scores that no other mask hides: nothing, or so much that a weight is
+/// 0. Inside of a cap no weight is.
 bool AddedScores::hide(const Steps &added) {
-  for (auto [place, value] : added.parts())
-    if (value != 0 && (found.cap || !(value * found.scale <= hidden)))
+  Steps seen = Steps::merged(found.seen, added, [&](double a, double b) {
+    bool isHidden = !found.cap && b * found.scale <= hidden;
+    return a == 0 || isHidden ? 0 : b == 0 ? 1 : NAN;
+  });
+  for (auto [place, value] : seen.parts())
+    if (std::isnan(value))
       return false;
-  found.seen =
-      Steps::merged(found.seen, added, [](double a, double b) { return double(a != 0 && b == 0); });
+  found.seen = std::move(seen);
   return true;
 }
 
@@ -56,8 +60,8 @@ bool AddedScores::add(Value added, double factor, ArrayRef<int64_t> heads) {
   return stop(call);
 }
 
-/// Slopes of scores, times `factor`. They are known but for what is the same for all tokens that one
-/// sees, which changes neither a cap nor a sink alike.
+/// Takes slopes of scores, times `factor`. They are known but for what is the same for all tokens
+/// that one sees, which a softmax does not notice; a cap does, and so does a sink.
 bool AddedScores::addSlopes(Slopes slopes, double factor) {
   if (found.cap || found.sinks) {
     obstacle = found.cap ? "slopes inside of a cap" : "slopes beside sinks";
@@ -109,7 +113,8 @@ std::optional<double> AddedScores::factorOfSeen(Value value) const {
   std::optional<double> factor;
   if (!steps)
     return std::nullopt;
-  Steps both = Steps::merged(found.seen, *steps, [](double seen, double x) { return seen ? x : 0; });
+  Steps both =
+      Steps::merged(found.seen, *steps, [](double seen, double x) { return seen ? x : 0; });
   for (auto [place, x] : both.parts())
     if (found.seen.at(place) != 0 && std::exchange(factor, x).value_or(x) != x)
       return std::nullopt;

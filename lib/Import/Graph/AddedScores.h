@@ -14,8 +14,8 @@ public:
               std::string &obstacle)
       : axes(axes), numbers(numbers), found(found), obstacle(obstacle) {}
 
-  /// Takes what is added to scores with `heads` as their axes before the last two, times `factor`: a
-  /// mask, or what grows with the column (ALiBi), or both.
+  /// Takes what is added to scores with `heads` as their axes before the last two, times `factor`:
+  /// a mask, or what grows with the column (ALiBi), or both.
   bool add(mlir::Value added, double factor, llvm::ArrayRef<int64_t> heads);
   /// Takes the flags of a call of where or masked_fill, which leaves its operand where they do not
   /// hide it.

@@ -38,7 +38,7 @@ Follower::Method Follower::methodOf(StringRef name) {
              &Follower::copied)
       .Case("expand", &Follower::expanded)
       .Case("repeat", &Follower::repeated)
-      .Case("cat", &Follower::concatenated)
+      .Cases({"cat", "concat", "concatenate"}, &Follower::concatenated)
       .Cases({"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze"}, &Follower::reshaped)
       .Cases({"transpose", "permute", "t"}, &Follower::turned)
       .Cases({"slice", "select"}, &Follower::part)
@@ -61,6 +61,8 @@ Follower::Method Follower::methodOf(StringRef name) {
 Found Follower::entry(Value value, const Places &at) {
   // Far more than any model's masks have.
   constexpr unsigned mostFollowed = 4096, mostDepth = 256;
+  if (rankOf(value) != int64_t(at.size()))
+    return std::nullopt;
   if (auto input = value.getDefiningOp<graph::InputOp>()) {
     std::optional<unsigned> axis = axes.axis(input);
     if (input.getRole() != "position" || !axis) {
@@ -74,8 +76,9 @@ Found Follower::entry(Value value, const Places &at) {
   auto call = cast<graph::CallOp>(value.getDefiningOp());
   Method method =
       call.getTarget().starts_with("aten.") ? methodOf(call.getBaseName()) : Method(nullptr);
-  if (!method || axes.isData(value) || call.getNumResults() != 1 || depth >= mostDepth ||
-      ++followed > mostFollowed)
+  bool readsNone = method == &Follower::counted || method == &Follower::filled;
+  if (!method || (call.getOperands().empty() && !readsNone) || axes.isData(value) ||
+      call.getNumResults() != 1 || depth >= mostDepth || ++followed > mostFollowed)
     return fail(call);
   ++depth;
   Found found = (this->*method)(call, at);
@@ -87,8 +90,8 @@ Found Follower::entry(Value value, const Places &at) {
   return found ? found : fail(call);
 }
 
-/// A table whose entries depend on the distance of row and column alone, along axes that are not one
-/// entry's.
+/// A table, at numbers of some axes: one entry, or those of row and column where they depend on the
+/// distance of these alone.
 Found Follower::stored(graph::StoredOp op, const Places &at) {
   std::optional<std::vector<double>> known = op.getFixed() ? numbers(op) : std::nullopt;
   SmallVector<int64_t> shape;
@@ -156,7 +159,7 @@ Found Follower::argument(graph::CallOp call, StringRef name, const Places &at) {
 Found Follower::counted(graph::CallOp call, const Places &at) {
   std::optional<double> step = call.getArgument("step") ? numberOf(call, "step") : 1.0;
   std::optional<double> start = call.getArgument("start") ? numberOf(call, "start") : 0.0;
-  if (!step)
+  if (!step || at.size() != 1)
     return std::nullopt;
   Found here = join(
       at[0], Line{0, 0, *step}, [](double x, double y) { return x * y; }, Form::Product);

@@ -1,4 +1,4 @@
-// An entry of a value that depends on positions alone, followed through the ops that make it (Mask.h).
+// An entry of a value of positions alone, followed through the ops that make it (see Mask.h).
 #ifndef CTXC_IMPORT_FOLLOWER_H
 #define CTXC_IMPORT_FOLLOWER_H
 

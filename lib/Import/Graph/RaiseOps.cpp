@@ -37,7 +37,7 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
           .Case("expand", &Raiser::expanded)
           .Cases({"slice", "narrow", "select"}, &Raiser::part)
           .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
-          .Case("cat", &Raiser::joined)
+          .Cases({"cat", "concat", "concatenate"}, &Raiser::joined)
           .Case("slice_scatter", &Raiser::placed)
           .Case("copy", &Raiser::written)
           .Case("embedding", &Raiser::row)

@@ -50,6 +50,7 @@ static bool isGeneric(graph::CallOp call, const TokenAxes &axes) {
                                             "rsqrt",
                                             "sqrt",
                                             "cat",
+                                            "concat",
                                             "slice",
                                             "view",
                                             "reshape",

@@ -49,6 +49,10 @@ public:
   Shape axes(llvm::StringRef name, int64_t rank);
 
   unsigned resultCount() { return op.getNumResults(); }
+  /// Whether anything reads a result.
+  bool isRead(unsigned result) {
+    return result < op.getNumResults() && !op.getResult(result).use_empty();
+  }
   /// What a result has to be.
   Shape resultShape(unsigned result = 0);
   Kind resultKind(unsigned result = 0);
