@@ -64,11 +64,7 @@ graph.program @rules tokens "s" {
   %ad = graph.call "aten.scatter.value"(%x, %r) {dim = -1 : i64, index = #graph.operand<1>, self = #graph.operand<0>, value = 1.0 : f64} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 2], si64>) -> !graph.tensor<[1, "s", 4], f32>
   // expected-remark @below {{joins tokens}}
   %ae = graph.call "aten.scatter.value"(%x, %r) {dim = 1 : i64, index = #graph.operand<1>, self = #graph.operand<0>, value = 1.0 : f64} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 2], si64>) -> !graph.tensor<[1, "s", 4], f32>
-  // The largest along an axis, or of two entries.
-  // expected-remark @below {{each token by itself}}
-  %af:2 = graph.call "aten.max.dim"(%x) {dim = -1 : i64, keepdim = true, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> (!graph.tensor<[1, "s", 1], f32>, !graph.tensor<[1, "s", 1], si64>)
-  // expected-remark @below {{makes a value of several tokens}}
-  %ag:2 = graph.call "aten.max.dim"(%x) {dim = 1 : i64, keepdim = false, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> (!graph.tensor<[1, 4], f32>, !graph.tensor<[1, 4], si64>)
+  // The less of two entries.
   // expected-remark @below {{each token by itself}}
   %ah = graph.call "aten.min.other"(%x) {other = #graph.operand<0>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
   // expected-remark @below {{each token by itself}}

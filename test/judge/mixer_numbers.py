@@ -117,7 +117,8 @@ def tied(layer, x, positions):
 
 def convolved(layer, x, positions):
     y = F.conv1d(F.pad(layer.a(x).transpose(1, 2), (2, 0)), layer.filter, groups=WIDTH).transpose(1, 2)
-    return F.silu(y) * torch.sigmoid(layer.b(x)) + F.softplus(y).clamp(max=1.5) - F.elu(y)
+    bounded = torch.max(torch.min(layer.b(x), y), layer.a(x))
+    return F.silu(y) * torch.sigmoid(layer.b(x)) + F.softplus(y).clamp(max=1.5) - F.elu(y) + bounded
 
 
 def running(layer, x, positions):

@@ -6,20 +6,42 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-/// A score of less than this has no weight.
-constexpr double hidden = -1e4;
+/// A score of less than this has no weight; where slopes make scores of any size, one of less than
+/// the other.
+constexpr double hidden = -1e4, hiddenBesideSlopes = -1e9;
+
+/// `value` before copies. What is copied to a wider type was rounded, and is not looked behind.
+static Value beforeExactCopies(Value value) {
+  auto width = [](Value v) {
+    auto type = dyn_cast<FloatType>(cast<graph::SymbolicType>(v.getType()).getElementType());
+    return type ? type.getWidth() : 0;
+  };
+  while (true) {
+    graph::CallOp copy;
+    for (StringRef name : {"_to_copy", "to", "clone", "alias", "detach", "contiguous"})
+      copy = copy ? copy : callOf(value, name);
+    if (!copy || copy.getOperands().empty() || !width(copy.getOperand(0)) ||
+        width(copy.getOperand(0)) < width(value))
+      return value;
+    value = copy.getOperand(0);
+  }
+}
 
 /// Takes what a mask adds to scores that no other mask hides: nothing, or so much that a weight is
 /// 0. Inside of a cap no weight is.
 bool AddedScores::hide(const Steps &added) {
+  double most = -INFINITY;
   Steps seen = Steps::merged(found.seen, added, [&](double a, double b) {
     bool isHidden = !found.cap && b * found.scale <= hidden;
+    if (a != 0 && isHidden)
+      most = std::max(most, b * found.scale);
     return a == 0 || isHidden ? 0 : b == 0 ? 1 : NAN;
   });
   for (auto [place, value] : seen.parts())
     if (std::isnan(value))
       return false;
   found.seen = std::move(seen);
+  greatest = std::max(greatest, most);
   return true;
 }
 
@@ -33,6 +55,7 @@ bool AddedScores::masked(graph::CallOp call, double factor) {
   if (!steps || !call.getTensor("self") || found.cap ||
       !(*fill * factor * found.scale <= hidden))
     return stop(call);
+  greatest = std::max(greatest, *fill * factor * found.scale);
   found.seen = Steps::merged(found.seen, *steps, [&](double a, double b) {
     return double(a != 0 && (b != 0) == keepsWhereSet);
   });
@@ -40,13 +63,16 @@ bool AddedScores::masked(graph::CallOp call, double factor) {
 }
 
 bool AddedScores::add(Value added, double factor, ArrayRef<int64_t> heads) {
-  added = beforeCopies(added);
+  constexpr unsigned mostParts = 8;
+  added = beforeExactCopies(added);
   std::string ofMask, ofSlopes;
   if (std::optional<Steps> steps = stepsOf(added, axes, numbers, ofMask);
       steps && hide(Steps::merged(*steps, *steps, [&](double x, double) { return x * factor; })))
     return true;
   auto call = added.getDefiningOp<graph::CallOp>();
   StringRef name = call ? call.getBaseName() : StringRef();
+  if (++parts > mostParts)
+    return stop(call);
   if (name == "where" || name == "masked_fill")
     return masked(call, factor) && add(call.getTensor("self"), factor, heads);
   std::optional<Sides> sides = name == "add" ? sidesOf(call) : std::nullopt;
@@ -104,6 +130,10 @@ bool AddedScores::placeSlopes() {
     each *= factor;
   if (llvm::all_of(slopes.ofHeads, [](double each) { return each == 0; }))
     slopes = Slopes();
+  if (!slopes.ofHeads.empty() && greatest > hiddenBesideSlopes) {
+    obstacle = "slopes beside a mask that they may outgrow";
+    return false;
+  }
   return true;
 }
 

@@ -3,6 +3,7 @@
 #define CTXC_IMPORT_ADDEDSCORES_H
 
 #include "AttentionPattern.h"
+#include <cmath>
 
 namespace ctxc::pt2 {
 
@@ -39,6 +40,8 @@ private:
   const Numbers &numbers;
   AttentionPattern &found;
   std::string &obstacle;
+  unsigned parts = 0;          ///< of what is added
+  double greatest = -INFINITY; ///< of what hides a score
 };
 
 } // namespace ctxc::pt2

@@ -195,6 +195,11 @@ Found Follower::copied(graph::CallOp call, const Places &at) {
                    line->number == std::trunc(line->number) && !line->rounded;
     return isWhole ? found : std::nullopt;
   }
+  // What is copied to a wider type was rounded, in a way that is known of products alone.
+  bool isWider = isa<FloatType>(before) && isa<FloatType>(after) &&
+                 cast<FloatType>(before).getWidth() < cast<FloatType>(after).getWidth();
+  if (line && isWider && !line->isNumber() && !line->rounded)
+    return std::nullopt;
   if (line && after.isBF16() && !before.isBF16() && line->isCount() && line->column &&
       line->number == 0)
     line->rounded = 1;
@@ -254,8 +259,16 @@ Found Follower::joined(graph::CallOp call, const Places &at) {
     auto *line = std::get_if<Line>(&one);
     return !line || line->isNumber();
   };
-  if (name == "mul" && elementOf(call.getResult(0)).isBF16() && !(isNumber(*a) && isNumber(*b)))
-    return roundedProduct(*a, *b);
+  auto isRounded = [](const Entry &one) {
+    auto *line = std::get_if<Line>(&one);
+    return line && line->rounded;
+  };
+  if (elementOf(call.getResult(0)).isBF16() && !(isNumber(*a) && isNumber(*b))) {
+    if (name == "mul")
+      return roundedProduct(*a, *b);
+    if (isRounded(*a) || isRounded(*b))
+      return std::nullopt; // once more
+  }
   if (name == "rsub")
     std::swap(a, b);
   using Function = double (*)(double, double);

@@ -34,7 +34,7 @@ std::optional<Steps> ctxc::pt2::stepsOf(Value mask, const TokenAxes &axes, const
 std::optional<Slopes> ctxc::pt2::slopesOf(Value added, ArrayRef<int64_t> heads,
                                           const TokenAxes &axes, const Numbers &numbers,
                                           std::string &obstacle) {
-  constexpr int64_t mostHeads = 4096;
+  constexpr int64_t mostHeads = 512;
   int64_t rank = rankOf(added), count = 1;
   for (int64_t size : heads)
     count *= size > 0 && size <= mostHeads && count <= mostHeads ? size : 0;
