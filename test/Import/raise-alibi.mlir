@@ -304,3 +304,69 @@ graph.program @squared tokens "s" {
   %y = graph.call "aten.view.default"(%back) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, "s", 4, 4], f32>) -> !graph.tensor<[1, "s", 16], f32>
   graph.return %y : !graph.tensor<[1, "s", 16], f32>
 }
+
+// -----
+
+// Scores that grow with the column may be greater than what such a mask takes from others.
+// CHECK-LABEL: xf.block @model(
+// CHECK-NOT: xf.attention
+// CHECK: graph.why = "slopes beside a mask that they may outgrow"
+graph.program @outgrown tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 16], f32>
+  %h = graph.call "aten.view.default"(%x) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, "s", 16], f32>) -> !graph.tensor<[1, "s", 4, 4], f32>
+  %q = graph.call "aten.transpose.int"(%h) {dim0 = 1 : i64, dim1 = 2 : i64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, "s", 4, 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
+  %k = graph.call "aten.transpose.int"(%q) {dim0 = 2 : i64, dim1 = 3 : i64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, 4, 4, "s"], f32>
+  %n = graph.call "aten.arange.default"() {end = "s"} in "attn" : () -> !graph.tensor<["s"], si64>
+  %row = graph.call "aten.view.default"(%n) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<["s"], si64>) -> !graph.tensor<["s", 1], si64>
+  %column = graph.call "aten.view.default"(%n) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<["s"], si64>) -> !graph.tensor<[1, "s"], si64>
+  %causal = graph.call "aten.le.Tensor"(%column, %row) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, "s"], si64>, !graph.tensor<["s", 1], si64>) -> !graph.tensor<["s", "s"], i1>
+  %base = graph.call "aten.full.default"() {fill_value = 0.5 : f64, size = []} in "attn" : () -> !graph.tensor<[], f32>
+  %powers = graph.call "aten.arange.start"() {end = 5 : i64, start = 1 : i64} in "attn" : () -> !graph.tensor<[4], si32>
+  %m = graph.call "aten.pow.Tensor_Tensor"(%base, %powers) {exponent = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[], f32>, !graph.tensor<[4], si32>) -> !graph.tensor<[4], f32>
+  %product = graph.call "aten.matmul.default"(%q, %k) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>, !graph.tensor<[1, 4, 4, "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
+  %scaled = graph.call "aten.mul.Tensor"(%product) {other = 5.000000e-01 : f64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
+  %mv = graph.call "aten.view.default"(%m) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[4], f32>) -> !graph.tensor<[4, 1, 1], f32>
+  %bias = graph.call "aten.mul.Tensor"(%mv, %n) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[4, 1, 1], f32>, !graph.tensor<["s"], si64>) -> !graph.tensor<[4, 1, "s"], f32>
+  %biased = graph.call "aten.add.Tensor"(%scaled, %bias) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<[4, 1, "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
+  %added = graph.call "aten.where.Scalar"(%causal) {condition = #graph.operand<0>, other = -1.0e+4 : f64, self = 0.0 : f64} in "attn" : (!graph.tensor<["s", "s"], i1>) -> !graph.tensor<["s", "s"], f32>
+  %scores = graph.call "aten.add.Tensor"(%biased, %added) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<["s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
+  %weights = graph.call "aten.softmax.int"(%scores) {dim = -1 : i64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
+  %mixed = graph.call "aten.matmul.default"(%weights, %q) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
+  %back = graph.call "aten.transpose.int"(%mixed) {dim0 = 1 : i64, dim1 = 2 : i64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, "s", 4, 4], f32>
+  %y = graph.call "aten.view.default"(%back) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, "s", 4, 4], f32>) -> !graph.tensor<[1, "s", 16], f32>
+  graph.return %y : !graph.tensor<[1, "s", 16], f32>
+}
+
+// -----
+
+// What was rounded after the product is another number.
+// CHECK-LABEL: xf.block @model(
+// CHECK-NOT: xf.attention
+// CHECK: graph.why = "aten._to_copy.default"
+graph.program @widened tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 16], f32>
+  %h = graph.call "aten.view.default"(%x) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, "s", 16], f32>) -> !graph.tensor<[1, "s", 4, 4], f32>
+  %q = graph.call "aten.transpose.int"(%h) {dim0 = 1 : i64, dim1 = 2 : i64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, "s", 4, 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
+  %k = graph.call "aten.transpose.int"(%q) {dim0 = 2 : i64, dim1 = 3 : i64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, 4, 4, "s"], f32>
+  %n = graph.call "aten.arange.default"() {end = "s"} in "attn" : () -> !graph.tensor<["s"], si64>
+  %row = graph.call "aten.view.default"(%n) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<["s"], si64>) -> !graph.tensor<["s", 1], si64>
+  %column = graph.call "aten.view.default"(%n) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<["s"], si64>) -> !graph.tensor<[1, "s"], si64>
+  %causal = graph.call "aten.le.Tensor"(%column, %row) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, "s"], si64>, !graph.tensor<["s", 1], si64>) -> !graph.tensor<["s", "s"], i1>
+  %base = graph.call "aten.full.default"() {fill_value = 0.5 : f64, size = []} in "attn" : () -> !graph.tensor<[], f32>
+  %powers = graph.call "aten.arange.start"() {end = 5 : i64, start = 1 : i64} in "attn" : () -> !graph.tensor<[4], si32>
+  %m = graph.call "aten.pow.Tensor_Tensor"(%base, %powers) {exponent = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[], f32>, !graph.tensor<[4], si32>) -> !graph.tensor<[4], f32>
+  %product = graph.call "aten.matmul.default"(%q, %k) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>, !graph.tensor<[1, 4, 4, "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
+  %scaled = graph.call "aten.mul.Tensor"(%product) {other = 5.000000e-01 : f64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
+  %mv = graph.call "aten.view.default"(%m) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[4], f32>) -> !graph.tensor<[4, 1, 1], f32>
+  %bias = graph.call "aten.mul.Tensor"(%mv, %n) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[4, 1, 1], f32>, !graph.tensor<["s"], si64>) -> !graph.tensor<[4, 1, "s"], f32>
+  %short = graph.call "aten._to_copy.default"(%bias) {dtype = 13 : i64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[4, 1, "s"], f32>) -> !graph.tensor<[4, 1, "s"], bf16>
+  %wide = graph.call "aten._to_copy.default"(%short) {dtype = 7 : i64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[4, 1, "s"], bf16>) -> !graph.tensor<[4, 1, "s"], f32>
+  %biased = graph.call "aten.add.Tensor"(%scaled, %wide) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<[4, 1, "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
+  %added = graph.call "aten.where.Scalar"(%causal) {condition = #graph.operand<0>, other = -3.4e+38 : f64, self = 0.0 : f64} in "attn" : (!graph.tensor<["s", "s"], i1>) -> !graph.tensor<["s", "s"], f32>
+  %scores = graph.call "aten.add.Tensor"(%biased, %added) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<["s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
+  %weights = graph.call "aten.softmax.int"(%scores) {dim = -1 : i64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>) -> !graph.tensor<[1, 4, "s", "s"], f32>
+  %mixed = graph.call "aten.matmul.default"(%weights, %q) {other = #graph.operand<1>, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", "s"], f32>, !graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, 4, "s", 4], f32>
+  %back = graph.call "aten.transpose.int"(%mixed) {dim0 = 1 : i64, dim1 = 2 : i64, self = #graph.operand<0>} in "attn" : (!graph.tensor<[1, 4, "s", 4], f32>) -> !graph.tensor<[1, "s", 4, 4], f32>
+  %y = graph.call "aten.view.default"(%back) {self = #graph.operand<0>, size = []} in "attn" : (!graph.tensor<[1, "s", 4, 4], f32>) -> !graph.tensor<[1, "s", 16], f32>
+  graph.return %y : !graph.tensor<[1, "s", 16], f32>
+}

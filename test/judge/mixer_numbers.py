@@ -1,5 +1,6 @@
 """Models that mix tokens in ways that xf has no op for: ctxc runs the exported program itself, and PyTorch, with the patch
-added to its weights and without the context, must give the logits that it gives with it. The mixers have between them the ops of PyTorch that models use, so that a wrong meaning of any shows as a wrong patch."""
+added to its weights and without the context, must give the logits that it gives with it. The mixers have between them the ops of PyTorch that models use, so that a wrong meaning of any shows as a wrong patch.
+Others are attention as models spell it: these are an xf.attention to ctxc. One has no numbers, and is refused."""
 import math
 import subprocess
 import sys

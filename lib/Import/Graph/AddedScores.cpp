@@ -52,8 +52,7 @@ bool AddedScores::masked(graph::CallOp call, double factor) {
   if (Value other = call.getTensor(keepsWhereSet ? "other" : "value"); other && !fill)
     fill = numberIn(other, axes);
   std::optional<Steps> steps = flag && fill ? stepsOf(flag, axes, numbers, obstacle) : std::nullopt;
-  if (!steps || !call.getTensor("self") || found.cap ||
-      !(*fill * factor * found.scale <= hidden))
+  if (!steps || !call.getTensor("self") || found.cap || !(*fill * factor * found.scale <= hidden))
     return stop(call);
   greatest = std::max(greatest, *fill * factor * found.scale);
   found.seen = Steps::merged(found.seen, *steps, [&](double a, double b) {

@@ -281,8 +281,7 @@ bool Matcher::matchProduct(graph::CallOp call) {
   found.query = call.getTensor(name == "baddbmm" ? "batch1" : "self");
   found.key = call.getTensor(name == "baddbmm" ? "batch2" : name == "bmm" ? "mat2" : "other");
   if (!added.placeSlopes() || !found.query || !found.key || !axes.isData(found.query) ||
-      !axes.isData(found.key) ||
-      axes.axis(found.query) != typeOf(found.query).getRank() - 2 ||
+      !axes.isData(found.key) || axes.axis(found.query) != typeOf(found.query).getRank() - 2 ||
       axes.axis(found.key) != typeOf(found.key).getRank() - 1)
     return stop(call.getResult(0));
   return true;

@@ -38,10 +38,9 @@ Found Follower::concatenated(graph::CallOp call, const Places &at) {
   for (Attribute one : list) {
     auto operand = dyn_cast<graph::OperandAttr>(one);
     Value value = operand ? call.getOperand(operand.getIndex()) : Value();
-    std::optional<int64_t> length =
-        value && rankOf(value) == int64_t(at.size())
-            ? cast<graph::SymbolicType>(value.getType()).getNumber(dim)
-            : std::nullopt;
+    std::optional<int64_t> length = value && rankOf(value) == int64_t(at.size())
+                                        ? cast<graph::SymbolicType>(value.getType()).getNumber(dim)
+                                        : std::nullopt;
     if (!length)
       return std::nullopt;
     if (own[dim].number < double(*length))
@@ -109,8 +108,9 @@ Found Follower::part(graph::CallOp call, const Places &at) {
   Found place = join(
       own[dim], Line{0, 0, double(*step)}, [](double x, double y) { return x * y; }, Form::Product);
   if (place)
-    place = join(*place, Line{0, 0, double(start.value_or(0)), /*isShifted=*/!start},
-                 [](double x, double y) { return x + y; }, Form::Sum);
+    place = join(
+        *place, Line{0, 0, double(start.value_or(0)), /*isShifted=*/!start},
+        [](double x, double y) { return x + y; }, Form::Sum);
   if (!place)
     return std::nullopt;
   own[dim] = std::get<Line>(*place);
@@ -155,4 +155,3 @@ Found Follower::gathered(graph::CallOp call, const Places &at) {
   own[dim] = std::get<Line>(*place);
   return entry(table, own);
 }
-

@@ -161,10 +161,11 @@ Found Follower::counted(graph::CallOp call, const Places &at) {
   std::optional<double> start = call.getArgument("start") ? numberOf(call, "start") : 0.0;
   if (!step || at.size() != 1)
     return std::nullopt;
-  Found here = join(
-      at[0], Line{0, 0, *step}, [](double x, double y) { return x * y; }, Form::Product);
+  Found here =
+      join(at[0], Line{0, 0, *step}, [](double x, double y) { return x * y; }, Form::Product);
   Line first{0, 0, start.value_or(0), /*isShifted=*/!start};
-  return here ? join(*here, first, [](double x, double y) { return x + y; }, Form::Sum)
+  return here ? join(
+                    *here, first, [](double x, double y) { return x + y; }, Form::Sum)
               : std::nullopt;
 }
 
@@ -331,9 +332,8 @@ Found Follower::steps(graph::CallOp call, const Places &at) {
   auto *line = here ? std::get_if<Line>(&*here) : nullptr;
   auto *start = first ? std::get_if<Line>(&*first) : nullptr;
   auto *ahead = before ? std::get_if<Line>(&*before) : nullptr;
-  if (!line || !start || !ahead || !line->isCount() ||
-      start->number - ahead->number != 1 || integerOf(call, "n").value_or(1) != 1 ||
-      call.getArgument("append"))
+  if (!line || !start || !ahead || !line->isCount() || start->number - ahead->number != 1 ||
+      integerOf(call, "n").value_or(1) != 1 || call.getArgument("append"))
     return std::nullopt;
   return Line{0, 0, 1};
 }

@@ -54,8 +54,7 @@ static bool isComplex(Value value) {
 /// The one value of the model that `rotated` is made of, with numbers of positions.
 Value Rotations::beforeRotation(Value rotated) const {
   constexpr unsigned mostCalls = 48;
-  static constexpr StringLiteral last[] = {"add",    "sub",   "cat",
-                                          "concat", "stack", "view_as_real"};
+  static constexpr StringLiteral last[] = {"add", "sub", "cat", "concat", "stack", "view_as_real"};
   auto end = rotated.getDefiningOp<graph::CallOp>();
   if (!end || !isPartOfRotation(end) || !llvm::is_contained(last, end.getBaseName()))
     return {};
