@@ -106,6 +106,11 @@ Mixing along(const TokenCall &c, StringRef tensor, StringRef name,
 }
 
 Mixing reduces(const TokenCall &c) { return along(c, "self", "dim", std::nullopt); }
+/// Of two tensors, entry by entry.
+Mixing extremes(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  return call.getTensor("other") ? entries(c) : Mixing::Unknown;
+}
 Mixing alongAxes(const TokenCall &c) {
   graph::CallOp call = c.call;
   bool isNamed = call.getArgument("dim") || call.getArgument("dims");
@@ -354,10 +359,11 @@ constexpr Named rules[] = {
     {"repeat_interleave flip roll", alongAxes},
     {"all amax amin any argmax argmin logsumexp mean prod std sum var linalg_vector_norm norm",
      reduces},
+    {"max min", extremes},
     {"_softmax log_softmax softmax cumprod cumsum argsort sort topk glu", alongLast},
     {"select unbind chunk split split_with_sizes slice narrow", part},
     {"gather", gathers},
-    {"cat slice_scatter", cat},
+    {"cat concat concatenate slice_scatter", cat},
     {"layer_norm rms_norm", normalises},
     {"linear", linear},
     {"matmul", matmul},

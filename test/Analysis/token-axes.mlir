@@ -64,5 +64,10 @@ graph.program @rules tokens "s" {
   %ad = graph.call "aten.scatter.value"(%x, %r) {dim = -1 : i64, index = #graph.operand<1>, self = #graph.operand<0>, value = 1.0 : f64} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 2], si64>) -> !graph.tensor<[1, "s", 4], f32>
   // expected-remark @below {{joins tokens}}
   %ae = graph.call "aten.scatter.value"(%x, %r) {dim = 1 : i64, index = #graph.operand<1>, self = #graph.operand<0>, value = 1.0 : f64} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 2], si64>) -> !graph.tensor<[1, "s", 4], f32>
+  // The less of two entries.
+  // expected-remark @below {{each token by itself}}
+  %ah = graph.call "aten.min.other"(%x) {other = #graph.operand<0>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  // expected-remark @below {{each token by itself}}
+  %ai = graph.call "aten.concat.default"(%x) {dim = -1 : i64, tensors = [#graph.operand<0>, #graph.operand<0>]} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 8], f32>
   graph.return %x : !graph.tensor<[1, "s", 4], f32>
 }

@@ -1,7 +1,7 @@
 #include "AttentionPattern.h"
+#include "AddedScores.h"
 #include "Capture.h"
 #include "GraphValues.h"
-#include "Mask.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -11,11 +11,24 @@ static graph::SymbolicType typeOf(Value value) {
   return cast<graph::SymbolicType>(value.getType());
 }
 
+/// The sizes of the axes before the last two; none where one is not a number.
+static std::optional<SmallVector<int64_t>> headsOf(Value scores) {
+  graph::SymbolicType type = typeOf(scores);
+  SmallVector<int64_t> heads;
+  for (unsigned axis = 0; axis + 2 < type.getRank(); ++axis) {
+    std::optional<int64_t> size = type.getNumber(axis);
+    if (!size)
+      return std::nullopt;
+    heads.push_back(*size);
+  }
+  return heads;
+}
+
 namespace {
 
 class Matcher {
 public:
-  explicit Matcher(const TokenAxes &axes) : axes(axes) {}
+  Matcher(const TokenAxes &axes, const Numbers &numbers) : axes(axes), numbers(numbers) {}
 
   std::optional<AttentionPattern> match(Value mixed);
   std::string obstacle;
@@ -23,10 +36,9 @@ public:
 private:
   bool matchWeights(Value weights);
   bool matchScores(Value scores);
+  bool matchSum(graph::CallOp call);
   bool matchProduct(graph::CallOp call);
   bool matchWhole(graph::CallOp call);
-  bool hide(const Steps &added, double hidden);
-  bool masked(graph::CallOp call, bool keepsWhereSet);
   std::optional<std::pair<Value, double>> scaled(graph::CallOp call);
   Value beforeShapes(Value value) const;
   bool isAlongTokens(Value value, int64_t back) const;
@@ -38,7 +50,9 @@ private:
   }
 
   const TokenAxes &axes;
+  const Numbers &numbers;
   AttentionPattern found;
+  AddedScores added{axes, numbers, found, obstacle};
 };
 
 } // namespace
@@ -107,25 +121,20 @@ bool Matcher::matchWhole(graph::CallOp call) {
   Value mask = call.getTensor("attn_mask");
   if (!mask)
     return true;
-  std::optional<Steps> added = stepsOf(mask, axes, obstacle);
-  if (!added)
-    return stop(mask);
   if (typeOf(mask).getElementType().isInteger(1)) {
-    found.seen = Steps::merged(found.seen, *added,
+    std::optional<Steps> steps = stepsOf(mask, axes, numbers, obstacle);
+    if (!steps)
+      return stop(mask);
+    found.seen = Steps::merged(found.seen, *steps,
                                [](double a, double b) { return double(a != 0 && b != 0); });
     return true;
   }
-  return hide(*added, -1e4) || stop(mask);
-}
-
-/// Takes what a mask adds: nothing, or so much that a weight is 0.
-bool Matcher::hide(const Steps &added, double hidden) {
-  for (auto [place, value] : added.parts())
-    if (value != 0 && !(value <= hidden))
-      return false;
-  found.seen =
-      Steps::merged(found.seen, added, [](double a, double b) { return double(a != 0 && b == 0); });
-  return true;
+  // The mask is added behind the scale.
+  std::optional<SmallVector<int64_t>> heads = headsOf(found.query);
+  double scale = std::exchange(found.scale, 1);
+  bool isKnown = heads && added.add(mask, 1, *heads);
+  found.scale = scale;
+  return (isKnown && added.placeSlopes()) || stop(mask);
 }
 
 bool Matcher::matchWeights(Value weights) {
@@ -190,24 +199,15 @@ std::optional<std::pair<Value, double>> Matcher::scaled(graph::CallOp call) {
     number = numberIn(sides->left, axes);
     x = sides->right;
   }
+  // Masks that keep scores by the factor 1, and add to the others.
+  if (!number && name == "mul") {
+    bool isFirst = axes.isData(sides->left);
+    x = isFirst ? sides->left : sides->right;
+    number = added.factorOfSeen(isFirst ? sides->right : sides->left);
+  }
   if (!number || *number == 0)
     return std::nullopt;
   return std::pair(x, name == "mul" ? *number : 1 / *number);
-}
-
-/// Of where and masked_fill: the scores where they are not hidden.
-bool Matcher::masked(graph::CallOp call, bool keepsWhereSet) {
-  Value flag = call.getTensor(keepsWhereSet ? "condition" : "mask");
-  std::optional<double> fill = numberOf(call, keepsWhereSet ? "other" : "value");
-  if (Value other = call.getTensor(keepsWhereSet ? "other" : "value"); other && !fill)
-    fill = numberIn(other, axes);
-  std::optional<Steps> steps = flag && fill ? stepsOf(flag, axes, obstacle) : std::nullopt;
-  if (!steps || !(*fill <= -1e4))
-    return stop(call.getResult(0));
-  found.seen = Steps::merged(found.seen, *steps, [&](double a, double b) {
-    return double(a != 0 && (b != 0) == keepsWhereSet);
-  });
-  return true;
 }
 
 bool Matcher::matchScores(Value scores) {
@@ -218,15 +218,17 @@ bool Matcher::matchScores(Value scores) {
     if (!call || !axes.isData(scores) || axes.countAxes(scores) != 2)
       return stop(scores);
     StringRef name = call.getBaseName();
-    bool isInside = found.scale != 1 || found.cap; // a mask is outside of all others
     if (name == "matmul" || name == "bmm")
       return matchProduct(call);
+    if (name == "baddbmm")
+      return matchSum(call);
+    bool isInside = found.scale != 1 || found.cap;
     if (auto product = scaled(call)) {
       // c tanh(x / c)
       graph::CallOp tanh = callOf(beforeCopies(product->first), "tanh");
       auto inner =
           tanh ? beforeCopies(tanh.getOperand(0)).getDefiningOp<graph::CallOp>() : graph::CallOp();
-      if (tanh && inner && !isInside) {
+      if (tanh && inner && !isInside && found.slopes.ofHeads.empty()) {
         auto quotient = scaled(inner);
         if (!quotient || std::abs(quotient->second * product->second - 1) > 1e-6)
           return stop(scores);
@@ -239,19 +241,14 @@ bool Matcher::matchScores(Value scores) {
       continue;
     }
     std::optional<Sides> sides = sidesOf(call);
-    if (name == "add" && sides && sides->right && !isInside) {
+    if (name == "add" && sides && sides->right) {
       bool isFirst = axes.isData(sides->left);
-      Value mask = isFirst ? sides->right : sides->left;
-      std::optional<Steps> added = axes.isData(mask) ? std::nullopt : stepsOf(mask, axes, obstacle);
-      if (!added || !hide(*added, -1e4))
+      std::optional<SmallVector<int64_t>> heads = headsOf(scores);
+      if (!heads || !added.add(isFirst ? sides->right : sides->left, 1, *heads))
         return stop(scores);
       scores = isFirst ? sides->left : sides->right;
-    } else if (name == "where" && !isInside) {
-      if (!masked(call, true))
-        return false;
-      scores = call.getTensor("self");
-    } else if (name == "masked_fill" && !isInside) {
-      if (!masked(call, false))
+    } else if (name == "where" || name == "masked_fill") {
+      if (!added.masked(call))
         return false;
       scores = call.getTensor("self");
     } else if ((name == "maximum" || name == "max") && !isInside && sides && sides->right &&
@@ -264,19 +261,36 @@ bool Matcher::matchScores(Value scores) {
   return stop(scores);
 }
 
+/// β added + α batch1 · batch2
+bool Matcher::matchSum(graph::CallOp call) {
+  Value bias = call.getTensor("self");
+  std::optional<double> beta = call.getArgument("beta") ? numberOf(call, "beta") : 1.0,
+                        alpha = call.getArgument("alpha") ? numberOf(call, "alpha") : 1.0;
+  std::optional<SmallVector<int64_t>> heads = headsOf(call.getResult(0));
+  if (!bias || !beta || !alpha || *alpha == 0 || !heads)
+    return stop(call.getResult(0));
+  // With β = 0 what is added is not read.
+  if (*beta != 0 && !added.add(bias, *beta, *heads))
+    return false;
+  found.scale *= *alpha;
+  return matchProduct(call);
+}
+
 bool Matcher::matchProduct(graph::CallOp call) {
-  found.query = call.getTensor("self");
-  found.key = call.getTensor(call.getBaseName() == "bmm" ? "mat2" : "other");
-  if (!found.query || !found.key || !axes.isData(found.query) || !axes.isData(found.key) ||
-      axes.axis(found.query) != typeOf(found.query).getRank() - 2 ||
+  StringRef name = call.getBaseName();
+  found.query = call.getTensor(name == "baddbmm" ? "batch1" : "self");
+  found.key = call.getTensor(name == "baddbmm" ? "batch2" : name == "bmm" ? "mat2" : "other");
+  if (!added.placeSlopes() || !found.query || !found.key || !axes.isData(found.query) ||
+      !axes.isData(found.key) || axes.axis(found.query) != typeOf(found.query).getRank() - 2 ||
       axes.axis(found.key) != typeOf(found.key).getRank() - 1)
     return stop(call.getResult(0));
   return true;
 }
 
 std::optional<AttentionPattern> ctxc::pt2::matchAttention(Value mixed, const TokenAxes &axes,
+                                                          const Numbers &numbers,
                                                           std::string &obstacle) {
-  Matcher matcher(axes);
+  Matcher matcher(axes, numbers);
   std::optional<AttentionPattern> found = matcher.match(mixed);
   obstacle = matcher.obstacle;
   return found;

@@ -2,8 +2,7 @@
 #ifndef CTXC_IMPORT_ATTENTIONPATTERN_H
 #define CTXC_IMPORT_ATTENTIONPATTERN_H
 
-#include "Steps.h"
-#include "ctxc/Analysis/TokenAxes.h"
+#include "Mask.h"
 
 namespace ctxc::pt2 {
 
@@ -14,12 +13,14 @@ struct AttentionPattern {
   std::optional<double> cap;
   Steps seen = Steps(1); ///< 1 where a token sees another
   graph::StoredOp sinks;
+  /// What is added to the products before the scale; without heads where nothing is.
+  Slopes slopes;
 };
 
 /// The products of queries and keys, the mask, the softmax and the sum of values that make `mixed`;
 /// none where they do not, and then `obstacle` names the op that is another.
 std::optional<AttentionPattern> matchAttention(mlir::Value mixed, const TokenAxes &axes,
-                                               std::string &obstacle);
+                                               const Numbers &numbers, std::string &obstacle);
 
 } // namespace ctxc::pt2
 

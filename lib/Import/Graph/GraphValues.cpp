@@ -4,6 +4,14 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
+std::optional<std::vector<double>> ctxc::pt2::writtenNumbers(graph::StoredOp stored) {
+  auto value = dyn_cast_or_null<DenseElementsAttr>(stored.getValueAttr());
+  if (!value)
+    return std::nullopt;
+  auto numbers = value.getValues<double>();
+  return std::vector<double>(numbers.begin(), numbers.end());
+}
+
 graph::CallOp ctxc::pt2::callOf(Value value, StringRef base) {
   auto call = value ? value.getDefiningOp<graph::CallOp>() : graph::CallOp();
   bool isIt = call && call.getTarget().starts_with("aten.") && call.getBaseName() == base;

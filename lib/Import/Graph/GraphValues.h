@@ -3,8 +3,15 @@
 #define CTXC_IMPORT_GRAPHVALUES_H
 
 #include "dialects/Graph/Graph.h"
+#include <functional>
+#include <vector>
 
 namespace ctxc::pt2 {
+
+/// The numbers of a stored tensor that no patch changes; none where they are not known.
+using Numbers = std::function<std::optional<std::vector<double>>(graph::StoredOp)>;
+/// Those that stand in the program.
+std::optional<std::vector<double>> writtenNumbers(graph::StoredOp stored);
 
 /// The call of op `base` that makes `value`; null where another op does.
 graph::CallOp callOf(mlir::Value value, llvm::StringRef base);

@@ -167,7 +167,8 @@ static bool isGrouped(ArrayRef<int64_t> shape, ArrayRef<int64_t> of) {
 }
 
 llvm::Expected<bool> Raiser::raiseAttention(Value mixed, std::string &obstacle) {
-  std::optional<AttentionPattern> found = matchAttention(mixed, axes, obstacle);
+  std::optional<AttentionPattern> found =
+      matchAttention(mixed, axes, rotations.numbersOf(), obstacle);
   if (!found)
     return false;
   std::optional<Sight> sight = sightOf(found->seen);
@@ -214,14 +215,24 @@ llvm::Expected<bool> Raiser::raiseAttention(Value mixed, std::string &obstacle) 
     obstacle = "sinks that are not one for each head";
     return false;
   }
+  Value slopes;
+  if (size_t count = found->slopes.ofHeads.size()) {
+    auto of = RankedTensorType::get({heads}, builder.getF32Type());
+    SmallVector<float> numbers(found->slopes.ofHeads.begin(), found->slopes.ofHeads.end());
+    if (int64_t(count) != heads) {
+      obstacle = "slopes that are not one for each head";
+      return false;
+    }
+    slopes = setting(loc, "slopes", of, DenseElementsAttr::get(of, ArrayRef(numbers)));
+  }
   Value window = sight->window ? setting(loc, "window", builder.getIndexType(),
                                          builder.getI64IntegerAttr(sight->window))
                                : Value();
   FloatAttr cap = found->cap ? builder.getF32FloatAttr(float(*found->cap)) : FloatAttr();
   Value result = xf::AttentionOp::create(
       builder, loc, RankedTensorType::get({heads, width}, builder.getF32Type()), queries, keys,
-      values, window, /*slopes=*/Value(), sinks, llvm::APFloat(float(found->scale)), cap,
-      /*rounded=*/false, sight->bidirectional, StringAttr());
+      values, window, slopes, sinks, llvm::APFloat(float(found->scale)), cap,
+      /*rounded=*/found->slopes.rounded != 0, sight->bidirectional, StringAttr());
   bind(mixed, reshaped(loc, result, *type));
   return true;
 }

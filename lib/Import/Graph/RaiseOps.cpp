@@ -37,7 +37,7 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
           .Case("expand", &Raiser::expanded)
           .Cases({"slice", "narrow", "select"}, &Raiser::part)
           .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
-          .Case("cat", &Raiser::joined)
+          .Cases({"cat", "concat", "concatenate"}, &Raiser::joined)
           .Case("slice_scatter", &Raiser::placed)
           .Case("copy", &Raiser::written)
           .Case("embedding", &Raiser::row)
@@ -165,6 +165,8 @@ Raiser::Results Raiser::row(graph::CallOp call) {
 
 Raiser::Results Raiser::sum(graph::CallOp call) {
   std::optional<Sides> sides = sidesOf(call);
+  if (sides && sides->number == 0.0 && lookup(sides->left))
+    return {lookup(sides->left)};
   if (!sides || !sides->right)
     return {};
   Value a = isData(sides->left) ? lookup(sides->left) : Value();

@@ -144,10 +144,25 @@ static Value beforeTimes(Value value, double number) {
   return quotient ? beforeCopies(quotient) : Value();
 }
 
+/// Whether `value` is √(2/π) x (1 + 0.044715 x x).
+static bool isBentProduct(Value value, Value x) {
+  graph::CallOp product = callOf(beforeCopies(value), "mul");
+  std::optional<Sides> sides = product ? sidesOf(product) : std::nullopt;
+  Value bent = sides && sides->right && beforeTimes(sides->left, std::sqrt(2 / M_PI)) == x
+                   ? besideNumber(callOf(beforeCopies(sides->right), "add"), 1)
+                   : Value();
+  graph::CallOp square = bent ? callOf(beforeCopies(bent), "mul") : graph::CallOp();
+  std::optional<Sides> roots = square ? sidesOf(square) : std::nullopt;
+  return roots && roots->right && beforeTimes(roots->left, 0.044715) == x &&
+         beforeCopies(roots->right) == x;
+}
+
 /// Whether `factor` is 1 + tanh(√(2/π) (x + 0.044715 x³)).
 bool Raiser::spellsTanhGelu(Value factor, Value x) const {
   Value bend = besideNumber(callOf(beforeCopies(factor), "add"), 1);
   graph::CallOp tanh = bend ? callOf(beforeCopies(bend), "tanh") : graph::CallOp();
+  if (tanh && isBentProduct(tanh.getOperand(0), x))
+    return true;
   Value inner = tanh ? beforeTimes(tanh.getOperand(0), std::sqrt(2 / M_PI)) : Value();
   graph::CallOp sum = inner ? callOf(inner, "add") : graph::CallOp();
   std::optional<Sides> sides = sum ? sidesOf(sum) : std::nullopt;

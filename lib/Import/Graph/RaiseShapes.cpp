@@ -209,8 +209,14 @@ Raiser::Results Raiser::part(graph::CallOp call) {
   // All tokens, or the same numbers without an axis of one entry.
   if (x.getType() == *type && call.getBaseName() != "select")
     return {x};
-  std::optional<int64_t> dim = tokenDim(call.getOperand(0), integerOf(call, "dim").value_or(0));
+  int64_t along = integerOf(call, "dim").value_or(0);
+  std::optional<int64_t> dim = tokenDim(call.getOperand(0), along);
   bool isSelect = call.getBaseName() == "select";
+  auto of = cast<graph::SymbolicType>(call.getOperand(0).getType());
+  along += along < 0 ? of.getRank() : 0;
+  if (isSelect && along >= 0 && along < of.getRank() && of.getNumber(along) == 1 &&
+      ranked(x).getNumElements() == type->getNumElements())
+    return {reshaped(call.getLoc(), x, *type)};
   // A symbolic start is no number.
   StringRef start = isSelect ? "index" : "start";
   if (!dim || !isFloat(x) || (call.getArgument(start) && !integerOf(call, start)))

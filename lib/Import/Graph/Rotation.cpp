@@ -10,14 +10,6 @@ using namespace ctxc;
 using namespace ctxc::pt2;
 using reference::Matrix;
 
-std::optional<std::vector<double>> ctxc::pt2::writtenNumbers(graph::StoredOp stored) {
-  auto value = dyn_cast_or_null<DenseElementsAttr>(stored.getValueAttr());
-  if (!value)
-    return std::nullopt;
-  auto numbers = value.getValues<double>();
-  return std::vector<double>(numbers.begin(), numbers.end());
-}
-
 /// Ops that rotations are made of.
 static bool isPartOfRotation(graph::CallOp call) {
   static constexpr StringLiteral names[] = {"add",
@@ -25,6 +17,7 @@ static bool isPartOfRotation(graph::CallOp call) {
                                             "mul",
                                             "neg",
                                             "cat",
+                                            "concat",
                                             "stack",
                                             "slice",
                                             "select",
@@ -61,7 +54,7 @@ static bool isComplex(Value value) {
 /// The one value of the model that `rotated` is made of, with numbers of positions.
 Value Rotations::beforeRotation(Value rotated) const {
   constexpr unsigned mostCalls = 48;
-  static constexpr StringLiteral last[] = {"add", "sub", "cat", "stack", "view_as_real"};
+  static constexpr StringLiteral last[] = {"add", "sub", "cat", "concat", "stack", "view_as_real"};
   auto end = rotated.getDefiningOp<graph::CallOp>();
   if (!end || !isPartOfRotation(end) || !llvm::is_contained(last, end.getBaseName()))
     return {};

@@ -10,15 +10,11 @@
 #define CTXC_IMPORT_ROTATION_H
 
 #include "Capture.h"
+#include "GraphValues.h"
 #include "dialects/XF/XF.h"
 #include <map>
 
 namespace ctxc::pt2 {
-
-/// The numbers of a stored tensor that no patch changes; none where they are not known.
-using Numbers = std::function<std::optional<std::vector<double>>(graph::StoredOp)>;
-/// Those that stand in the program.
-std::optional<std::vector<double>> writtenNumbers(graph::StoredOp stored);
 
 /// What an xf.rotary says.
 struct Rotation {
@@ -36,6 +32,7 @@ public:
   Rotations(const TokenAxes &axes, Capture &capture, Numbers numbers)
       : axes(axes), capture(capture), numbers(std::move(numbers)) {}
 
+  const Numbers &numbersOf() const { return numbers; }
   /// The rotation that makes `rotated`, and of what; none where no rotation does.
   std::optional<std::pair<Rotation, mlir::Value>> find(mlir::Value rotated);
 

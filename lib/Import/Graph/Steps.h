@@ -31,16 +31,24 @@ private:
 
 /// r i + c j + k.
 struct Line {
-  int64_t row = 0, column = 0;
-  double number = 0;
-  bool isNumber() const { return !row && !column; }
+  double row = 0, column = 0, number = 0;
+  /// By a number that is not known, and is the same for all i and j.
+  bool isShifted = false;
+  /// Where it is not 0: in place of c j, this times the product of c and j, where j and the product
+  /// are rounded to bfloat16.
+  double rounded = 0;
+  bool isNumber() const { return !row && !column && !isShifted; }
+  /// Whether it counts rows, or columns: i + k, or j + k.
+  bool isCount() const {
+    return !isShifted && !rounded && ((row == 1 && !column) || (!row && column == 1));
+  }
 };
 
 using Entry = std::variant<Line, Steps>;
 /// What a function of two numbers is.
-enum class Form { Sum, Difference, Comparison, Other };
+enum class Form { Sum, Difference, Product, Quotient, Comparison, Other };
 /// f of two entries: of two lines where f is a sum or a difference, or compares two that differ by
-/// a distance; of steps, and of numbers. None of others.
+/// a distance; of a line and a factor; of steps, and of numbers. None of others.
 std::optional<Entry> join(const Entry &a, const Entry &b,
                           llvm::function_ref<double(double, double)> f, Form form);
 

@@ -49,18 +49,25 @@ public:
   Shape axes(llvm::StringRef name, int64_t rank);
 
   unsigned resultCount() { return op.getNumResults(); }
+  /// Whether anything reads a result.
+  bool isRead(unsigned result) {
+    return result < op.getNumResults() && !op.getResult(result).use_empty();
+  }
   /// What a result has to be.
   Shape resultShape(unsigned result = 0);
   Kind resultKind(unsigned result = 0);
 
   void fail(const llvm::Twine &why);
   const std::string &failure() const { return why; }
+  /// Says that PyTorch may give another result as well: of several it does not say which.
+  void leaveOpen(const llvm::Twine &why) { open = why.str(); }
+  const std::string &openness() const { return open; }
 
 private:
   graph::CallOp op;
   llvm::ArrayRef<Array> operands;
   const Tokens &itsTokens;
-  std::string why;
+  std::string why, open;
 };
 
 Kind kindOf(mlir::Type element);

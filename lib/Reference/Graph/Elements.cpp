@@ -57,8 +57,9 @@ static Results joined(Call &c, const Array &a, const Array &b, Function f) {
 }
 
 static Results binary(Call &c) {
-  return joined(c, c.tensorOrNumber("self"), c.tensorOrNumber("other"),
-                binaries().lookup(c.name()));
+  // Of two tensors, max and min have the names of what goes along an axis.
+  llvm::StringRef name = c.name() == "max" ? "maximum" : c.name() == "min" ? "minimum" : c.name();
+  return joined(c, c.tensorOrNumber("self"), c.tensorOrNumber("other"), binaries().lookup(name));
 }
 
 //===----------------------------------------------------------------------===//

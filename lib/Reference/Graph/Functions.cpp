@@ -24,6 +24,11 @@ public:
 
   /// The result's rows, one for each token; one row where no axis is the tokens'.
   llvm::Expected<Matrix> run(ArrayRef<Matrix> operands);
+  /// An error where PyTorch may give another result as well.
+  llvm::Error checkSettled() const {
+    return open ? errorAt(open, "of '" + graph::CallOp(open).getTarget() + "' " + why)
+                : llvm::Error::success();
+  }
 
 private:
   std::optional<Shape> shapeOf(Value value);
@@ -34,6 +39,8 @@ private:
   graph::FunctionOp function;
   Tokens tokens;
   llvm::DenseMap<Value, Array> values;
+  graph::CallOp open; ///< the first call that left its result open, and why
+  std::string why;
 };
 
 } // namespace
@@ -96,6 +103,10 @@ llvm::Error FunctionRun::call(graph::CallOp op) {
   Results results = meaning(given);
   if (!given.failure().empty())
     return errorAt(op, "of '" + op.getTarget() + "' " + given.failure());
+  if (!given.openness().empty() && !open) {
+    open = op;
+    why = given.openness();
+  }
   if (results.size() != op.getNumResults())
     return errorAt(op, "of '" + op.getTarget() + "' gives " + llvm::Twine(results.size()) +
                            " results; expected " + llvm::Twine(op.getNumResults()));
@@ -180,10 +191,12 @@ llvm::Error ctxc::reference::evaluateFunction(graph::FunctionOp function, Operat
     if (axis >= 0)
       step.push_back(&evaluation.rows(operand));
   state.append(evaluation.getEnvironment().positions, step);
-  auto made =
-      FunctionRun(function, state.getPositions()).run(operandsOf(function, op, evaluation, state));
+  FunctionRun run(function, state.getPositions());
+  auto made = run.run(operandsOf(function, op, evaluation, state));
   if (!made)
     return made.takeError();
+  if (llvm::Error error = run.checkSettled())
+    return error;
   int64_t count = evaluation.tokenCount();
   Matrix result = function.getResultAxis() < 0 ? Matrix(made->replicate(count, 1))
                                                : Matrix(made->bottomRows(count));

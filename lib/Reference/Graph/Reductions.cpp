@@ -1,5 +1,6 @@
 // Ops that join the entries of some axes.
 #include "Calls.h"
+#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringMap.h"
 #include <cmath>
 #include <numeric>
@@ -197,6 +198,26 @@ static Results difference(Call &c) {
   return {putBack(result, axis)};
 }
 
+/// Scores of less than this are those of entries that are not to be chosen.
+constexpr double masked = -1e30;
+
+/// Of equal entries at the end of those that topk keeps, PyTorch does not say which it keeps: their
+/// places are open, not their numbers.
+static void checkLast(Call &c, ArrayRef<double> row, ArrayRef<int64_t> order, int64_t kept,
+                      bool largest) {
+  if (kept < 1 || kept >= int64_t(row.size()) || !c.isRead(1))
+    return;
+  double last = row[order[kept - 1]];
+  if (last != row[order[kept]] || !((largest ? last : -last) > masked))
+    return;
+  llvm::SmallString<32> text;
+  llvm::APFloat(last).toString(text);
+  c.leaveOpen("keeps " + llvm::Twine(kept) + " of " + llvm::Twine(row.size()) +
+              " entries, and has the last of these, " + text +
+              ", several times: PyTorch does not say which of them it keeps, and other programs "
+              "give other numbers; expected different entries, as of other tokens or weights");
+}
+
 /// topk, sort, argsort: the entries of an axis by size, and where they were.
 static Results sorted(Call &c) {
   Array x = c.tensor("self");
@@ -219,6 +240,8 @@ static Results sorted(Call &c) {
     llvm::sort(order, [&](int64_t a, int64_t b) {
       return row[a] == row[b] ? a < b : largest ? row[a] > row[b] : row[a] < row[b];
     });
+    if (isTop)
+      checkLast(c, row, order, kept, largest);
     for (int64_t j = 0; j < kept; ++j) {
       found.row(i)[j] = row[order[j]];
       places.row(i)[j] = order[j];
