@@ -38,6 +38,7 @@ using Rounded = KernelDialect::RoundedAttrHelper;
 using Integer = KernelDialect::IntegerAttrHelper;
 using Alone = KernelDialect::AloneAttrHelper;
 using RoundedState = KernelDialect::RoundedStateAttrHelper;
+using RowsFrom = KernelDialect::RowsFromAttrHelper;
 
 /// Which product of attention `op` is; none where it is not one.
 std::optional<Product> productOf(mlir::Operation *op);

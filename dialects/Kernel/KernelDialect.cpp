@@ -222,6 +222,8 @@ LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttrib
        isa<xf::ParamOp, QuantizedOp, ExpertsOp>(op), isUnit},
       {Alone::getNameStr(), "xf.attention", isa<xf::AttentionOp>(op), isUnit},
       {RoundedState::getNameStr(), "xf.attention", isa<xf::AttentionOp>(op), isUnit},
+      {RowsFrom::getNameStr(), "xf.embed", isa<xf::EmbedOp>(op),
+       number && number.getType().isInteger(32) && !number.getValue().isNegative()},
       {CostAttrHelper::getNameStr(), "gpu.launch_func", isa<gpu::LaunchFuncOp>(op),
        isa<CostAttr>(attribute.getValue())}};
   StringRef name = attribute.getName();

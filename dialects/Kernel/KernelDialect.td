@@ -29,6 +29,8 @@ def Kernel_Dialect : Dialect {
       row sees only itself.
     - `kernel.rounded_state`, on attention: keys and values are rounded to bfloat16, and their state
       is stored so.
+    - `kernel.rows_from`, on `xf.embed`: the table is a part of one, whose first row has this id; of
+      an id whose row is not there the result is zeros.
     - `kernel.cost`, on a launch: how many bytes it moves and how many operations it computes.
   }];
   let discardableAttrs = (ins
@@ -36,7 +38,7 @@ def Kernel_Dialect : Dialect {
     "::mlir::UnitAttr":$linalg_loop, "::ctxc::kernel::ProductAttr":$product,
     "::mlir::IntegerAttr":$read, "::mlir::UnitAttr":$rounded, "::mlir::UnitAttr":$integer,
     "::mlir::UnitAttr":$alone, "::mlir::UnitAttr":$rounded_state,
-    "::ctxc::kernel::CostAttr":$cost);
+    "::mlir::IntegerAttr":$rows_from, "::ctxc::kernel::CostAttr":$cost);
   let dependentDialects = ["::ctxc::xf::XFDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

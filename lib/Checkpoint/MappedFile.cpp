@@ -210,6 +210,25 @@ void ctxc::giveBackMappedPages(const uint8_t *data, uint64_t bytes) {
       (void)::madvise(reinterpret_cast<void *>(from), to - from, MADV_DONTNEED);
 }
 
+void ctxc::mapWithoutNeighbours(const uint8_t *data, uint64_t bytes) {
+  constexpr uintptr_t large = uintptr_t(2) << 20;
+  const auto begin = reinterpret_cast<uintptr_t>(data), end = begin + bytes;
+  std::lock_guard<std::mutex> guard(mapsMutex);
+  for (const MappedFile *file : openMaps()) {
+    const auto first = reinterpret_cast<uintptr_t>(file->bytes().begin());
+    const auto last = reinterpret_cast<uintptr_t>(file->bytes().end());
+    if (begin < first || end > last)
+      continue;
+    for (uintptr_t edge : {begin, end}) {
+      if (edge % large == 0)
+        continue;
+      const uintptr_t from = std::max(alignDown(edge, large), first);
+      (void)::madvise(reinterpret_cast<void *>(from), std::min(alignTo(edge, large), last) - from,
+                      MADV_NOHUGEPAGE);
+    }
+  }
+}
+
 Error ctxc::checkMappedFiles() {
   std::lock_guard<std::mutex> guard(mapsMutex);
   Error errors = Error::success();

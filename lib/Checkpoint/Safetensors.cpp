@@ -45,13 +45,19 @@ const TensorView *SafetensorsFile::find(StringRef name) const {
 
 namespace {
 
+/// Elements [begin, end) of a tensor.
+struct Stretch {
+  int64_t begin, end;
+};
+
 /// The first element whose exponent bits are all ones, or -1. Whole blocks are
 /// tested without a branch, which vectorises; a hit is then located.
-template <typename Word> int64_t firstNonFinite(const TensorView &tensor, Word exponent) {
+template <typename Word>
+int64_t firstNonFinite(const TensorView &tensor, Stretch in, Word exponent) {
   constexpr size_t block = 4096;
-  size_t count = tensor.bytes / sizeof(Word);
-  for (size_t from = 0; from < count; from += block) {
-    size_t n = std::min(block, count - from);
+  const size_t end = in.end;
+  for (size_t from = in.begin; from < end; from += block) {
+    size_t n = std::min(block, end - from);
     const uint8_t *data = tensor.data + from * sizeof(Word);
     auto isBad = [&](size_t i) {
       Word word;
@@ -69,11 +75,11 @@ template <typename Word> int64_t firstNonFinite(const TensorView &tensor, Word e
 }
 
 /// A block with a scale that is not finite is not finite.
-int64_t firstNonFiniteQuantized(const TensorView &tensor) {
+int64_t firstNonFiniteQuantized(const TensorView &tensor, Stretch in) {
   constexpr int64_t chunk = 1 << 12; // elements, of whole blocks
   std::vector<float> values;
-  for (int64_t first = 0, n = tensor.elements(); first < n; first += chunk) {
-    values.resize(std::min(chunk, n - first));
+  for (int64_t first = in.begin; first < in.end; first += chunk) {
+    values.resize(std::min(chunk, in.end - first));
     readFloats(tensor.dtype, tensor.stored(), first, values);
     auto bad = llvm::find_if(values, [](float x) { return !std::isfinite(x); });
     if (bad != values.end())
@@ -82,25 +88,29 @@ int64_t firstNonFiniteQuantized(const TensorView &tensor) {
   return -1;
 }
 
-int64_t firstNonFinite(const TensorView &tensor) {
+int64_t firstNonFinite(const TensorView &tensor, Stretch in) {
   switch (tensor.dtype) {
   case DType::F16:
-    return firstNonFinite<uint16_t>(tensor, 0x7c00);
+    return firstNonFinite<uint16_t>(tensor, in, 0x7c00);
   case DType::BF16:
-    return firstNonFinite<uint16_t>(tensor, 0x7f80);
+    return firstNonFinite<uint16_t>(tensor, in, 0x7f80);
   case DType::F32:
-    return firstNonFinite<uint32_t>(tensor, 0x7f800000);
+    return firstNonFinite<uint32_t>(tensor, in, 0x7f800000);
   case DType::F64:
-    return firstNonFinite<uint64_t>(tensor, 0x7ff0000000000000);
+    return firstNonFinite<uint64_t>(tensor, in, 0x7ff0000000000000);
   default:
-    return isQuantized(tensor.dtype) ? firstNonFiniteQuantized(tensor) : -1;
+    return isQuantized(tensor.dtype) ? firstNonFiniteQuantized(tensor, in) : -1;
   }
 }
 
 } // namespace
 
 Error ctxc::checkFinite(const TensorView &tensor) {
-  int64_t index = firstNonFinite(tensor);
+  return checkFinite(tensor, 0, tensor.elements());
+}
+
+Error ctxc::checkFinite(const TensorView &tensor, int64_t begin, int64_t count) {
+  int64_t index = firstNonFinite(tensor, {begin, begin + count});
   if (index < 0)
     return Error::success();
   BlockSize block = blockSizeOf(tensor.dtype);

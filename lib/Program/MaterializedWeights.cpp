@@ -78,6 +78,11 @@ MaterializedWeights::~MaterializedWeights() {
       memory->giveBack(std::move(entry.second.second));
 }
 
+llvm::Expected<const void *> MaterializedWeights::getPart(StringRef name, RankedTensorType type,
+                                                          ArrayRef<ElementRun> runs) {
+  return patches.contains(name) ? nullptr : original.getPart(name, type, runs);
+}
+
 llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTensorType type) {
   llvm::Expected<const void *> data = original.get(name, type);
   auto found = patches.find(name);

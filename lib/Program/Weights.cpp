@@ -9,6 +9,7 @@
 #include "llvm/Support/xxhash.h"
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <mutex>
 
 using namespace llvm;
@@ -73,9 +74,11 @@ bool store(DType dtype, ArrayRef<float> from, uint8_t *to) {
   return llvm::all_of(back, [](float x) { return std::isfinite(x); });
 }
 
-/// Whether large pages are worth a copy. Where scales lie apart, what a kernel gets points into the
-/// file.
-bool isCopied(const TensorView &view) { return view.bytes >= largeBytes && !view.matrices; }
+/// Whether large pages are worth a copy of so many bytes of a tensor. Where scales lie apart, what
+/// a kernel gets points into the file.
+bool isCopied(const TensorView &view, uint64_t bytes) {
+  return bytes >= largeBytes && !view.matrices;
+}
 
 class CheckpointWeights : public Weights {
 public:
@@ -84,6 +87,39 @@ public:
 
   Expected<const void *> get(StringRef name, mlir::RankedTensorType type) override {
     std::lock_guard<std::mutex> lock(mutex);
+    Expected<const TensorView &> view = find(name, type);
+    if (!view)
+      return view.takeError();
+    return read(name, *view, type, ElementRun{0, view->elements()});
+  }
+
+  Expected<const void *> getPart(StringRef name, mlir::RankedTensorType type,
+                                 ArrayRef<ElementRun> runs) override {
+    std::lock_guard<std::mutex> lock(mutex);
+    Expected<const TensorView &> view = find(name, type);
+    if (!view)
+      return view.takeError();
+    if (view->matrices)
+      return nullptr;
+    hasParts = true;
+    Expected<const void *> part = read(keyOf(name, runs), *view, type, runs);
+    // Now and then, when a sixteenth more has been mapped.
+    if (mapped.bytes - mapped.atTrim > mapped.atTrim / 16)
+      trim();
+    return part;
+  }
+
+  Expected<std::string> hash() override { return checkpoint.hash(); }
+
+private:
+  static std::string keyOf(StringRef name, ArrayRef<ElementRun> runs) {
+    ArrayRef<uint8_t> bytes(reinterpret_cast<const uint8_t *>(runs.data()),
+                            runs.size() * sizeof(ElementRun));
+    return (name + " " + Twine(xxh3_64bits(bytes))).str();
+  }
+
+  /// The tensor under this name, which converts to `type`.
+  Expected<const TensorView &> find(StringRef name, mlir::RankedTensorType type) const {
     const TensorView *view = checkpoint.find(name);
     if (!view)
       return makeError(checkpoint.directory() + ": has no tensor " + quoted(name));
@@ -96,39 +132,62 @@ public:
       return makeError(view->file + ": tensor " + quoted(name) + " is stored as " +
                        nameOf(view->dtype) + ", which does not convert to " +
                        typeText(type.getElementType()));
-    if (!checked.contains(name)) {
-      if (Error error = checkFinite(*view))
-        return std::move(error);
-      checked.insert(name);
-      // Of an embedding's table few rows are read again.
-      constexpr uint64_t large = 16 << 20;
-      if (view->bytes >= large)
-        giveBackMappedPages(view->data, view->bytes);
-    }
-    // Headers need not be a multiple of 8 long, so that even a tensor of the
-    // right type may lie at an odd address.
-    bool aligned = reinterpret_cast<uintptr_t>(view->data) % alignmentOf(dtype) == 0;
-    if (view->dtype == dtype && aligned && !(inLargePages && isCopied(*view)))
-      return view->stored();
-    if (view->dtype == dtype && !view->matrices)
-      return copies.get(name, dtype, view->bytes, [&](uint8_t *to) {
-        std::memcpy(to, view->data, view->bytes);
-        giveBackMappedPages(view->data, view->bytes);
-        return Error::success();
-      });
-    uint64_t bytes = bytesOf(dtype, view->elements());
-    return copies.get(name, dtype, bytes, [&](uint8_t *to) { return convert(*view, dtype, to); });
+    return *view;
   }
 
-  Expected<std::string> hash() override { return checkpoint.hash(); }
+  /// The elements of `runs`, which are known as `key`.
+  Expected<const void *> read(StringRef key, const TensorView &view, mlir::RankedTensorType type,
+                              ArrayRef<ElementRun> runs) {
+    int64_t count = 0;
+    for (const ElementRun &run : runs)
+      count += run.count;
+    const uint64_t stored = bytesOf(view.dtype, count);
+    // From the first run to the last one: what lies between them is of the same pages.
+    const uint8_t *begin = view.data + bytesOf(view.dtype, runs.front().begin);
+    const uint64_t span =
+        bytesOf(view.dtype, runs.back().begin + runs.back().count - runs.front().begin);
+    if (!checked.contains(key)) {
+      if (hasParts && !view.matrices)
+        mapWithoutNeighbours(begin, span);
+      for (const ElementRun &run : runs)
+        if (Error error = checkFinite(view, run.begin, run.count))
+          return std::move(error);
+      checked.insert(key);
+      // Of an embedding's table few rows are read again.
+      constexpr uint64_t large = 16 << 20;
+      if (stored >= large)
+        giveBackMappedPages(begin, span);
+    }
+    const DType dtype = storageOf(type.getElementType());
+    const bool isWhole = count == view.elements();
+    const void *from = isWhole ? view.stored() : begin;
+    // Headers need not be a multiple of 8 long, so that even a tensor of the
+    // right type may lie at an odd address.
+    const bool aligned = reinterpret_cast<uintptr_t>(from) % alignmentOf(dtype) == 0;
+    if (view.dtype == dtype && aligned && runs.size() == 1 &&
+        !(inLargePages && isCopied(view, stored))) {
+      mapped.add(begin, stored);
+      return from;
+    }
+    return copies.get(key, dtype, bytesOf(dtype, count), [&](uint8_t *to) -> Error {
+      for (const ElementRun &run : runs) {
+        if (view.dtype == dtype && !view.matrices)
+          std::memcpy(to, view.data + bytesOf(dtype, run.begin), bytesOf(dtype, run.count));
+        else if (Error error = convert(view, run, dtype, to))
+          return error;
+        to += bytesOf(dtype, run.count);
+      }
+      giveBackMappedPages(begin, span);
+      return Error::success();
+    });
+  }
 
-private:
-  static Error convert(const TensorView &view, DType dtype, uint8_t *to) {
+  static Error convert(const TensorView &view, ElementRun run, DType dtype, uint8_t *to) {
     constexpr int64_t chunk = 1 << 14;
     SmallVector<float> numbers;
-    for (int64_t i = 0, n = view.elements(); i < n; i += chunk) {
-      numbers.resize(std::min(chunk, n - i));
-      readFloats(view.dtype, view.stored(), i, numbers);
+    for (int64_t i = 0; i < run.count; i += chunk) {
+      numbers.resize(std::min(chunk, run.count - i));
+      readFloats(view.dtype, view.stored(), run.begin + i, numbers);
       if (!store(dtype, numbers, to + bytesOf(dtype, i)))
         return makeError(view.file + ": tensor " + quoted(view.name) +
                          " has a number beyond the range of " + nameOf(dtype) +
@@ -137,11 +196,44 @@ private:
     return Error::success();
   }
 
+  /// Gives the pages back on which nothing lies that was asked for: with a page that is read, the
+  /// system maps the next ones, too.
+  void trim() {
+    mapped.atTrim = mapped.bytes;
+    for (const TensorView &view : checkpoint.tensors()) {
+      const uint8_t *at = view.data, *end = view.data + view.bytes;
+      for (auto next = mapped.parts.lower_bound(at);
+           next != mapped.parts.end() && next->first < end; ++next) {
+        if (next->first > at)
+          giveBackMappedPages(at, next->first - at);
+        at = std::max(at, next->first + next->second);
+      }
+      if (at < end)
+        giveBackMappedPages(at, end - at);
+    }
+  }
+
+  /// What was given out where it lies in a file.
+  struct Mapped {
+    std::map<const uint8_t *, uint64_t> parts; ///< bytes from an address on
+    uint64_t bytes = 0, atTrim = 0;            ///< of all of them, now and at the last `trim`
+
+    void add(const uint8_t *from, uint64_t size) {
+      uint64_t &known = parts[from];
+      if (known >= size)
+        return;
+      bytes += size - known;
+      known = size;
+    }
+  };
+
   const Checkpoint &checkpoint;
   const bool inLargePages;
   std::mutex mutex;
+  bool hasParts = false; ///< whether parts were asked for
   llvm::StringSet<> checked;
   Copies copies;
+  Mapped mapped;
 };
 
 /// A counter-based generator (SplitMix64), so that numbers do not depend on
@@ -230,7 +322,7 @@ std::unique_ptr<Weights> ctxc::checkpointWeights(const Checkpoint &checkpoint, b
 uint64_t ctxc::bytesInLargePages(const Checkpoint &checkpoint) {
   uint64_t bytes = 0;
   for (const TensorView &view : checkpoint.tensors())
-    bytes += isCopied(view) ? view.bytes : 0;
+    bytes += isCopied(view, view.bytes) ? view.bytes : 0;
   return bytes;
 }
 

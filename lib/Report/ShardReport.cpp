@@ -21,6 +21,18 @@ static std::string timeText(double seconds) {
   return llvm::formatv("{0} ms", llvm::format("%.3g", seconds * 1000)).str();
 }
 
+static const char *wordOf(ExchangeKind kind) {
+  switch (kind) {
+  case ExchangeKind::Sum:
+    return "sum";
+  case ExchangeKind::Gather:
+    return "gather";
+  case ExchangeKind::Collect:
+    return "collect";
+  }
+  llvm_unreachable("all kinds are above");
+}
+
 static const char *wordOf(Split split) {
   return split.kind == Split::Whole ? "whole" : split.dim == 0 ? "0" : split.dim == 1 ? "1" : "2";
 }
@@ -37,10 +49,19 @@ static void writeCuts(const PartCost &part, llvm::raw_ostream &os) {
   }
   if (!part.uncut.empty())
     os << "  whole        " << llvm::join(part.uncut, ", ") << "\n";
-  size_t sums = llvm::count_if(part.split.exchanges, [](const Exchange &e) { return e.isSum; });
-  os << "  a token      " << counted(sums, "sum") << " over ranks, "
-     << part.split.exchanges.size() - sums << " gathered; a rank sends " << bytesText(part.sent)
-     << ", reads " << bytesText(part.split.read) << "; " << timeText(part.split.seconds) << "\n";
+  auto count = [&](ExchangeKind kind) {
+    return llvm::count_if(part.split.exchanges,
+                          [&](const Exchange &exchange) { return exchange.kind == kind; });
+  };
+  os << "  a token      " << counted(count(ExchangeKind::Sum), "sum") << " over ranks, "
+     << count(ExchangeKind::Gather) << " gathered";
+  if (const auto collected = count(ExchangeKind::Collect))
+    os << ", " << collected << " collected on the first";
+  os << "; a rank sends " << bytesText(part.sent) << ", reads " << bytesText(part.split.read)
+     << "; " << timeText(part.split.seconds) << "\n";
+  if (part.sentToPatch != part.sent)
+    os << "  its patch    a rank sends " << bytesText(part.sentToPatch) << " to make it, "
+       << bytesText(part.sentPatched) << " to run a token with it\n";
 }
 
 void ctxc::writeShardText(const ShardCost &cost, llvm::raw_ostream &os) {
@@ -98,6 +119,8 @@ static void writeJson(const ShardCost &cost, llvm::json::OStream &json) {
         json.attribute("read", part.split.read);
         json.attribute("operations", part.split.operations);
         json.attribute("sent", part.sent);
+        json.attribute("sentToPatch", part.sentToPatch);
+        json.attribute("sentPatched", part.sentPatched);
         json.attribute("seconds", part.split.seconds);
         json.attributeObject("parameters", [&] {
           for (const auto &[name, split] : part.split.parameters)
@@ -106,7 +129,7 @@ static void writeJson(const ShardCost &cost, llvm::json::OStream &json) {
         json.attributeArray("exchanges", [&] {
           for (const Exchange &exchange : part.split.exchanges)
             json.object([&] {
-              json.attribute("kind", exchange.isSum ? "sum" : "gather");
+              json.attribute("kind", wordOf(exchange.kind));
               json.attribute("elements", exchange.elements);
             });
         });

@@ -1,8 +1,8 @@
 // Blocks that ranks share: the kernels of their segments, called one after the other, and what is
 // transferred between these (ctxc/Shard/LocalBlock.h).
-#include "ctxc/Checkpoint/MappedPages.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/KernelCalls.h"
+#include "lib/Runtime/Parts.h"
 #include <cstring>
 
 using namespace mlir;
@@ -46,40 +46,73 @@ llvm::SmallVector<KernelArg> KernelCalls::patchArguments(xf::BlockOp block) cons
 // Arguments
 //===----------------------------------------------------------------------===//
 
-/// This rank's part of a tensor: where it is in memory, or a copy in `copies`.
-static llvm::Expected<const void *> partOf(const void *whole, RankedTensorType type,
-                                           const shard::Cut &cut, int64_t rank,
-                                           PartCopies &copies) {
+/// Some elements of a tensor that `weights` have as a whole: where they are in memory, or a copy in
+/// `copies`.
+static llvm::Expected<const void *> partOfWhole(Weights &weights, llvm::StringRef name,
+                                                RankedTensorType type,
+                                                llvm::ArrayRef<ElementRun> runs,
+                                                PartCopies &copies) {
+  llvm::Expected<const void *> whole = weights.get(name, type);
+  if (!whole)
+    return whole;
   const DType dtype = storageOf(type.getElementType());
-  if (dtype == DType::ScaledF8E4M3 || dtype == DType::MXFP4)
-    return makeError("tensor=" + llvm::Twine(cut.ranks) + ": a matrix is stored as " +
-                     nameOf(dtype) +
-                     ", with scales in another tensor, which ranks cannot share "
-                     "yet; expected weights of another type (--dtype)");
-  const auto *from = static_cast<const char *>(whole);
-  llvm::SmallVector<std::array<int64_t, 3>> runs;
-  cut.visitRuns(rank, [&](int64_t inWhole, int64_t inPart, int64_t count) {
-    runs.push_back({inWhole, inPart, count});
-  });
+  const auto *from = static_cast<const char *>(*whole);
   if (runs.size() == 1)
-    return from + bytesOf(dtype, runs.front()[0]);
-  std::vector<int64_t> key = {reinterpret_cast<intptr_t>(whole), cut.before, cut.behind};
-  llvm::append_range(key, cut.pieces);
-  std::unique_ptr<char[]> &copy = copies[key];
-  if (!copy) {
-    copy.reset(new char[bytesOf(dtype, cut.partSize())]);
-    for (const auto &[inWhole, inPart, count] : runs)
-      std::memcpy(copy.get() + bytesOf(dtype, inPart), from + bytesOf(dtype, inWhole),
-                  bytesOf(dtype, count));
-    giveBackMappedPages(reinterpret_cast<const uint8_t *>(whole), bytesOf(dtype, cut.wholeSize()));
+    return from + bytesOf(dtype, runs.front().begin);
+  std::vector<int64_t> key = {reinterpret_cast<intptr_t>(*whole)};
+  int64_t size = 0;
+  for (const ElementRun &run : runs) {
+    key.insert(key.end(), {run.begin, run.count});
+    size += run.count;
   }
+  std::unique_ptr<char[]> &copy = copies[key];
+  if (copy)
+    return copy.get();
+  copy.reset(new char[bytesOf(dtype, size)]);
+  char *to = copy.get();
+  for (const ElementRun &run : runs)
+    to = std::copy_n(from + bytesOf(dtype, run.begin), bytesOf(dtype, run.count), to);
   return copy.get();
 }
 
-/// The cut of an entry of the first dimension, which is whole.
-static shard::Cut cutOfSlice(shard::Cut cut, int64_t slices) {
-  cut.before /= slices;
-  return cut;
+/// Fails for matrices whose scales lie in another tensor.
+static llvm::Error checkStorage(RankedTensorType type, int64_t ranks) {
+  const DType dtype = storageOf(type.getElementType());
+  if (dtype != DType::ScaledF8E4M3 && dtype != DType::MXFP4)
+    return llvm::Error::success();
+  return makeError(
+      "tensor=" + llvm::Twine(ranks) + ": a matrix is stored as " + nameOf(dtype) +
+      ", with scales in another tensor, which ranks cannot share yet; expected weights "
+      "of another type (--dtype)");
+}
+
+static llvm::Expected<const void *> partOf(Weights &weights, llvm::StringRef name,
+                                           RankedTensorType type, llvm::ArrayRef<ElementRun> runs,
+                                           PartCopies &copies) {
+  llvm::Expected<const void *> part = weights.getPart(name, type, runs);
+  if (!part || *part)
+    return part;
+  return partOfWhole(weights, name, type, runs, copies);
+}
+
+/// This rank's part of each matrix of a bank.
+static llvm::Expected<std::vector<const void *>> bankOf(Weights &weights, llvm::StringRef name,
+                                                        RankedTensorType type,
+                                                        const shard::Cut &whole, int64_t rank,
+                                                        PartCopies &copies) {
+  const int64_t count = type.getDimSize(0);
+  const shard::Cut cut = cutOfSlice(whole, count);
+  auto each = RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
+  std::vector<const void *> bank;
+  for (int64_t i = 0; i < count; ++i) {
+    auto part = isBankName(name)
+                    ? partOf(weights, sliceName(name, i), each, runsOf(cut, rank), copies)
+                    : partOf(weights, name, type, runsOf(cut, rank, i), copies);
+    if (!part)
+      return part.takeError();
+    bank.push_back(*part);
+  }
+  return bank;
 }
 
 llvm::Error KernelCalls::bindPart(size_t step, const KernelArg &arg,
@@ -89,29 +122,21 @@ llvm::Error KernelCalls::bindPart(size_t step, const KernelArg &arg,
   const std::string stored = layer.getStoredName(source.name);
   PartCopies &into = &weights == &original ? copies : binding.copies;
   void *argument = nullptr;
+  if (llvm::Error error = checkStorage(source.whole, local->ranks()))
+    return error;
   switch (arg.kind) {
   case KernelArgKind::Param: {
-    auto whole = weights.get(stored, source.whole);
-    if (!whole)
-      return whole.takeError();
-    auto part = partOf(*whole, source.whole, source.cut, local->rank(), into);
+    auto part = partOf(weights, stored, source.whole, runsOf(source.cut, local->rank()), into);
     if (!part)
       return part.takeError();
     argument = const_cast<void *>(*part);
     break;
   }
   case KernelArgKind::Bank: {
-    auto slices = getSlices(weights, stored, source.whole);
-    if (!slices)
-      return slices.takeError();
-    const shard::Cut cut = cutOfSlice(source.cut, slices->size());
-    for (const void *&slice : *slices) {
-      auto part = partOf(slice, source.whole, cut, local->rank(), into);
-      if (!part)
-        return part.takeError();
-      slice = *part;
-    }
-    binding.banks.push_back(std::move(*slices));
+    auto bank = bankOf(weights, stored, source.whole, source.cut, local->rank(), into);
+    if (!bank)
+      return bank.takeError();
+    binding.banks.push_back(std::move(*bank));
     argument = binding.banks.back().data();
     break;
   }
@@ -119,7 +144,7 @@ llvm::Error KernelCalls::bindPart(size_t step, const KernelArg &arg,
     std::vector<char> &bytes = settings[step][arg.name];
     if (bytes.empty()) {
       const std::vector<char> whole = settingBytes(program.steps[step], source.name);
-      bytes.resize(source.cut.partSize() * sizeof(float));
+      bytes.resize(source.cut.partSize(local->rank()) * sizeof(float));
       source.cut.visitRuns(local->rank(), [&](int64_t inWhole, int64_t inPart, int64_t count) {
         std::memcpy(bytes.data() + inPart * sizeof(float), whole.data() + inWhole * sizeof(float),
                     count * sizeof(float));
@@ -146,7 +171,7 @@ void *KernelCalls::loadedPart(const KernelArg &arg, Progress &progress) {
     return whole.data();
   Rows &part = cutLoads[{arg.name, arg.index}];
   const shard::Cut &cut = source->second.cut;
-  part.resize(cut.partSize());
+  part.resize(cut.partSize(local->rank()));
   cut.visitRuns(local->rank(), [&](int64_t inWhole, int64_t inPart, int64_t count) {
     std::copy_n(whole.begin() + inWhole, count, part.begin() + inPart);
   });
@@ -163,7 +188,10 @@ llvm::Error KernelCalls::transfer(ArrayRef<shard::Transfer> transfers, int64_t r
   for (const shard::Transfer &each : transfers)
     if (each.isSent()) {
       Rows &to = slot(each.to);
-      to.resize(rows * each.elements);
+      if (each.kind == shard::Transfer::Collect)
+        to.assign(rows * each.elements, 0);
+      else
+        to.resize(rows * each.elements);
       shared.push_back({&each, &slot(each.from), &to});
     }
   if (!shared.empty())
@@ -174,7 +202,7 @@ llvm::Error KernelCalls::transfer(ArrayRef<shard::Transfer> transfers, int64_t r
       continue;
     const Rows &from = slot(each.from);
     Rows &to = slot(each.to);
-    const int64_t width = each.cut.partSize();
+    const int64_t width = each.cut.partSize(local->rank());
     to.resize(rows * width);
     for (int64_t row = 0; row < rows; ++row)
       each.cut.visitRuns(local->rank(), [&](int64_t inWhole, int64_t inPart, int64_t count) {

@@ -12,12 +12,20 @@ public:
         fixed(checkpointWeights(constants)) {}
 
   Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override {
-    bool isConstant = constants.find(name) && !(stored && stored->find(name));
-    return (isConstant ? fixed : weights)->get(name, type);
+    return ownerOf(name).get(name, type);
+  }
+  Expected<const void *> getPart(llvm::StringRef name, mlir::RankedTensorType type,
+                                 llvm::ArrayRef<ElementRun> runs) override {
+    return ownerOf(name).getPart(name, type, runs);
   }
   Expected<std::string> hash() override { return weights->hash(); }
 
 private:
+  Weights &ownerOf(llvm::StringRef name) {
+    const bool isConstant = constants.find(name) && !(stored && stored->find(name));
+    return *(isConstant ? fixed : weights);
+  }
+
   std::unique_ptr<Weights> weights;
   const Checkpoint *stored, &constants;
   std::unique_ptr<Weights> fixed;

@@ -182,6 +182,34 @@ Expected<bool> Model::splitsMixtures() {
   });
 }
 
+/// Which plan each layer has, where its verdict is success.
+static auto plansOf(llvm::ArrayRef<LayerVerdict> verdicts) {
+  return [verdicts](xf::LayerOp, xf::BlockOp, int64_t index) -> std::optional<BlockPlan> {
+    for (const LayerVerdict &layer : verdicts)
+      if (layer.layer == index && layer.verdict->isSuccess() && !layer.verdict->plan.isEmpty())
+        return layer.verdict->plan;
+    return std::nullopt;
+  };
+}
+
+Expected<Program> Model::programInAnyCase(mlir::OwningOpRef<mlir::ModuleOp> &copy) {
+  Expected<Use> inUse = use();
+  if (!inUse)
+    return inUse.takeError();
+  Expected<ModelOptions> options = planning();
+  if (!options)
+    return options.takeError();
+  if (module().getOps<xf::ModelOp>().empty())
+    return makeError(path + ": has blocks and no xf.model; expected a model");
+  copy = module().clone();
+  const std::vector<LayerVerdict> verdicts = checkModel(*copy, *options);
+  mlir::FailureOr<Program> built = buildProgram(*copy, plansOf(verdicts), options->update);
+  if (mlir::failed(built))
+    return withDiagnostics(
+        makeError(path + ": cannot be made ready to run; see the messages above"));
+  return *built;
+}
+
 Error Model::plan() {
   Expected<ModelOptions> options = planning();
   if (!options)
@@ -215,17 +243,11 @@ Error Model::plan() {
     if (mlir::failed(buildPatchBlocks(*copy, *options)))
       return makeError(path + ": cannot be patched; see the messages above");
   } else {
-    auto planOf = [&](xf::LayerOp, xf::BlockOp, int64_t index) -> std::optional<BlockPlan> {
-      for (const LayerVerdict &layer : verdicts)
-        if (layer.layer == index && !layer.verdict->plan.isEmpty())
-          return layer.verdict->plan;
-      return std::nullopt;
-    };
     if (settings.integerProducts)
       kernel::markIntegerProducts(*copy);
     if (settings.roundedCache)
       kernel::markRoundedStates(*copy);
-    mlir::FailureOr<Program> built = buildProgram(*copy, planOf, options->update);
+    mlir::FailureOr<Program> built = buildProgram(*copy, plansOf(verdicts), options->update);
     if (mlir::failed(built))
       return makeError(path + ": cannot be made ready to run; see the messages above");
     runnable = std::move(*built);

@@ -7,8 +7,8 @@
 
 namespace ctxc {
 
-/// Norms of which each is computed by the rank whose layer reads the parameter: by `own` on rank 0,
-/// where this is called. `executor` must outlive the result.
+/// Norms of which each is computed by the ranks whose layer reads the parameter, from what each has
+/// of it: by `own` on rank 0, where this is called. `executor` must outlive the result.
 std::unique_ptr<PatchNorms> rankNorms(std::unique_ptr<PatchNorms> own, ShardedExecutor &executor);
 
 } // namespace ctxc

@@ -17,8 +17,17 @@ public:
 
 protected:
   Expected<double> computeSquaredNorm(llvm::StringRef parameter) override {
-    const int rank = executor.rankOf(own->layerOf(parameter));
-    return rank == 0 ? own->squaredNorm(parameter) : executor.ask(rank, parameter);
+    const int first = executor.rankOf(own->layerOf(parameter));
+    const bool isShared = !executor.elementsOf(parameter).empty();
+    double sum = 0;
+    for (int rank = first; rank < first + (isShared ? executor.ranksOfLayer() : 1); ++rank) {
+      Expected<double> part =
+          rank == 0 ? own->squaredNorm(parameter) : executor.ask(rank, parameter);
+      if (!part)
+        return part;
+      sum += *part;
+    }
+    return sum;
   }
 
 private:

@@ -140,17 +140,23 @@ Expected<PatchNorms &> Model::norms() {
   if (!numbers)
     return numbers.takeError();
   if (!parameterNorms) {
+    if (settings.ranks) {
+      Expected<ShardedExecutor &> executor = sharded();
+      if (!executor)
+        return executor.takeError();
+      ShardedExecutor &own = *executor;
+      parameterNorms =
+          programNorms(*program, *numbers, std::make_shared<KnownNorms>(),
+                       [&own](llvm::StringRef parameter) { return own.elementsOf(parameter); });
+      if (settings.ranks->rank() == 0)
+        parameterNorms = rankNorms(std::move(parameterNorms), own);
+      return *parameterNorms;
+    }
     std::lock_guard<std::mutex> lock(shared->mutex);
     std::shared_ptr<KnownNorms> &known = shared->norms[storageType];
     if (!known)
       known = std::make_shared<KnownNorms>();
     parameterNorms = programNorms(*program, *numbers, known);
-    if (settings.ranks && settings.ranks->rank() == 0) {
-      Expected<ShardedExecutor &> executor = sharded();
-      if (!executor)
-        return executor.takeError();
-      parameterNorms = rankNorms(std::move(parameterNorms), *executor);
-    }
   }
   return *parameterNorms;
 }

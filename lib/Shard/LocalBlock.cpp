@@ -41,6 +41,14 @@ const LocalBlock *LocalBlocks::find(xf::BlockOp block) const {
   return found == blocks.end() ? nullptr : &found->second;
 }
 
+double LocalBlocks::shareOf(xf::BlockOp plain, xf::ParamOp param) const {
+  if (const LocalBlock *block = find(plain))
+    for (const auto &source : block->sources)
+      if (const LocalSource &cut = source.second; cut.name == param.getName())
+        return double(cut.cut.partSize(own)) / double(cut.cut.wholeSize());
+  return 1;
+}
+
 /// Heads are shared evenly, or there are more ranks than heads.
 static llvm::Error checkHeads(xf::BlockOp block, int64_t ranks) {
   for (xf::AttentionOp op : block.getBody().getOps<xf::AttentionOp>()) {
@@ -54,17 +62,53 @@ static llvm::Error checkHeads(xf::BlockOp block, int64_t ranks) {
   return llvm::Error::success();
 }
 
+// Memory is what is short: a network that costs little splits all matrices that can be split, and
+// of these splits takes the one with the fewest bytes.
+static constexpr Machine machine = {/*bandwidth=*/1e9, /*rate=*/std::nullopt, /*network=*/1e13,
+                                    /*latency=*/0};
+
+static bool isAllWhole(const RegionSplit &split) {
+  return llvm::all_of(split.parameters,
+                      [](const auto &each) { return each.second.kind == Split::Whole; });
+}
+
+llvm::Error LocalBlocks::localize(xf::BlockOp block, RegionSplit split, RegionRole role) {
+  mlir::Block &body = block.getBody().front();
+  llvm::Expected<Pieces> pieces = Pieces::find(body, split, role.parts);
+  if (!pieces)
+    return makeError("tensor=" + Twine(all) + ": block '" + block.getSymName() +
+                     "': " + llvm::toString(pieces.takeError()));
+  LocalBlock &made = blocks[block];
+  shard::localize(block, split, *pieces, own, *segments, made);
+  made.states = statesOf(body, split, *pieces);
+  return llvm::Error::success();
+}
+
+llvm::Error LocalBlocks::addEnd(xf::BlockOp end, bool isHead) {
+  if (blocks.count(end))
+    return llvm::Error::success();
+  const RegionRole role = {Evenness::Uneven, isHead};
+  RegionSplit best = splitRegion(end.getBody().front(), all, 1, machine, role);
+  if (isAllWhole(best))
+    return llvm::Error::success();
+  splits.emplace(end, best);
+  return localize(end, std::move(best), role);
+}
+
+llvm::Error LocalBlocks::add(const Program &program) {
+  for (auto [i, step] : llvm::enumerate(program.steps))
+    if (llvm::Error error = step.index ? add(step.block, step.dual, step.applied)
+                                       : addEnd(step.block, program.head() == i))
+      return error;
+  return llvm::Error::success();
+}
+
 llvm::Error LocalBlocks::add(xf::BlockOp plain, xf::BlockOp dual, xf::BlockOp applied) {
-  // Memory is what is short: a network that costs little splits all matrices that can be split, and
-  // of these splits takes the one with the fewest bytes.
-  constexpr Machine machine = {/*bandwidth=*/1e9, /*rate=*/std::nullopt, /*network=*/1e13,
-                               /*latency=*/0};
   if (!splits.count(plain)) {
     if (llvm::Error error = checkHeads(plain, all))
       return error;
     RegionSplit best = splitRegion(plain.getBody().front(), all, 1, machine);
-    if (llvm::all_of(best.parameters,
-                     [](const auto &each) { return each.second.kind == Split::Whole; }))
+    if (isAllWhole(best))
       return makeError("tensor=" + Twine(all) + ": block '" + plain.getSymName() +
                        "' has no matrix that so many ranks can share evenly; expected a divisor of "
                        "its sizes");
@@ -74,15 +118,10 @@ llvm::Error LocalBlocks::add(xf::BlockOp plain, xf::BlockOp dual, xf::BlockOp ap
   for (xf::BlockOp block : {plain, dual, applied}) {
     if (!block || blocks.count(block))
       continue;
-    mlir::Block &body = block.getBody().front();
-    RegionSplit split = splitRegionAs(body, all, 1, machine, splits.at(plain).parameters);
-    llvm::Expected<Pieces> pieces = Pieces::find(body, split);
-    if (!pieces)
-      return makeError("tensor=" + Twine(all) + ": block '" + block.getSymName() +
-                       "': " + llvm::toString(pieces.takeError()));
-    LocalBlock &made = blocks[block];
-    localize(block, split, *pieces, own, *segments, made);
-    made.states = statesOf(body, split, *pieces);
+    RegionSplit split =
+        splitRegionAs(block.getBody().front(), all, 1, machine, splits.at(plain).parameters);
+    if (llvm::Error error = localize(block, std::move(split), {}))
+      return error;
   }
   const std::vector<std::string> &ofOne = blocks.at(plain).states;
   for (xf::BlockOp block : {dual, applied}) {

@@ -3,6 +3,7 @@
 // An op belongs to the first segment in which its operands are there, as the split wants them; an
 // exchange makes a value whole before the segment that follows the one in which it is made.
 #include "lib/Shard/Localize.h"
+#include "dialects/Kernel/Kernel.h"
 #include "dialects/Patch/Patch.h"
 #include "lib/Shard/Shapes.h"
 #include "mlir/IR/Builders.h"
@@ -72,6 +73,7 @@ private:
   void clone(Building &segment, Operation &op);
   Operation *cloneLocal(Building &segment, Operation &op);
   Value withoutAddends(Building &segment, Operation &op);
+  Transfer::Kind kindOf(Value value) const;
   void addTransfers();
   void finish(Building &segment, Segment &into);
 
@@ -96,7 +98,7 @@ Type Localizer::typeOf(const Version &version) const {
   if (!type || version.second.kind != Split::Part)
     return version.first.getType();
   SmallVector<int64_t> shape(type.getShape());
-  shape[version.second.dim] /= split.ranks;
+  shape[version.second.dim] = pieces.cutOf(version.first, version.second.dim).extent(rank);
   return RankedTensorType::get(shape, type.getElementType());
 }
 
@@ -210,6 +212,12 @@ Operation *Localizer::cloneLocal(Building &segment, Operation &op) {
   const bool isStretch = opSplit.index >= 0 && opSplit.index == opSplit.rule.stretched;
   if (auto slice = llvm::dyn_cast<xf::SliceOp>(clone); slice && isStretch)
     slice.setFrom(slice.getFrom() / split.ranks);
+  if (auto embed = llvm::dyn_cast<xf::EmbedOp>(clone);
+      embed && opSplit.index >= 0 && opSplit.index == opSplit.rule.summed) {
+    const int64_t rows = shapeOf(op.getOperand(0)).front();
+    kernel::RowsFrom(op.getContext())
+        .setAttr(embed, b.getI32IntegerAttr(beginOfPart(rows, rank, split.ranks)));
+  }
   return clone;
 }
 
@@ -251,15 +259,29 @@ void Localizer::clone(Building &segment, Operation &op) {
     segment.values[{result, nativeOf(result)}] = local;
 }
 
+/// How the ranks make a value whole.
+Transfer::Kind Localizer::kindOf(Value value) const {
+  auto exchange =
+      llvm::find_if(split.exchanges, [&](const Exchange &each) { return each.value == value; });
+  assert(exchange != split.exchanges.end() && "the split lacks an exchange");
+  switch (exchange->kind) {
+  case ExchangeKind::Sum:
+    return Transfer::Sum;
+  case ExchangeKind::Gather:
+    return Transfer::Gather;
+  case ExchangeKind::Collect:
+    return Transfer::Collect;
+  }
+  llvm_unreachable("all kinds are above");
+}
+
 void Localizer::addTransfers() {
   for (const Version &to : transfers) {
     const auto &[value, as] = to;
     Transfer transfer;
     const Split native = nativeOf(value);
     const bool isWhole = as.kind == Split::Whole;
-    transfer.kind = !isWhole                     ? Transfer::Take
-                    : native.kind == Split::Term ? Transfer::Sum
-                                                 : Transfer::Gather;
+    transfer.kind = isWhole ? kindOf(value) : Transfer::Take;
     transfer.from = slotOf({value, isWhole ? native : Split()});
     transfer.to = slotOf(to);
     transfer.elements = int64_t(elementsOf(value));

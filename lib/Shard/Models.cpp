@@ -82,12 +82,13 @@ template <> struct RuleOf<xf::LinearOp> {
   }
 };
 
-/// A row of a table: the rank that has it gives it, all others give zeros.
+/// A row of a table: the rank that has it gives it, all others give zeros. Columns are not cut: a
+/// part of each row takes a page of memory as the whole row does.
 template <> struct RuleOf<xf::EmbedOp> {
   static SplitRule get(xf::EmbedOp op, int64_t) {
     SplitRule rule;
-    rule.operands = {{0, 1}, {}};
-    rule.results = {{1}};
+    rule.operands = {{0, -1}, {}};
+    rule.results = {{-1}};
     rule.summed = 0;
     rule.share = 1.0 / std::max<int64_t>(1, shapeOf(op.getTable())[0]);
     return rule;

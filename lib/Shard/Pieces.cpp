@@ -14,12 +14,20 @@ int64_t Cut::wholeSize() const {
   return before * size * behind;
 }
 
+int64_t Cut::partSize(int64_t rank) const {
+  int64_t size = 0;
+  for (int64_t piece : pieces)
+    size += beginOfPart(piece, rank + 1, ranks) - beginOfPart(piece, rank, ranks);
+  return before * size * behind;
+}
+
 void Cut::visitRuns(int64_t rank, Visit visit) const {
   int64_t inWhole = 0, inPart = 0;
   for (int64_t i = 0; i < before; ++i)
     for (int64_t piece : pieces) {
-      const int64_t count = piece / ranks * behind;
-      visit(inWhole + rank * count, inPart, count);
+      const int64_t begin = beginOfPart(piece, rank, ranks) * behind;
+      const int64_t count = beginOfPart(piece, rank + 1, ranks) * behind - begin;
+      visit(inWhole + begin, inPart, count);
       inWhole += piece * behind;
       inPart += count;
     }
@@ -84,7 +92,7 @@ llvm::Error Pieces::join(Operation *op, const OpSplit &how, bool &isNew) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Pieces> Pieces::find(mlir::Block &body, const RegionSplit &split) {
+llvm::Expected<Pieces> Pieces::find(mlir::Block &body, const RegionSplit &split, Evenness parts) {
   Pieces pieces(split.ranks);
   for (bool isNew = true; isNew;) {
     isNew = false;
@@ -96,6 +104,8 @@ llvm::Expected<Pieces> Pieces::find(mlir::Block &body, const RegionSplit &split)
     }
   }
   for (const auto &[key, ends] : pieces.all) {
+    if (parts == Evenness::Uneven)
+      break;
     int64_t begin = 0;
     for (int64_t end : ends) {
       if ((end - begin) % split.ranks)

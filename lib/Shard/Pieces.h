@@ -13,8 +13,8 @@ namespace ctxc::shard {
 /// is made.
 class Pieces {
 public:
-  /// Errors: a piece that the ranks cannot share evenly.
-  static llvm::Expected<Pieces> find(mlir::Block &body, const RegionSplit &split);
+  /// Errors: a piece that the ranks cannot share evenly, where they have to.
+  static llvm::Expected<Pieces> find(mlir::Block &body, const RegionSplit &split, Evenness parts);
 
   /// The part of a value along a dimension.
   Cut cutOf(mlir::Value value, int dim) const;

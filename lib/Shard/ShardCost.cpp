@@ -20,12 +20,30 @@ double ShardCost::storedAtMost() const {
   return most;
 }
 
-static PartCost partOf(llvm::StringRef name, mlir::Block &body, const ShardRequest &request) {
+/// The bytes that a rank sends for a block whose parameters are split like this.
+static double sentFor(xf::BlockOp block, const PartCost &part, int64_t ofStreams,
+                      const ShardRequest &request, RegionRole role) {
+  double bytes = 0;
+  const RegionSplit split = splitRegionAs(block.getBody().front(), request.tensor, ofStreams,
+                                          request.machine, part.split.parameters, role);
+  for (const Exchange &exchange : split.exchanges)
+    bytes += bytesSent(exchange, request.tensor, ofStreams);
+  return bytes;
+}
+
+/// What a step's blocks cost. `role` is the plain one's.
+static PartCost partOf(const ProgramStep &step, const ShardRequest &request, RegionRole role) {
+  xf::BlockOp block = step.block;
+  mlir::Block &body = block.getBody().front();
   PartCost part;
-  part.name = name.str();
-  part.split = splitRegion(body, request.tensor, streams, request.machine);
-  for (const Exchange &exchange : part.split.exchanges)
-    part.sent += bytesSent(exchange, request.tensor, streams);
+  part.name = block.getSymName().str();
+  part.split = splitRegion(body, request.tensor, streams, request.machine, role);
+  part.sent = part.sentToPatch = sentFor(block, part, streams, request, role);
+  part.sentPatched = sentFor(block, part, 1, request, role);
+  if (step.dual) { // which has both runs' values
+    part.sentToPatch = sentFor(step.dual, part, 1, request, role);
+    part.sentPatched = sentFor(step.applied, part, 1, request, role);
+  }
   if (request.tensor > 1)
     for (xf::ParamOp param : body.getOps<xf::ParamOp>())
       if (llvm::cast<RankedTensorType>(param.getType()).getRank() > 1 &&
@@ -36,10 +54,12 @@ static PartCost partOf(llvm::StringRef name, mlir::Block &body, const ShardReque
 }
 
 /// The bytes of a rank's state in both runs: a layer with a window reads no more than it.
-static double cacheOf(xf::LayerOp layer, mlir::Block &body, const RegionSplit &split,
+static double cacheOf(const ProgramStep &step, const RegionSplit &split,
                       const ShardRequest &request) {
+  xf::LayerOp layer = step.layer;
+  xf::BlockOp block = step.block;
   double bytes = 0;
-  body.walk([&](xf::ContextualOpInterface op) {
+  block.walk([&](xf::ContextualOpInterface op) {
     int64_t window = 0;
     if (auto attention = llvm::dyn_cast<xf::AttentionOp>(op.getOperation()))
       if (attention.getWindow())
@@ -81,50 +101,72 @@ static double bytesAcross(xf::LayerOp layer) {
   return bytes;
 }
 
-llvm::Expected<ShardCost> shard::costOf(xf::ModelOp model, const ShardRequest &request) {
-  std::vector<xf::LayerOp> layers(model.getBody().getOps<xf::LayerOp>().begin(),
-                                  model.getBody().getOps<xf::LayerOp>().end());
-  if (request.pipeline > int64_t(layers.size()))
+/// Where the model's ends are one and the same table, a group that has both has it once.
+static double tiedBytes(const Program &program, ArrayRef<PartCost> parts,
+                        ArrayRef<size_t> partOfStep) {
+  std::map<std::string, double> first;
+  double tied = 0;
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    if (step.index)
+      continue;
+    xf::BlockOp block = step.block;
+    xf::LayerOp layer = step.layer;
+    const RegionSplit &split = parts[partOfStep[i]].split;
+    for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>()) {
+      const bool isPart = split.parameters.at(param.getName().str()).kind == Split::Part;
+      const double bytes = bytesOf(param) / double(isPart ? split.ranks : 1);
+      auto [known, isNew] = first.try_emplace(layer.getStoredName(param.getName()), bytes);
+      if (!isNew)
+        tied += std::min(known->second, bytes);
+    }
+  }
+  return tied;
+}
+
+llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardRequest &request) {
+  if (request.pipeline > program.layers)
     return makeError("pipeline=" + llvm::Twine(request.pipeline) + ": the model has " +
-                     counted(layers.size(), "layer") + "; expected no more groups than layers");
+                     counted(program.layers, "layer") + "; expected no more groups than layers");
   ShardCost cost;
   cost.request = request;
   const Machine &machine = request.machine;
-  llvm::MapVector<xf::BlockOp, PartCost> blocks;
-  std::vector<double> caches, seconds;
-  for (xf::LayerOp layer : layers) {
-    auto block = SymbolTable::lookupNearestSymbolFrom<xf::BlockOp>(model, layer.getBlockAttr());
-    mlir::Block &body = block.getBody().front();
-    if (!blocks.count(block))
-      blocks[block] = partOf(block.getSymName(), body, request);
-    PartCost &part = blocks[block];
-    ++part.layers;
-    caches.push_back(cacheOf(layer, body, part.split, request));
-    seconds.push_back(part.split.seconds + caches.back() / machine.bandwidth);
-  }
-  PartCost around = partOf("embedding and head", model.getBody().front(), request);
-  // The first group has the embedding and the last the head: the two are counted as the last's.
-  if (!seconds.empty())
-    seconds.back() += around.split.seconds;
-  const std::vector<size_t> groups = leastLargest(seconds, request.pipeline);
-  size_t begin = 0;
-  for (size_t end : groups) {
-    StageCost stage;
-    stage.firstLayer = begin;
-    stage.layers = end - begin;
-    for (size_t i = begin; i < end; ++i) {
-      auto block =
-          SymbolTable::lookupNearestSymbolFrom<xf::BlockOp>(model, layers[i].getBlockAttr());
-      add(stage, blocks[block], caches[i], machine);
+  // Steps with the same blocks cost the same, but for their caches.
+  std::map<std::pair<Operation *, Operation *>, size_t> numbers;
+  std::vector<size_t> partOfStep;
+  std::vector<double> caches, seconds(1); ///< `seconds` of layers, with what stands beside them
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    auto [number, isNew] = numbers.try_emplace({step.block, step.dual}, cost.parts.size());
+    if (isNew) {
+      const RegionRole end = {Evenness::Uneven, program.head() == i};
+      cost.parts.push_back(partOf(step, request, step.index ? RegionRole() : end));
     }
-    if (end == layers.size())
-      add(stage, around, 0, machine);
-    else
-      stage.passed = streams * bytesAcross(layers[end]);
+    partOfStep.push_back(number->second);
+    PartCost &part = cost.parts[number->second];
+    part.layers += step.index.has_value();
+    caches.push_back(cacheOf(step, part.split, request));
+    // What stands before the first layer goes with it, what stands behind others with the last one.
+    if (step.index.value_or(0) > 0)
+      seconds.push_back(0);
+    seconds.back() += part.split.seconds + caches.back() / machine.bandwidth;
+  }
+  size_t step = 0;
+  for (size_t end : leastLargest(seconds, request.pipeline)) {
+    StageCost stage;
+    if (!cost.stages.empty())
+      stage.firstLayer = cost.stages.back().firstLayer + cost.stages.back().layers;
+    stage.layers = int64_t(end) - stage.firstLayer;
+    const bool isLast = end == seconds.size();
+    for (; step < program.steps.size() &&
+           (isLast || program.steps[step].index.value_or(0) < int64_t(end));
+         ++step)
+      add(stage, cost.parts[partOfStep[step]], caches[step], machine);
+    if (!isLast)
+      stage.passed = streams * bytesAcross(program.steps[step].layer);
     cost.streamBytes = std::max(cost.streamBytes, stage.passed);
     cost.stages.push_back(stage);
-    begin = end;
   }
+  if (cost.stages.size() == 1)
+    cost.stages.front().stored -= tiedBytes(program, cost.parts, partOfStep);
   double pass = machine.latency + cost.streamBytes / machine.network, slowest = 0;
   for (const StageCost &stage : cost.stages) {
     cost.seconds += stage.seconds;
@@ -132,24 +174,19 @@ llvm::Expected<ShardCost> shard::costOf(xf::ModelOp model, const ShardRequest &r
   }
   cost.seconds += double(request.pipeline - 1) * pass;
   cost.tokensPerSecond = 1 / std::max(slowest, request.pipeline > 1 ? pass : 0);
-  for (auto &[block, part] : blocks)
-    cost.parts.push_back(std::move(part));
-  cost.parts.push_back(std::move(around));
   return cost;
 }
 
-llvm::Expected<std::vector<ShardCost>> shard::costsOf(xf::ModelOp model, int64_t ranks,
+llvm::Expected<std::vector<ShardCost>> shard::costsOf(const Program &program, int64_t ranks,
                                                       const ShardRequest &request) {
   std::vector<ShardCost> costs;
-  auto layers = model.getBody().getOps<xf::LayerOp>();
-  int64_t most = std::distance(layers.begin(), layers.end());
-  for (int64_t pipeline = 1; pipeline <= std::min(ranks, most); ++pipeline) {
+  for (int64_t pipeline = 1; pipeline <= std::min(ranks, program.layers); ++pipeline) {
     if (ranks % pipeline)
       continue;
     ShardRequest each = request;
     each.pipeline = pipeline;
     each.tensor = ranks / pipeline;
-    auto cost = costOf(model, each);
+    auto cost = costOf(program, each);
     if (!cost)
       return cost.takeError();
     costs.push_back(std::move(*cost));

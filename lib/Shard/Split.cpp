@@ -1,4 +1,5 @@
 #include "ctxc/Shard/Split.h"
+#include "ctxc/Shard/Cut.h"
 #include "lib/Shard/Shapes.h"
 #include "lib/Shard/Soonest.h"
 #include "llvm/ADT/DenseSet.h"
@@ -27,9 +28,12 @@ double shard::bytesOf(xf::ParamOp param) {
 }
 
 double shard::bytesSent(const Exchange &exchange, int64_t ranks, int64_t streams) {
-  double share = double(ranks - 1) / double(ranks);
-  return (exchange.isSum ? 2 : 1) * share * double(exchange.elements) * sizeof(float) *
-         double(streams);
+  int64_t ofAll = exchange.elements * (ranks - 1); // gathered: each part goes to all other ranks
+  if (exchange.kind == ExchangeKind::Sum)
+    ofAll *= 2;
+  else if (exchange.kind == ExchangeKind::Collect)
+    ofAll = exchange.elements - beginOfPart(exchange.elements, 1, ranks);
+  return double(ofAll) / double(ranks) * sizeof(float) * double(streams);
 }
 
 double shard::secondsOf(const Exchange &exchange, int64_t ranks, int64_t streams,
@@ -43,8 +47,8 @@ namespace {
 /// A split of what comes first in a region.
 class Candidate {
 public:
-  Candidate(int64_t ranks, int64_t streams, const Machine &machine)
-      : streams(streams), machine(&machine) {
+  Candidate(int64_t ranks, int64_t streams, const Machine &machine, RegionRole role)
+      : streams(streams), machine(&machine), role(role) {
     split.ranks = ranks;
   }
 
@@ -65,15 +69,18 @@ public:
     auto [known, isNew] = split.parameters.try_emplace(param.getName().str(), as);
     split.values[param.getResult()] = known->second;
     if (isNew)
-      split.stored += bytesOf(param) / (as.kind == Split::Part ? double(split.ranks) : 1);
+      split.stored += bytesOf(param) * (as.kind == Split::Part ? partOfFirst(param, as.dim) : 1);
   }
 
-  /// Makes a value whole on every rank.
-  void makeWhole(Value value) {
+  /// Makes a value whole on every rank; a result, where one rank alone needs it, on that one.
+  void makeWhole(Value value, bool isResult = false) {
     Split now = of(value);
     if (now.kind == Split::Whole || !exchanged.insert(value).second)
       return;
-    Exchange exchange{value, now.kind == Split::Term, int64_t(elementsOf(value))};
+    const ExchangeKind kind = now.kind == Split::Term       ? ExchangeKind::Sum
+                              : isResult && role.isForFirst ? ExchangeKind::Collect
+                                                            : ExchangeKind::Gather;
+    Exchange exchange{value, kind, int64_t(elementsOf(value))};
     split.seconds += secondsOf(exchange, split.ranks, streams, *machine);
     split.exchanges.push_back(exchange);
   }
@@ -93,7 +100,7 @@ public:
       work(op, how.rule, how.index);
     } else {
       for (Value operand : op.getOperands())
-        makeWhole(operand);
+        makeWhole(operand, /*isResult=*/op.hasTrait<OpTrait::IsTerminator>());
       for (Value result : op.getResults())
         split.values[result] = Split();
     }
@@ -114,16 +121,27 @@ private:
     return {Split::Part, int(at - dims.begin())};
   }
 
-  /// Whether all dimensions of the index have equal parts.
+  /// The share of a value, cut along a dimension, that the first rank has; none has more.
+  double partOfFirst(Value value, int dim) const {
+    const int64_t size = shapeOf(value)[dim];
+    return double(beginOfPart(size, 1, split.ranks)) / double(size);
+  }
+
+  /// Whether all dimensions of the index have equal parts; or the same ones, where parts may
+  /// differ.
   bool isDivisible(Operation &op, const SplitRule &rule, int index) const {
-    auto divides = [&](ValueRange values, llvm::ArrayRef<llvm::SmallVector<int, 3>> allDims) {
+    llvm::SmallVector<int64_t> sizes;
+    auto add = [&](ValueRange values, llvm::ArrayRef<llvm::SmallVector<int, 3>> allDims) {
       for (auto [value, dims] : llvm::zip(values, allDims))
         for (auto [size, at] : llvm::zip(shapeOf(value), dims))
-          if (at == index && size % split.ranks)
-            return false;
-      return true;
+          if (at == index)
+            sizes.push_back(size);
     };
-    return divides(op.getOperands(), rule.operands) && divides(op.getResults(), rule.results);
+    add(op.getOperands(), rule.operands);
+    add(op.getResults(), rule.results);
+    if (llvm::all_of(sizes, [&](int64_t size) { return size % split.ranks == 0; }))
+      return true;
+    return role.parts == Evenness::Uneven && index != rule.stretched && llvm::all_equal(sizes);
   }
 
   /// The index that the op is cut along: the first that an operand is cut along, parameters first.
@@ -173,8 +191,8 @@ private:
       if (!param)
         continue;
       double share = rule.share;
-      if (index >= 0 && llvm::is_contained(dims, index))
-        share /= double(split.ranks);
+      if (auto at = llvm::find(dims, index); index >= 0 && at != dims.end())
+        share *= partOfFirst(param, at - dims.begin());
       double bytes = bytesOf(param) * share;
       double operations = (rule.summed >= 0 && rule.sums == SumUse::Finish ? 2 : 1) *
                           elementsOf(param) * share * double(streams);
@@ -187,15 +205,20 @@ private:
 
   int64_t streams;
   const Machine *machine;
+  RegionRole role;
   llvm::DenseSet<Value> exchanged;
 };
 
 /// Whether the parameter may be cut along the dimension at all: matrices and banks, and these into
 /// whole blocks where they are quantised. A vector is small, and a rank takes its part of it where
 /// it needs one.
-bool mayCut(xf::ParamOp param, int dim, int64_t ranks) {
+bool mayCut(xf::ParamOp param, int dim, int64_t ranks, RegionRole role) {
   llvm::ArrayRef<int64_t> shape = shapeOf(param);
-  if (shape.size() < 2 || shape[dim] == 0 || shape[dim] % ranks)
+  if (shape.size() < 2 || shape[dim] == 0)
+    return false;
+  if (role.parts == Evenness::Uneven)
+    return dim == 0 && shape[dim] >= ranks;
+  if (shape[dim] % ranks)
     return false;
   auto quantized = llvm::dyn_cast<xf::QuantizedType>(
       llvm::cast<RankedTensorType>(param.getType()).getElementType());
@@ -207,8 +230,8 @@ bool mayCut(xf::ParamOp param, int dim, int64_t ranks) {
 
 RegionSplit shard::splitRegionAs(mlir::Block &body, int64_t ranks, int64_t streams,
                                  const Machine &machine,
-                                 const std::map<std::string, Split> &parameters) {
-  Candidate candidate(ranks, streams, machine);
+                                 const std::map<std::string, Split> &parameters, RegionRole role) {
+  Candidate candidate(ranks, streams, machine, role);
   candidate.keepsOps = true;
   for (Operation &op : body) {
     auto param = llvm::dyn_cast<xf::ParamOp>(op);
@@ -223,10 +246,10 @@ RegionSplit shard::splitRegionAs(mlir::Block &body, int64_t ranks, int64_t strea
 }
 
 RegionSplit shard::splitRegion(mlir::Block &body, int64_t ranks, int64_t streams,
-                               const Machine &machine) {
+                               const Machine &machine, RegionRole role) {
   // Of the splits of the ops so far, those in which a rank is done first.
   constexpr size_t width = 256;
-  std::vector<Candidate> candidates(1, Candidate(ranks, streams, machine));
+  std::vector<Candidate> candidates(1, Candidate(ranks, streams, machine, role));
   for (Operation &op : body) {
     auto param = llvm::dyn_cast<xf::ParamOp>(op);
     std::vector<Candidate> next;
@@ -237,7 +260,7 @@ RegionSplit shard::splitRegion(mlir::Block &body, int64_t ranks, int64_t streams
       }
       bool isKnown = candidate.split.parameters.count(param.getName().str());
       for (int dim = 0, rank = shapeOf(param).size(); !isKnown && ranks > 1 && dim < rank; ++dim)
-        if (mayCut(param, dim, ranks)) {
+        if (mayCut(param, dim, ranks, role)) {
           next.push_back(candidate);
           next.back().setParameter(param, {Split::Part, dim});
         }
@@ -248,5 +271,5 @@ RegionSplit shard::splitRegion(mlir::Block &body, int64_t ranks, int64_t streams
       candidates = std::move(next);
     keepSoonest(candidates, [](const Candidate &each) { return each.split.seconds; }, width);
   }
-  return splitRegionAs(body, ranks, streams, machine, candidates.front().split.parameters);
+  return splitRegionAs(body, ranks, streams, machine, candidates.front().split.parameters, role);
 }

@@ -9,8 +9,9 @@ namespace {
 
 class ProgramNorms : public PatchNorms {
 public:
-  ProgramNorms(const Program &program, Weights &weights, std::shared_ptr<KnownNorms> known)
-      : PatchNorms(std::move(known)), weights(weights) {
+  ProgramNorms(const Program &program, Weights &weights, std::shared_ptr<KnownNorms> known,
+               OwnElements own)
+      : PatchNorms(std::move(known)), weights(weights), own(std::move(own)) {
     for (const ProgramStep &step : program.steps) {
       xf::LayerOp layer = step.layer;
       xf::BlockOp block = step.block;
@@ -37,6 +38,9 @@ protected:
     if (found == parameters.end())
       return makeError("parameter " + parameter + ": no layer of the model reads it");
     mlir::RankedTensorType type = found->second.type;
+    const DType dtype = storageOf(type.getElementType());
+    if (std::vector<ElementRun> runs; own && !(runs = own(parameter)).empty())
+      return squaredNormOf(parameter, found->second, runs);
     llvm::StringRef whole = found->second.whole;
     llvm::Expected<const void *> data = whole.empty()
                                             ? weights.get(parameter, type)
@@ -45,12 +49,18 @@ protected:
       return data.takeError();
     if (!whole.empty())
       type = type.clone(type.getShape().drop_front());
-    DType dtype = storageOf(type.getElementType());
+    return sumOfSquares(dtype, *data, {0, type.getNumElements()});
+  }
+
+private:
+  struct Parameter;
+
+  static double sumOfSquares(DType dtype, const void *data, ElementRun run) {
     double sum = 0;
     double buffer[1024];
-    for (int64_t done = 0, count = type.getNumElements(); done < count;) {
-      int64_t step = std::min<int64_t>(1024, count - done);
-      readDoubles(dtype, *data, done, {buffer, static_cast<size_t>(step)});
+    for (int64_t done = 0; done < run.count;) {
+      int64_t step = std::min<int64_t>(1024, run.count - done);
+      readDoubles(dtype, data, run.begin + done, {buffer, static_cast<size_t>(step)});
       for (int64_t i = 0; i < step; ++i)
         sum += buffer[i] * buffer[i];
       done += step;
@@ -58,7 +68,36 @@ protected:
     return sum;
   }
 
-private:
+  /// Of some elements of a parameter, or of a slice of one.
+  llvm::Expected<double> squaredNormOf(llvm::StringRef parameter, const Parameter &at,
+                                       llvm::ArrayRef<ElementRun> runs) {
+    // The tensor that stores it, and its elements in that one.
+    const bool isSlice = !at.whole.empty(), isStored = !isSlice || isBankName(at.whole);
+    auto slice = isSlice ? at.type.clone(at.type.getShape().drop_front()) : at.type;
+    auto type = isStored ? slice : at.type;
+    llvm::StringRef name = isStored ? parameter : llvm::StringRef(at.whole);
+    std::vector<ElementRun> elements(runs);
+    for (ElementRun &run : elements)
+      run.begin += isStored ? 0 : at.slice * slice.getNumElements();
+    const DType dtype = storageOf(type.getElementType());
+    llvm::Expected<const void *> part = weights.getPart(name, type, elements);
+    if (!part)
+      return part.takeError();
+    double sum = 0;
+    if (*part) { // one run after the other
+      int64_t count = 0;
+      for (const ElementRun &run : elements)
+        count += run.count;
+      return sumOfSquares(dtype, *part, {0, count});
+    }
+    llvm::Expected<const void *> whole = weights.get(name, type);
+    if (!whole)
+      return whole.takeError();
+    for (const ElementRun &run : elements)
+      sum += sumOfSquares(dtype, *whole, run);
+    return sum;
+  }
+
   struct Parameter {
     int64_t layer = -1;
     mlir::RankedTensorType type;
@@ -66,12 +105,13 @@ private:
     int64_t slice = 0;
   };
   Weights &weights;
+  const OwnElements own;
   llvm::StringMap<Parameter> parameters;
 };
 
 } // namespace
 
 std::unique_ptr<PatchNorms> ctxc::programNorms(const Program &program, Weights &weights,
-                                               std::shared_ptr<KnownNorms> known) {
-  return std::make_unique<ProgramNorms>(program, weights, std::move(known));
+                                               std::shared_ptr<KnownNorms> known, OwnElements own) {
+  return std::make_unique<ProgramNorms>(program, weights, std::move(known), std::move(own));
 }

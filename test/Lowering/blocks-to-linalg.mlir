@@ -61,3 +61,18 @@ xf.block @streams(%x: tensor<1x2xf32>, %y: tensor<1x2xf32>) -> tensor<1x2xf32> {
   patch.store "b" %f : tensor<2xf32>
   xf.yield %d : tensor<1x2xf32>
 }
+
+// Of a part of a table, other ids are those of no row, for which there are zeros.
+// CHECK-LABEL: func.func private @rows_of_part(
+// CHECK: %[[PLACE:.*]] = arith.subi %{{.*}}, %c50_i32
+// CHECK-NEXT: %[[THERE:.*]] = arith.cmpi ult, %[[PLACE]], %c7_i32
+// CHECK: arith.select %[[THERE]], %[[PLACE]], %c0_i32
+// CHECK: arith.uitofp
+// CHECK: tensor.extract %{{.*}} : tensor<7x4xf32>
+// CHECK: arith.mulf
+xf.block @rows_of_part() -> tensor<4xf32> {
+  %id = xf.token : tensor<i32>
+  %E = xf.param "e" : tensor<7x4xf32>
+  %y = xf.embed %E[%id] {kernel.rows_from = 50 : i32} : tensor<7x4xf32>, tensor<i32>
+  xf.yield %y : tensor<4xf32>
+}

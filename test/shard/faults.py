@@ -3,10 +3,12 @@
 Usage: faults.py CTXC ROOT --mpi KIND [--all]
 """
 import argparse
+import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -92,14 +94,32 @@ class Faults:
         self.expect("another build", self.ranks.differing([own, [program, *own[1:]]]),
                     "rank 1: its build of ctxc is")
 
+    def overflowing(self):
+        """Logits of one rank's rows of the head that are not finite: it alone fails, while another one waits."""
+        for rank, row in ((0, 0), (1, 96)):
+            model = self.work / f"overflow-{rank}"
+            shutil.copytree(self.model.parent / "llama", model)
+            data = bytearray((model / "model.safetensors").read_bytes())
+            size = int.from_bytes(data[:8], "little")
+            entry = json.loads(data[8:8 + size])["lm_head.weight"]
+            width = entry["shape"][1]
+            begin = 8 + size + entry["data_offsets"][0] + 4 * width * row
+            data[begin:begin + 4 * width] = struct.pack("<f", 3e38) * width
+            (model / "model.safetensors").write_bytes(data)
+            for more in (["--positions", "1-4"], ["--generate", "1"]):
+                result = self.ranks.together(2, "verify", model, *TOKENS, *more, shard="tensor=2")
+                self.expect(f"an overflow of rank {rank}, {more[0]}", result, "the logits are not finite")
+
     def not_joining(self):
-        """A rank that knows nothing of the others. OpenMPI's mpirun ends the job."""
+        """A rank that knows nothing of the others. The exit code is mpirun's, which may not wait for that of the
+        rank that says so; OpenMPI's ends the job itself."""
         own = [self.ranks.ctxc, *self.words, "--shard", "pipeline=2"]
         result = self.ranks.differing([own, ["true"]])
-        if self.ranks.kind == "mpich":
-            self.expect("a rank that does not join", result, "not all ranks have joined")
-        elif result.returncode == 0:
+        if result.returncode == 0:
             mpi.fail("a rank that does not join", result)
+        if self.ranks.kind == "mpich":
+            self.expect("a rank that does not join", result, "not all ranks have joined",
+                        code=result.returncode)
 
     def unwritable(self):
         words = [*self.words[:-1], self.work / "no" / "patch.safetensors"]
@@ -192,6 +212,7 @@ def main():
     faults.heads()
     faults.differing()
     faults.unwritable()
+    faults.overflowing()
     if options.fail_calls:
         faults.failing_calls(options.fail_calls, options.all)
     for rank in (0, 1):
@@ -201,10 +222,11 @@ def main():
     if options.all:
         faults.not_joining()
         for rank in (0, 1):
-            result = faults.killed(rank, 0.5, signal.SIGSTOP)
-            if result and (result.returncode != 2 or
-                           f"rank {rank} no longer answers" not in result.stdout):
-                mpi.fail("nothing says that a rank is gone", result)
+            for shard in ("pipeline=2", "tensor=2"):
+                result = faults.killed(rank, 0.5, signal.SIGSTOP, shard)
+                if result and (result.returncode != 2 or
+                               f"rank {rank} no longer answers" not in result.stdout):
+                    mpi.fail("nothing says that a rank is gone", result)
     shutil.rmtree(work)
     print("refused")
 

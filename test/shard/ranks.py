@@ -11,6 +11,7 @@ import array
 import json
 import math
 import pathlib
+import random
 import re
 import shutil
 
@@ -83,13 +84,18 @@ def check_model(ranks, model, count, work, everything, tokens=TOKENS, positions=
                         tokens)
 
 
-def check_bytes(name, found, ranks, model, count, tokens):
-    """The bytes between ranks are those that `ctxc compile --emit=cost --shard` predicts of a token."""
-    cost = ranks.alone("compile", model, "--emit=cost", "--shard", f"pipeline={count}", "--bandwidth",
-                       "10", "--network", "10,1", "--format", "json", "-o", "-")
+def predicted(name, ranks, model, shard):
+    """What `ctxc compile --emit=cost --shard` says, of a machine for which a run is split."""
+    cost = ranks.alone("compile", model, "--emit=cost", "--shard", shard, "--bandwidth", "1",
+                       "--network", "10000,0", "--format", "json", "-o", "-")
     if cost.returncode:
         mpi.fail(f"{name}: no cost", cost)
-    of_both = json.loads(cost.stdout)["streamBytes"]
+    return json.loads(cost.stdout)
+
+
+def check_bytes(name, found, ranks, model, count, tokens):
+    """The bytes between ranks are those that are predicted of a token."""
+    of_both = predicted(name, ranks, model, f"pipeline={count}")["streamBytes"]
     runs = found["tokens"]
     # A patch takes both runs' streams, everything else one.
     tokens = 2 * runs["patch"] + runs["prefill"] + runs["verify"] + runs["control"]
@@ -101,6 +107,25 @@ def check_bytes(name, found, ranks, model, count, tokens):
                      f"{tokens * of_both / 2} for {tokens} tokens")
     if found["ranks"][-1]["streamBytes"]:
         mpi.fail(f"{name}: the last rank sent streams")
+
+
+def check_shared_bytes(name, found, cost):
+    """The bytes between the ranks that share a layer are those that are predicted: of a token in one run, of one of
+    which a patch is made, and of one with a patch."""
+    runs = found["tokens"]
+    plain = runs["prefill"] + runs["control"] + name.startswith("bert")
+    expected = 0
+    for part in cost["parts"]:
+        is_head = any(exchange["kind"] == "collect" for exchange in part["exchanges"])
+        # A prompt's last token alone goes through the head.
+        alone = (runs["prefill"] > 0) + runs["control"] if is_head else plain
+        expected += max(part["layers"], 1) * (
+            alone * part["sent"] / 2 + runs["patch"] * part["sentToPatch"] +
+            runs["verify"] * part["sentPatched"])
+    expected *= cost["tensor"]
+    sent = sum(rank["sharedBytes"] for rank in found["ranks"])
+    if sent != round(expected) or not sent:
+        mpi.fail(f"{name}: {sent} bytes went between ranks that share layers, expected {expected} for {runs}")
 
 
 def tensors(path):
@@ -147,16 +172,72 @@ def check_shared(ranks, model, tensor, pipeline, work, everything):
     for words, option, of_norm in cases:
         one, several = where / "one.safetensors", where / "several.safetensors"
         words = [words[0], model, "--tokens", TOKENS, *words[1:], "--force", option]
+        is_counted = "--generate" in words
+        json_file = where / "ranks.json"
         alone = ranks.alone(*words, one)
-        together = ranks.together(count, *words, several, shard=shard)
+        more = ["--json", json_file] if is_counted else []
+        together = ranks.together(count, *words, several, *more, shard=shard)
         for result in (alone, together):
             if result.returncode:
                 mpi.fail(f"{name}: {words}", result)
         check_close(f"{name}: {words[0]}", one, several, of_norm)
+        if is_counted:
+            check_shared_bytes(name, json.loads(json_file.read_text()),
+                               predicted(name, ranks, model, shard))
     if everything:
         again = where / "again.safetensors"
         ranks.together(count, *words, again, shard=shard)
         same_files(f"{name}, twice", several, again)
+
+
+def write_llama(to, hidden, vocabulary):
+    """A Llama of one layer and of so many tokens, whose rows of the embedding repeat."""
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden,
+              "intermediate_size": hidden, "num_hidden_layers": 1, "num_attention_heads": 4,
+              "num_key_value_heads": 4, "head_dim": hidden // 4, "vocab_size": vocabulary, "rms_norm_eps": 1e-6,
+              "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True,
+              "max_position_embeddings": 256, "attention_bias": False, "mlp_bias": False}
+    layer = [f"model.layers.0.{name}.weight" for name in (
+        "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
+        "mlp.up_proj", "mlp.down_proj")]
+    norms = ["model.norm.weight"] + [f"model.layers.0.{name}_layernorm.weight"
+                                     for name in ("input", "post_attention")]
+    numbers = random.Random(1)
+    matrix = array.array("f", (numbers.gauss(0, hidden**-0.5) for _ in range(hidden * hidden))).tobytes()
+    row = len(matrix) // hidden
+    header, parts, end = {}, [], 0
+    for name in ["model.embed_tokens.weight", *layer, *norms]:
+        shape = [vocabulary if name.startswith("model.embed") else hidden, hidden]
+        part = (matrix * (shape[0] // hidden + 1))[:shape[0] * row]
+        if name in norms:
+            shape, part = [hidden], array.array("f", [1] * hidden).tobytes()
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [end, end + len(part)]}
+        end += len(part)
+        parts.append(part)
+    to.mkdir()
+    (to / "config.json").write_text(json.dumps(config))
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    (to / "model.safetensors").write_bytes(b"".join([len(text).to_bytes(8, "little"), text, *parts]))
+
+
+def check_memory(ranks, work):
+    """Of a vocabulary that is most of the model, each rank has its part in memory."""
+    resident, hidden, vocabulary = [], 256, 65537
+    for rows in (97, vocabulary):
+        model = work / f"vocabulary-{rows}"
+        write_llama(model, hidden, rows)
+        made = ranks.together(2, "verify", model, "--tokens", TOKENS, "--json", work / "memory.json", "--force",
+                              shard="tensor=2")
+        if made.returncode:
+            mpi.fail("a large vocabulary", made)
+        found = json.loads((work / "memory.json").read_text())
+        resident.append([rank["residentBytes"] for rank in found["ranks"]])
+    table = vocabulary * hidden * 4
+    for few, many in zip(*resident, strict=True):
+        # Some of the rest are logits.
+        if not many - few <= 0.65 * table:
+            mpi.fail(f"a table of {table} bytes takes {many - few} in one of two ranks")
 
 
 def main():
@@ -185,6 +266,7 @@ def main():
         if options.all or family in ("gemma3", "mixtral"):
             check_shared(ranks, goldens / family, shared, 1, work, options.all or family == "gemma3")
     check_shared(ranks, goldens / "gpt-oss", 2, 2, work, options.all)
+    check_memory(ranks, work)
     if options.all:
         for family in FAMILIES:
             layers = {"falcon": 2, "mixtral": 2, "gemma3": 6}.get(family, 3)

@@ -2,6 +2,8 @@
 #include "ctxc/Import/Passes.h"
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/Passes.h"
+#include "ctxc/Shard/Passes.h"
+#include "ctxc/Shard/Split.h"
 #include "ctxc/Support/StandardStreams.h"
 #include "ctxc/Transforms/Passes.h"
 #include "dialects/Graph/Graph.h"
@@ -24,7 +26,9 @@ int ctxc::runCtxcOpt(int argc, char **argv) {
   registry.insert<ctxc::xf::XFDialect, ctxc::graph::GraphDialect, ctxc::patch::PatchDialect,
                   ctxc::kernel::KernelDialect>();
   ctxc::registerLoweringModels(registry);
+  ctxc::shard::registerSplitModels(registry);
   ctxc::registerLoweringPasses();
+  ctxc::shard::registerShardPasses();
   ctxc::registerLoweringPipelines();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "context compiler pass driver\n", registry));

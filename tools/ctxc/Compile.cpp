@@ -63,14 +63,14 @@ static llvm::Error writeCost(Model &model, const CompileOptions &options, const 
 /// The cost on many ranks, and of the other splits of as many.
 static llvm::Error writeShardCost(Model &model, const shard::ShardRequest &request, bool isJson,
                                   llvm::StringRef path) {
-  auto models = model.module().getOps<xf::ModelOp>();
-  if (models.empty())
-    return makeError(model.name() + ": has blocks and no xf.model; expected a model, whose layers "
-                                    "ranks can share");
-  auto cost = shard::costOf(*models.begin(), request);
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  llvm::Expected<Program> program = model.programInAnyCase(module);
+  if (!program)
+    return program.takeError();
+  auto cost = shard::costOf(*program, request);
   if (!cost)
     return cost.takeError();
-  auto others = shard::costsOf(*models.begin(), request.tensor * request.pipeline, request);
+  auto others = shard::costsOf(*program, request.tensor * request.pipeline, request);
   if (!others)
     return others.takeError();
   std::string text;

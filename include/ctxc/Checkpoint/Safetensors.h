@@ -86,6 +86,8 @@ private:
 /// `FILE: tensor NAME: element [i, j] is NaN; …`. Tensors of other types pass.
 /// Called when a layer's weights are first read.
 llvm::Error checkFinite(const TensorView &tensor);
+/// The same of `count` elements from `begin` on, whole blocks where the type has blocks.
+llvm::Error checkFinite(const TensorView &tensor, int64_t begin, int64_t count);
 
 /// A shape as messages show it: "[2, 3]".
 std::string shapeText(llvm::ArrayRef<int64_t> shape);

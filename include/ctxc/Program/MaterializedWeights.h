@@ -35,6 +35,9 @@ public:
                       WeightMemory *memory = nullptr);
   ~MaterializedWeights() override;
   llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
+  /// Null also for a tensor that the patch changes.
+  llvm::Expected<const void *> getPart(llvm::StringRef name, mlir::RankedTensorType type,
+                                       llvm::ArrayRef<ElementRun> runs) override;
   llvm::Expected<std::string> hash() override { return original.hash(); }
 
 private:

@@ -17,6 +17,15 @@ namespace ctxc {
 DType storageOf(mlir::Type element);
 mlir::Type elementOf(DType dtype, mlir::MLIRContext *context);
 
+/// Consecutive elements of a tensor.
+struct ElementRun {
+  int64_t begin = 0, count = 0;
+
+  bool operator==(const ElementRun &other) const {
+    return begin == other.begin && count == other.count;
+  }
+};
+
 /// Gives each parameter's numbers, in the storage type that the IR asks for.
 class Weights {
 public:
@@ -28,6 +37,15 @@ public:
   /// array of them), else a converted copy that this object owns. Errors: missing, another
   /// shape, a type that cannot be converted, a number that is not finite.
   virtual llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) = 0;
+
+  /// Some of the elements that `get` gives, one run after the other: for a process that reads no
+  /// others, so that neither its memory nor its time goes to them. Runs consist of whole blocks of
+  /// a quantised type. Null where these weights have the tensor as a whole alone. Errors: those of
+  /// `get`, of the other elements none.
+  virtual llvm::Expected<const void *> getPart(llvm::StringRef name, mlir::RankedTensorType type,
+                                               llvm::ArrayRef<ElementRun> runs) {
+    return nullptr;
+  }
 
   /// Identifies these weights: the checkpoint's hash, or the seed. Errors: a file that cannot be
   /// read.

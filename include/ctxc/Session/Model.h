@@ -100,6 +100,9 @@ public:
   /// nothing reads the context; a block that cannot be built. A module of blocks without an
   /// xf.model gives a program without steps.
   llvm::Expected<const Program &> program();
+  /// The same in `copy`, whatever the verdict: layers whose own is not success are not patched. For
+  /// what is counted of a model. Errors: those of the options; there is no xf.model.
+  llvm::Expected<Program> programInAnyCase(mlir::OwningOpRef<mlir::ModuleOp> &copy);
   /// The module of the program: with the dual and the applied block of every plan.
   llvm::Expected<mlir::ModuleOp> plannedModule();
   /// Fails where an op has no numerics: the analyses know it, and nothing computes it.

@@ -8,9 +8,14 @@
 
 namespace ctxc::shard {
 
-/// One dimension of a tensor that ranks share: each has an equal part of every piece of it, in the
-/// pieces' order. A matrix of queries, keys and values has three pieces, so that a rank has some
-/// heads of each.
+/// Where rank `rank`'s part of a piece begins; its end is where the next rank's begins.
+inline int64_t beginOfPart(int64_t piece, int64_t rank, int64_t ranks) {
+  return piece / ranks * rank + (rank < piece % ranks ? rank : piece % ranks);
+}
+
+/// One dimension of a tensor that ranks share: each has a part of every piece of it, in the pieces'
+/// order. A matrix of queries, keys and values has three pieces, so that a rank has some heads of
+/// each. Of a piece that they cannot share evenly the first ranks have an entry more.
 struct Cut {
   int64_t before = 1, behind = 1;       ///< the entries of the dimensions before and behind it
   llvm::SmallVector<int64_t, 2> pieces; ///< which make up the dimension
@@ -18,7 +23,9 @@ struct Cut {
 
   /// The tensor's entries, and those of a rank's part.
   int64_t wholeSize() const;
-  int64_t partSize() const { return wholeSize() / ranks; }
+  int64_t partSize(int64_t rank) const;
+  /// The dimension's size on a rank.
+  int64_t extent(int64_t rank) const { return partSize(rank) / (before * behind); }
 
   /// Where a run of entries begins in the tensor and in a rank's part, and how many they are.
   using Visit = llvm::function_ref<void(int64_t inWhole, int64_t inPart, int64_t count)>;

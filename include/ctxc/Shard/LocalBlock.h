@@ -9,6 +9,7 @@
 #ifndef CTXC_SHARD_LOCALBLOCK_H
 #define CTXC_SHARD_LOCALBLOCK_H
 
+#include "ctxc/Program/Program.h"
 #include "ctxc/Shard/Cut.h"
 #include "ctxc/Shard/Split.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -21,9 +22,10 @@ namespace ctxc::shard {
 /// How the value of one slot is made from that of another.
 struct Transfer {
   enum Kind {
-    Sum,    ///< of all ranks' terms
-    Gather, ///< the whole from all ranks' parts
-    Take,   ///< this rank's part of the whole; nothing is sent
+    Sum,     ///< of all ranks' terms
+    Gather,  ///< the whole from all ranks' parts
+    Collect, ///< the same on the first rank; zeros on the others
+    Take,    ///< this rank's part of the whole; nothing is sent
   } kind = Sum;
   unsigned from = 0, to = 0;
   int64_t elements = 0; ///< of the whole
@@ -65,16 +67,24 @@ public:
   /// there are any. Errors: more ranks than heads; what cannot be shared evenly; a block of which
   /// nothing can be split.
   llvm::Error add(xf::BlockOp plain, xf::BlockOp dual, xf::BlockOp applied);
+  /// Splits one of the model's ends, where there is something to split. `isHead`: its result is
+  /// logits, which the first rank alone gets.
+  llvm::Error addEnd(xf::BlockOp end, bool isHead);
+  /// The blocks of all steps.
+  llvm::Error add(const Program &program);
 
   /// Null where the block is whole on every rank.
   const LocalBlock *find(xf::BlockOp block) const;
-  const RegionSplit &splitOf(xf::BlockOp plain) const { return splits.at(plain); }
+  /// The share of one of a plain block's parameters that this rank has.
+  double shareOf(xf::BlockOp plain, xf::ParamOp param) const;
 
   mlir::ModuleOp module() const { return *segments; }
   int64_t rank() const { return own; }
   int64_t ranks() const { return all; }
 
 private:
+  llvm::Error localize(xf::BlockOp block, RegionSplit split, RegionRole role);
+
   int64_t own, all;
   mlir::OwningOpRef<mlir::ModuleOp> segments;
   std::map<mlir::Operation *, LocalBlock> blocks;

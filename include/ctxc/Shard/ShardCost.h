@@ -9,6 +9,7 @@
 #ifndef CTXC_SHARD_SHARDCOST_H
 #define CTXC_SHARD_SHARDCOST_H
 
+#include "ctxc/Program/Program.h"
 #include "ctxc/Shard/Split.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
@@ -21,12 +22,14 @@ struct ShardRequest {
   int64_t visible[2] = {1024, 1}; ///< tokens that the full and the reduced run see
 };
 
-/// A block, or what surrounds the layers, on one of its ranks.
+/// A block, of layers or of one of the model's ends, on one of its ranks.
 struct PartCost {
   std::string name;
-  int64_t layers = 0; ///< that run it
+  int64_t layers = 0; ///< that run it; 0 for an end
   RegionSplit split;
-  double sent = 0;                ///< bytes a rank sends for a token
+  /// Bytes that a rank sends to those that share the block, on average over them: for a token in
+  /// both runs; for one of which a patch is made, in both runs; for one that is run with a patch.
+  double sent = 0, sentToPatch = 0, sentPatched = 0;
   std::vector<std::string> uncut; ///< matrices that every rank has whole
 };
 
@@ -49,12 +52,11 @@ struct ShardCost {
   double storedAtMost() const;
 };
 
-/// The cost of a token of the model in both runs of Algorithm 1. Errors: no model; more stages than
-/// layers.
-llvm::Expected<ShardCost> costOf(xf::ModelOp model, const ShardRequest &request);
+/// The cost of a token of the model in both runs of Algorithm 1. Errors: more stages than layers.
+llvm::Expected<ShardCost> costOf(const Program &program, const ShardRequest &request);
 
 /// The same for every split of `ranks` ranks into tensor times pipeline, the soonest first.
-llvm::Expected<std::vector<ShardCost>> costsOf(xf::ModelOp model, int64_t ranks,
+llvm::Expected<std::vector<ShardCost>> costsOf(const Program &program, int64_t ranks,
                                                const ShardRequest &request);
 
 } // namespace ctxc::shard

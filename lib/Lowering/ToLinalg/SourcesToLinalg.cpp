@@ -84,6 +84,45 @@ Value decodeRows(KernelEmitter &e, kernel::QuantizedOp table, Value indices) {
   return readResult(e, rows);
 }
 
+/// Which of a table's rows an op of it reads, where the table may lack the row (kernel.rows_from).
+struct RowsOfPart {
+  Value ids;   ///< of rows that are there
+  Value there; ///< 1, or 0 where the row is not; null where all are
+};
+
+RowsOfPart rowsOfPart(KernelEmitter &e, xf::EmbedOp embed) {
+  Value ids = e.lookup(embed.getId());
+  IntegerAttr from = kernel::RowsFrom(embed.getContext()).getAttr(embed);
+  if (!from)
+    return {ids, Value()};
+  const int64_t rows = cast<RankedTensorType>(embed.getTable().getType()).getDimSize(0);
+  AffineMap identity = AffineMap::getMultiDimIdentityMap(1, embed.getContext());
+  auto perToken = [&](Type type, KernelEmitter::Body body) {
+    Value init = tensor::EmptyOp::create(e.builder, e.loc,
+                                         tensor::getMixedSizes(e.builder, e.loc, ids), type);
+    return e.generic(init, {ids}, {identity, identity}, {IteratorType::parallel}, body);
+  };
+  // As an unsigned number, an id before the first row is beyond the last one.
+  auto placeOf = [&](OpBuilder &b, Location l, Value id) -> std::pair<Value, Value> {
+    Value first = arith::ConstantIntOp::create(b, l, from.getInt(), 32);
+    Value count = arith::ConstantIntOp::create(b, l, rows, 32);
+    Value place = arith::SubIOp::create(b, l, id, first);
+    return {place, arith::CmpIOp::create(b, l, arith::CmpIPredicate::ult, place, count)};
+  };
+  RowsOfPart part;
+  part.ids = perToken(e.builder.getI32Type(), [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    auto [place, isThere] = placeOf(b, l, a[0]);
+    Value first = arith::ConstantIntOp::create(b, l, 0, 32);
+    return arith::SelectOp::create(b, l, isThere, place, first);
+  });
+  part.there =
+      perToken(e.builder.getF32Type(), [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+        Value isThere = placeOf(b, l, a[0]).second;
+        return arith::UIToFPOp::create(b, l, b.getF32Type(), isThere);
+      });
+  return part;
+}
+
 struct LowerEmbed : Lowering<LowerEmbed, xf::EmbedOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto embed = cast<xf::EmbedOp>(op);
@@ -91,23 +130,30 @@ struct LowerEmbed : Lowering<LowerEmbed, xf::EmbedOp> {
       return op->emitOpError("with a computed table has no compiled kernel; run it with --backend "
                              "reference");
     Value table = e.lookup(embed.getTable());
+    const RowsOfPart part = rowsOfPart(e, embed);
+    Value rows;
     if (auto quantized = KernelEmitter::quantized(table)) {
-      e.bind(embed, decodeRows(e, quantized, e.lookup(embed.getId())));
-      return success();
+      rows = decodeRows(e, quantized, part.ids);
+    } else {
+      MLIRContext *context = op->getContext();
+      AffineExpr s, j;
+      bindDims(context, s, j);
+      rows = e.generic(e.emptyRows(ranked(embed).getShape()), {part.ids},
+                       {AffineMap::get(2, 0, {s}, context), AffineMap::get(2, 0, {s, j}, context)},
+                       {IteratorType::parallel, IteratorType::parallel},
+                       [&](OpBuilder &b, Location l, ValueRange args) -> Value {
+                         Value row = arith::IndexCastOp::create(b, l, b.getIndexType(), args[0]);
+                         Value column = linalg::IndexOp::create(b, l, 1);
+                         Value x = tensor::ExtractOp::create(b, l, table, ValueRange{row, column});
+                         return KernelEmitter::widen(b, l, x);
+                       });
     }
-    MLIRContext *context = op->getContext();
-    AffineExpr s, j;
-    bindDims(context, s, j);
-    e.bind(embed,
-           e.generic(e.emptyRows(ranked(embed).getShape()), {e.lookup(embed.getId())},
-                     {AffineMap::get(2, 0, {s}, context), AffineMap::get(2, 0, {s, j}, context)},
-                     {IteratorType::parallel, IteratorType::parallel},
-                     [&](OpBuilder &b, Location l, ValueRange args) -> Value {
-                       Value row = arith::IndexCastOp::create(b, l, b.getIndexType(), args[0]);
-                       Value column = linalg::IndexOp::create(b, l, 1);
-                       Value x = tensor::ExtractOp::create(b, l, table, ValueRange{row, column});
-                       return KernelEmitter::widen(b, l, x);
-                     }));
+    if (part.there)
+      rows =
+          e.mapWithReduced(rows, part.there, [](OpBuilder &b, Location l, ValueRange a) -> Value {
+            return arith::MulFOp::create(b, l, a[0], a[1]);
+          });
+    e.bind(embed, rows);
     return success();
   }
 };

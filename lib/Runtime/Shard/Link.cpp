@@ -25,18 +25,23 @@ llvm::SmallVector<int> Link::peers() const {
   return others;
 }
 
-Error Link::Call::finish() {
-  llvm::SmallVector<int> told = link.peers(), heard = told;
+Error Link::Call::tell() {
+  llvm::SmallVector<int> told = link.peers();
   if (!link.isLast())
     told.push_back(link.ranks.rank() + link.tensor);
-  if (!link.isFirst())
-    heard.push_back(link.ranks.rank() - link.tensor);
   for (int rank : told) {
     MessageWriter end;
     end.number(Ended);
     if (Error error = link.ranks.send(rank, tag, end.take()))
       return error;
   }
+  return Error::success();
+}
+
+Error Link::Call::hear() {
+  llvm::SmallVector<int> heard = link.peers();
+  if (!link.isFirst())
+    heard.push_back(link.ranks.rank() - link.tensor);
   for (int rank : heard)
     while (!ended.contains(rank)) {
       Expected<Message> message = link.ranks.receive(rank, tag);
@@ -85,10 +90,15 @@ Error Link::send(llvm::ArrayRef<const StreamRows *> streams) {
 
 static bool isSum(const SharedRows &value) { return value.how->kind == shard::Transfer::Sum; }
 
+/// Whether each rank's part goes to all others.
+static bool isGathered(const SharedRows &value) {
+  return value.how->kind == shard::Transfer::Gather;
+}
+
 /// Puts rank `rank` of the stage's part of each row in its place.
 static void place(const SharedRows &value, int64_t rank, const StreamRows &part) {
   const shard::Cut &cut = value.how->cut;
-  for (size_t row = 0, at = 0; at < part.size(); ++row, at += cut.partSize())
+  for (size_t row = 0, at = 0; at < part.size(); ++row, at += cut.partSize(rank))
     cut.visitRuns(rank, [&](int64_t inWhole, int64_t inPart, int64_t count) {
       std::copy_n(part.begin() + at + inPart, count,
                   value.to->begin() + row * cut.wholeSize() + inWhole);
@@ -96,16 +106,16 @@ static void place(const SharedRows &value, int64_t rank, const StreamRows &part)
 }
 
 Error Link::sendParts(llvm::ArrayRef<SharedRows> values) {
-  const bool hasParts = !llvm::all_of(values, isSum);
+  const bool isForAll = llvm::any_of(values, isGathered);
   for (int peer : peers()) {
     MessageWriter writer;
     writer.number(Data);
     for (const SharedRows &value : values)
-      if (!isSum(value) || peer == root()) {
+      if (isGathered(value) || peer == root()) {
         writer.floats(*value.from);
         shared += value.from->size() * sizeof(float);
       }
-    if (hasParts || peer == root())
+    if (isForAll || peer == root())
       if (Error error = ranks.send(peer, current->tag, writer.take()))
         return error;
   }
@@ -113,20 +123,20 @@ Error Link::sendParts(llvm::ArrayRef<SharedRows> values) {
 }
 
 Error Link::receiveParts(llvm::ArrayRef<SharedRows> values) {
-  const bool isRoot = ranks.rank() == root(), hasParts = !llvm::all_of(values, isSum);
+  const bool isRoot = ranks.rank() == root();
   for (const SharedRows &value : values)
-    if (!isSum(value))
-      place(value, ranks.rank() - root(), *value.from);
-    else if (isRoot)
+    if (isSum(value) && isRoot)
       *value.to = *value.from;
-  if (!hasParts && !isRoot)
+    else if (isGathered(value) || isRoot)
+      place(value, ranks.rank() - root(), *value.from);
+  if (!isRoot && llvm::none_of(values, isGathered))
     return Error::success();
   for (int peer : peers()) {
     Expected<MessageReader> reader = next(peer);
     if (!reader)
       return reader.takeError();
     for (const SharedRows &value : values) {
-      if (isSum(value) && !isRoot)
+      if (!isGathered(value) && !isRoot)
         continue;
       const StreamRows rows = reader->floats();
       if (!isSum(value))

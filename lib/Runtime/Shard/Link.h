@@ -30,10 +30,16 @@ public:
     Call(Link &link, int64_t call);
     ~Call() { link.current = outer; }
     Call(const Call &) = delete;
-    /// For the end of the call: tells the rank after this one and those of its stage of it, and
-    /// takes what comes from these and the one before until they have ended. Errors: those of
-    /// Ranks.
-    llvm::Error finish();
+    // For the end of the call. Errors: those of Ranks.
+
+    /// Tells the rank after this one and those of its stage of it.
+    llvm::Error tell();
+    /// Takes what comes from these and the one before until they have ended.
+    llvm::Error hear();
+    llvm::Error finish() {
+      llvm::Error error = tell();
+      return error ? std::move(error) : hear();
+    }
 
   private:
     friend class Link;
@@ -45,8 +51,9 @@ public:
 
   llvm::Error receive(llvm::ArrayRef<StreamRows *> streams) override;
   llvm::Error send(llvm::ArrayRef<const StreamRows *> streams) override;
-  /// Parts go to every rank of the stage; terms to the first of them, which adds them in the ranks'
-  /// order and sends the sums back: bits depend on how many ranks there are, and not on time.
+  /// Gathered parts go to every rank of the stage; collected ones and terms to the first of them,
+  /// which adds terms in the ranks' order and sends the sums back: bits depend on how many ranks
+  /// there are, and not on time.
   llvm::Error makeWhole(llvm::ArrayRef<SharedRows> values) override;
 
   /// The bytes of the numbers that were sent to the next stage, and within this one.

@@ -37,14 +37,8 @@ llvm::Error RankExecutor::take(Request request, MessageReader &command) {
     return takePatchEach(command, number);
   case Request::Copy:
     return takeCopy(command);
-  case Request::Head: {
-    const std::vector<double> vectors = command.doubles();
-    auto logits = local->readHead(vectors, command.number());
-    MessageWriter results;
-    if (logits)
-      results.logits(Logits(std::vector<float>(logits->begin(), logits->end())));
-    return reply(logits.takeError(), results);
-  }
+  case Request::Head:
+    return takeHead(command, number);
   case Request::Question: {
     llvm::Expected<double> number = (*answer)(command.text());
     MessageWriter results;
@@ -128,7 +122,7 @@ llvm::Error RankExecutor::takeForward(Request request, MessageReader &command, i
   }
   Link::Call call(link, number);
   // Only the last stage has logits.
-  const bool isNext = request == Request::Next && stageOf(ranks.rank()) + 1 == stages.size();
+  const bool isNext = request == Request::Next && hasHead();
   Logits logits;
   int64_t next = -1;
   llvm::Error error = llvm::Error::success();
@@ -242,11 +236,33 @@ llvm::Error RankExecutor::takePatchEach(MessageReader &command, int64_t number) 
                                        [&](const TokenPatch &row) { return giveOwnRow(row); });
   if (error.isA<RanksLost>())
     return error;
+  if (llvm::Error lost = call.tell()) {
+    llvm::consumeError(std::move(error));
+    return lost;
+  }
+  // Where this rank alone failed, others of its stage wait with a row for rank 0, which lets them
+  // go when it has this reply.
+  if (llvm::Error lost = reply(std::move(error), MessageWriter()))
+    return lost;
+  return call.hear();
+}
+
+llvm::Error RankExecutor::takeHead(MessageReader &command, int64_t number) {
+  const std::vector<double> vectors = command.doubles();
+  const int64_t count = command.number();
+  Link::Call call(link, number);
+  llvm::Expected<Logits> logits = ownHead(vectors, count);
+  llvm::Error error = logits.takeError();
+  if (error.isA<RanksLost>())
+    return error;
   if (llvm::Error lost = call.finish()) {
     llvm::consumeError(std::move(error));
     return lost;
   }
-  return reply(std::move(error), MessageWriter());
+  MessageWriter results;
+  if (!error && ranks.rank() == lastSpeaker())
+    results.logits(*logits);
+  return reply(std::move(error), results);
 }
 
 llvm::Error RankExecutor::takeCopy(MessageReader &command) {

@@ -307,9 +307,16 @@ llvm::Error RankExecutor::computePatchEach(Run &opaqueFull, Run &opaqueReduced,
                        [&](const TokenPatch &row) { return giveRow(row, sink, early); });
   if (own.isA<RanksLost>())
     return own;
-  if (llvm::Error error = call.finish())
+  // Ranks that wait with a row, because this one alone failed, are let go before they are heard.
+  if (llvm::Error error = call.tell())
     return lost(std::move(error), std::move(own));
-  if (llvm::Error error = settle(std::move(own), [](int, MessageReader &) {}, std::move(early)))
+  if (llvm::Error error = settle(std::move(own), [](int, MessageReader &) {}, std::move(early))) {
+    if (!error.isA<RanksLost>())
+      if (llvm::Error other = call.hear())
+        return lost(std::move(other), std::move(error));
+    return error;
+  }
+  if (llvm::Error error = call.hear())
     return error;
   full.count += tokens.size();
   return llvm::Error::success();
@@ -335,21 +342,33 @@ llvm::Error RankExecutor::copyState(const Run &given, Run &made) {
   return settle(part.takeError(), [](int, MessageReader &) {});
 }
 
+/// What this rank has of the head's logits: none, where it is of another stage.
+llvm::Expected<Logits> RankExecutor::ownHead(ArrayRef<double> vectors, int64_t count) {
+  if (!hasHead())
+    return Logits();
+  auto logits = local->readHead(vectors, count);
+  if (!logits)
+    return logits.takeError();
+  return Logits(std::vector<float>(logits->begin(), logits->end()));
+}
+
 llvm::Expected<Logits> RankExecutor::computeHead(ArrayRef<double> vectors, int64_t count) {
-  const int rank = lastSpeaker();
-  if (rank == 0) {
-    auto logits = local->readHead(vectors, count);
-    if (!logits)
-      return logits.takeError();
-    return Logits(std::vector<float>(logits->begin(), logits->end()));
-  }
   MessageWriter command = begin(Request::Head);
   command.doubles(vectors);
   command.number(count);
-  auto reply = askOne(rank, std::move(command));
-  if (!reply)
-    return reply.takeError();
-  return reply->logits();
+  if (llvm::Error error = sendToAll(command))
+    return std::move(error);
+  Link::Call call(link, lastCall);
+  llvm::Expected<Logits> own = ownHead(vectors, count);
+  if (llvm::Error error = call.finish())
+    return lost(std::move(error), own.takeError());
+  Logits logits = own ? std::move(*own) : Logits();
+  if (llvm::Error error = settle(own.takeError(), [&](int rank, MessageReader &reply) {
+        if (rank == lastSpeaker())
+          logits = reply.logits();
+      }))
+    return std::move(error);
+  return logits;
 }
 
 llvm::Expected<MessageReader> RankExecutor::askOne(int rank, MessageWriter command) {

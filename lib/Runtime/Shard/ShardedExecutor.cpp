@@ -2,6 +2,7 @@
 #include "lib/Runtime/Shard/ShardedExecutor.h"
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Support/Memory.h"
+#include "lib/Runtime/Parts.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
@@ -35,7 +36,7 @@ llvm::Error RankExecutor::create(Weights &weights, CompiledOptions options) {
   return llvm::Error::success();
 }
 
-/// Cuts the blocks of this stage's layers. The model's ends are whole on each of its ranks.
+/// Cuts the model's blocks.
 llvm::Error RankExecutor::shareBlocks(CompiledOptions &options) {
   if (tensor == 1)
     return llvm::Error::success();
@@ -43,29 +44,41 @@ llvm::Error RankExecutor::shareBlocks(CompiledOptions &options) {
   const int own = ranks.rank() % tensor;
   blocks = std::make_unique<shard::LocalBlocks>(*module.getContext(), own, tensor);
   // Of all stages, so that every rank refuses what one refuses.
-  for (const ProgramStep &step : program.steps)
-    if (step.index)
-      if (llvm::Error error = blocks->add(step.block, step.dual, step.applied))
-        return error;
+  if (llvm::Error error = blocks->add(program))
+    return error;
   options.local = blocks.get();
   return llvm::Error::success();
 }
 
 int64_t RankExecutor::ownBytes() const {
   const Stage &stage = stages[stageOf(ranks.rank())];
-  int64_t bytes = stage.bytes;
-  for (size_t i = stage.first; blocks && i < stage.end; ++i) {
+  if (!blocks)
+    return stage.bytes;
+  double bytes = 0;
+  for (size_t i = stage.first; i < stage.end; ++i) {
     xf::BlockOp block = program.steps[i].block;
-    if (!blocks->find(block))
+    for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>())
+      bytes += blocks->shareOf(block, param) * double(bytesRead(param));
+  }
+  return int64_t(bytes);
+}
+
+std::vector<ElementRun> RankExecutor::elementsOf(StringRef parameter) const {
+  for (const ProgramStep &step : program.steps) {
+    const shard::LocalBlock *local = blocks ? blocks->find(step.block) : nullptr;
+    if (!local)
       continue;
-    for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>()) {
-      auto type = cast<RankedTensorType>(param.getType());
-      const int64_t whole = bytesOf(storageOf(type.getElementType()), type.getNumElements());
-      if (blocks->splitOf(block).parameters.at(param.getName().str()).kind == shard::Split::Part)
-        bytes -= whole - whole / tensor;
+    xf::LayerOp layer = step.layer;
+    for (const auto &entry : local->sources) {
+      const shard::LocalSource &source = entry.second;
+      const std::string stored = layer.getStoredName(source.name);
+      if (stored == parameter)
+        return runsOf(source.cut, blocks->rank());
+      if (sliceIndex(stored, parameter)) // of itself
+        return runsOf(cutOfSlice(source.cut, source.whole.getDimSize(0)), blocks->rank());
     }
   }
-  return bytes;
+  return {};
 }
 
 RankFacts RankExecutor::ownFacts() const {

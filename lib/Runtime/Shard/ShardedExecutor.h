@@ -53,7 +53,9 @@ public:
   std::optional<int64_t> embeddingWidth() const override { return local->embeddingWidth(); }
 
   llvm::Expected<int> serve(Answer answer) override;
+  std::vector<ElementRun> elementsOf(llvm::StringRef parameter) const override;
   int rankOf(int64_t layer) const override;
+  int ranksOfLayer() const override { return tensor; }
   llvm::Expected<double> ask(int rank, llvm::StringRef question) override;
   llvm::Expected<std::vector<RankFacts>> facts() override;
 
@@ -88,6 +90,7 @@ private:
   llvm::Error settle(llvm::Error own, llvm::function_ref<void(int, MessageReader &)> take,
                      EarlyReplies early = {});
   llvm::Error giveRow(const TokenPatch &own, PatchSink sink, EarlyReplies &early);
+  llvm::Expected<Logits> ownHead(llvm::ArrayRef<double> vectors, int64_t count);
   llvm::Expected<MessageReader> askOne(int rank, MessageWriter command);
 
   // The others (Serve.cpp).
@@ -95,6 +98,7 @@ private:
   llvm::Error takeForward(Request request, MessageReader &command, int64_t number);
   llvm::Error takePatch(MessageReader &command, int64_t number);
   llvm::Error takePatchEach(MessageReader &command, int64_t number);
+  llvm::Error takeHead(MessageReader &command, int64_t number);
   llvm::Error takeCopy(MessageReader &command);
   llvm::Error reply(llvm::Error error, const MessageWriter &results);
   llvm::Error giveOwnRow(const TokenPatch &row);
@@ -108,6 +112,7 @@ private:
   /// Of the ranks of a stage, which compute the same results, one gives them to rank 0.
   bool isSpeaker(int rank) const { return rank % tensor == 0; }
   int lastSpeaker() const { return ranks.count() - tensor; }
+  bool hasHead() const { return stageOf(ranks.rank()) + 1 == stages.size(); }
 
   const Program &program;
   const std::vector<Stage> stages;

@@ -39,18 +39,20 @@ Stage ctxc::wholeStage(const Program &program) {
   return whole;
 }
 
+int64_t ctxc::bytesRead(xf::ParamOp param) {
+  const bool isTable =
+      llvm::all_of(param->getUsers(), [](Operation *user) { return isa<xf::EmbedOp>(user); });
+  auto type = cast<RankedTensorType>(param.getType());
+  return isTable ? 0 : bytesOf(storageOf(type.getElementType()), type.getNumElements());
+}
+
 std::vector<int64_t> ctxc::bytesOfSteps(const Program &program) {
   std::vector<int64_t> all;
   for (const ProgramStep &step : program.steps) {
     xf::BlockOp block = step.block;
     int64_t bytes = 0;
-    for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>()) {
-      bool isTable =
-          llvm::all_of(param->getUsers(), [](Operation *user) { return isa<xf::EmbedOp>(user); });
-      auto type = cast<RankedTensorType>(param.getType());
-      if (!isTable)
-        bytes += bytesOf(storageOf(type.getElementType()), type.getNumElements());
-    }
+    for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>())
+      bytes += bytesRead(param);
     all.push_back(bytes);
   }
   return all;

@@ -153,3 +153,21 @@ func.func private @mark_unknown() attributes {kernel.fast}
 
 // expected-error @below {{'func.func' op has 'kernel.integer', which is for a quantised matrix, or a bank of them}}
 func.func private @mark_integer() attributes {kernel.integer}
+
+// -----
+
+xf.block @not_embed(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{'xf.add' op has 'kernel.rows_from', which is for xf.embed}}
+  %y = xf.add %x, %x {kernel.rows_from = 3 : i32} : tensor<4xf32>
+  xf.yield %y : tensor<4xf32>
+}
+
+// -----
+
+xf.block @negative() -> tensor<4xf32> {
+  %id = xf.token : tensor<i32>
+  %E = xf.param "e" : tensor<5x4xf32>
+  // expected-error @below {{'xf.embed' op has 'kernel.rows_from' = -1 : i32; see the kernel dialect for what it must be}}
+  %y = xf.embed %E[%id] {kernel.rows_from = -1 : i32} : tensor<5x4xf32>, tensor<i32>
+  xf.yield %y : tensor<4xf32>
+}

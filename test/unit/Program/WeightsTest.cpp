@@ -67,6 +67,44 @@ TEST_F(WeightsTest, LargePagesHoldACopyOfWhatIsLarge) {
   EXPECT_EQ(bytesInLargePages(*checkpoint), 0u);
 }
 
+TEST_F(WeightsTest, PartsAreReadAlone) {
+  std::vector<float> numbers(100000);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = float(i);
+  numbers[50000] = std::numeric_limits<float>::quiet_NaN();
+  const mlir::RankedTensorType whole = type({100000}, f32), narrow = type({100000}, bf16);
+  auto read = [&](mlir::RankedTensorType as, ArrayRef<ElementRun> runs) {
+    return cantFail(weights->getPart("w", as, runs));
+  };
+  auto floatsOf = [](const void *data, size_t count) {
+    return ArrayRef(static_cast<const float *>(data), count);
+  };
+  writeF32(numbers);
+  for (std::string padding = " "; reinterpret_cast<uintptr_t>(checkpoint->find("w")->data) % 4;
+       padding += " ")
+    writeF32(numbers, padding);
+  const auto *stored = reinterpret_cast<const float *>(checkpoint->find("w")->data);
+  // One run lies in the file, several are a copy; what lies between them is not looked at.
+  EXPECT_EQ(read(whole, ElementRun{50001, 49999}), stored + 50001);
+  const ElementRun two[] = {{49998, 2}, {50001, 3}};
+  const void *copy = read(whole, two);
+  EXPECT_EQ(floatsOf(copy, 5), ArrayRef<float>({49998, 49999, 50001, 50002, 50003}));
+  EXPECT_EQ(read(whole, two), copy);
+  const ElementRun others[] = {{49998, 2}, {50002, 3}};
+  EXPECT_EQ(floatsOf(read(whole, others), 5), ArrayRef<float>({49998, 49999, 50002, 50003, 50004}));
+  EXPECT_EQ(bf16ToFloat(static_cast<const uint16_t *>(read(narrow, two))[4]),
+            bf16ToFloat(floatToBf16(50003)));
+  EXPECT_NE(messageOf(weights->getPart("w", whole, ElementRun{49999, 2})).find("[50000] is NaN"),
+            std::string::npos);
+  EXPECT_NE(messageOf(weights->get("w", whole)).find("[50000] is NaN"), std::string::npos);
+  // Large pages hold a copy of the part alone.
+  weights = checkpointWeights(*checkpoint, /*inLargePages=*/true);
+  const void *large = read(whole, ElementRun{60000, 20000});
+  EXPECT_NE(large, stored + 60000);
+  EXPECT_EQ(floatsOf(large, 20000), ArrayRef(numbers).slice(60000, 20000));
+  EXPECT_EQ(cantFail(randomWeights(1)->getPart("w", whole, two)), nullptr);
+}
+
 TEST_F(WeightsTest, AnotherTypeIsAConvertedCopyRoundedToEvenAndKept) {
   // 1 + 2^-8 and 1 + 3·2^-8 lie halfway between bfloat16 neighbours.
   writeF32({1 + 0x1p-8f, 1 + 0x3p-8f, -0.0f, 1 + 0x1p-8f + 0x1p-20f});

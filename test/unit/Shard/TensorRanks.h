@@ -41,15 +41,18 @@ private:
           sum += term;
         continue;
       }
-      EXPECT_EQ(part.size() * given.size(), whole.size());
-      for (size_t row = 0; row < whole.size() / how.cut.wholeSize(); ++row)
-        how.cut.visitRuns(rank, [&, row = row](int64_t inWhole, int64_t inPart, int64_t count) {
-          std::copy_n(part.begin() + row * how.cut.partSize() + inPart, count,
-                      whole.begin() + row * how.cut.wholeSize() + inWhole);
-        });
+      const size_t rows = whole.size() / how.cut.wholeSize();
+      EXPECT_EQ(part.size(), rows * how.cut.partSize(rank));
+      for (size_t row = 0; row < rows; ++row)
+        how.cut.visitRuns(
+            rank, [&, rank = rank, row = row](int64_t inWhole, int64_t inPart, int64_t count) {
+              std::copy_n(part.begin() + row * how.cut.partSize(rank) + inPart, count,
+                          whole.begin() + row * how.cut.wholeSize() + inWhole);
+            });
     }
-    for (llvm::ArrayRef<SharedRows> values : given)
-      *values[i].to = whole;
+    for (auto [rank, values] : llvm::enumerate(given))
+      if (rank == 0 || values[i].how->kind != shard::Transfer::Collect)
+        *values[i].to = whole;
   }
 
   std::mutex mutex;
@@ -83,9 +86,7 @@ public:
     model.context.appendDialectRegistry(registry);
     for (int64_t rank = 0; rank < ranks; ++rank) {
       blocks.push_back(std::make_unique<shard::LocalBlocks>(model.context, rank, ranks));
-      for (const ProgramStep &step : model.program.steps)
-        if (step.index && refusal.empty())
-          refusal = llvm::toString(blocks.back()->add(step.block, step.dual, step.applied));
+      refusal = llvm::toString(blocks.back()->add(model.program));
       if (!refusal.empty())
         return;
       members.push_back(std::make_unique<Member>(meeting, rank));

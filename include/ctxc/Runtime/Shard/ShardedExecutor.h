@@ -22,6 +22,10 @@ namespace ctxc {
 
 class ShardedExecutor : public Executor {
 public:
+  /// Which elements of a stored parameter, or slice of one, this rank has, where ranks share it;
+  /// none where each rank of its layer has it whole.
+  virtual std::vector<ElementRun> elementsOf(llvm::StringRef parameter) const = 0;
+
   /// Answers a question about this rank's layers (ask).
   using Answer = llvm::function_ref<llvm::Expected<double>(llvm::StringRef question)>;
 
@@ -31,8 +35,11 @@ public:
 
   // The calls below, and those of Executor, are rank 0's.
 
-  /// The rank that computes a layer; that of the first or last step for −1 and the head.
+  /// The first of the ranks that compute a layer; that of the first or last step for −1 and the
+  /// head.
   virtual int rankOf(int64_t layer) const = 0;
+  /// How many ranks share a layer.
+  virtual int ranksOfLayer() const = 0;
   /// What another rank answers.
   virtual llvm::Expected<double> ask(int rank, llvm::StringRef question) = 0;
   /// Of every rank.

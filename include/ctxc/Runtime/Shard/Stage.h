@@ -26,8 +26,11 @@ struct Stage {
 /// The whole program as one stage.
 Stage wholeStage(const Program &program);
 
-/// The bytes of weights that each step reads for a token: all of its parameters, but of an
-/// embedding's table none, since one row of it is negligible. A parameter that several steps share
+/// The bytes of a parameter that its block reads for a token: all, but of an embedding's table
+/// none, since one row of it is negligible.
+int64_t bytesRead(xf::ParamOp param);
+
+/// The bytes of weights that each step reads for a token. A parameter that several steps share
 /// counts in each.
 std::vector<int64_t> bytesOfSteps(const Program &program);
 
