@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges every family by transformers: ctxc's full run and its patches, for each golden.
 
-  goldens.py CTXC GOLDENS PAGE [--only NAME...] [--shard I/N]
+  goldens.py CTXC GOLDENS PAGE [--only NAME...] [--rounded NAME...] [--shard I/N]
 
 GOLDENS is a folder of checkpoints; one without golden.safetensors has a config alone and is left out.
 For the default plan and for that of --objective fewest-parameters:
@@ -9,8 +9,8 @@ For the default plan and for that of --objective fewest-parameters:
     against ctxc's own
   - `ctxc patch` without kept tokens, with contiguous ones and with gaps, and, of the default plan,
     with the other update and the other split where it has them; each file is judged (judge.py)
-and once more, with the default plan, on the weights rounded to bf16 and to f16. Of an encoder one token
-is verified, and none kept.
+and once more, with the default plan, on the weights rounded to bf16 and to f16, of all or of those that --rounded
+names. Of an encoder one token is verified, and none kept.
 
 PAGE, docs/judged-families.md, must have a row for each golden and plan; with CTXC_WRITE_DOCS=1 in the
 environment the rows are written. Exit code: 0 when all of it holds, else 1.
@@ -167,7 +167,7 @@ def judge_storage(program, checkpoint, name, problems):
         return f"{figure(full)} / {figure(judge_patches(judged, files, problems)[0])}"
 
 
-def judge_golden(program, checkpoint):
+def judge_golden(program, checkpoint, storages):
     """The rows of one checkpoint, and the errors in them."""
     rows, problems = [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -187,17 +187,18 @@ def judge_golden(program, checkpoint):
                 "predicted": figure(report["summary"]["replayError"]),
                 "other program": figure(patched), "control": figure(control),
                 "bf16": "", "f16": ""}))
-    for name in STORAGE:
+    for name in storages:
         rows[0].cells[name] = judge_storage(program, checkpoint, name, problems)
     return rows, problems + [f"{row.plan}: {text}" for row in rows
                              for text in figures.beyond_limits(row)]
 
 
-def judge_all(program, goldens):
+def judge_all(program, goldens, rounded):
     rows, good = [], True
     for checkpoint in goldens:
         try:
-            found, problems = judge_golden(program, checkpoint)
+            storages = STORAGE if rounded is None or checkpoint.name in rounded else ()
+            found, problems = judge_golden(program, checkpoint, storages)
         except (Failed, judge.BadInput) as error:
             found, problems = [], [str(error)]
         for row in found:
@@ -216,14 +217,17 @@ def main():
     parser.add_argument("goldens", metavar="GOLDENS", type=Path)
     parser.add_argument("page", metavar="PAGE", type=Path)
     parser.add_argument("--only", nargs="+", metavar="NAME")
+    parser.add_argument("--rounded", nargs="+", metavar="NAME")
     parser.add_argument("--shard", default="0/1", metavar="I/N")
     args = parser.parse_args()
+    if os.environ.get("CTXC_WRITE_DOCS"):
+        args.rounded = None  # the page has those of all
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     families = sorted(path.parent.name for path in args.goldens.glob("*/golden.safetensors"))
     index, parts = map(int, args.shard.split("/"))
     chosen = [name for name in families if not args.only or name in args.only][index::parts]
-    rows, good = judge_all(args.ctxc, [args.goldens / name for name in chosen])
+    rows, good = judge_all(args.ctxc, [args.goldens / name for name in chosen], args.rounded)
     if os.environ.get("CTXC_WRITE_DOCS"):
         figures.write(args.page, rows, families)
     stale = figures.faults(args.page, rows, families)
