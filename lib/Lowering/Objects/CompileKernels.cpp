@@ -219,7 +219,8 @@ llvm::Expected<std::vector<Object>> ctxc::compileKernels(ArrayRef<ModuleOp> kern
   if (isCancelled())
     return llvm::make_error<Cancelled>();
   // The caller's thread is the one that may ask, and the one that diagnostics are emitted in.
-  MLIRContext *context = kernels.front().getContext();
+  ModuleOp first = kernels.front();
+  MLIRContext *context = first.getContext();
   std::vector<Diagnostic> emitted;
   auto objects = [&]() -> llvm::Expected<std::vector<Object>> {
     ScopedDiagnosticHandler keep(context, [&](Diagnostic &diagnostic) {
