@@ -87,7 +87,7 @@ namespace {
 
 struct PipelineOptions : mlir::detail::PassOptions {
   Option<bool> fromBlocks{*this, "from-blocks",
-                          llvm::cl::desc("begin with --ctxc-blocks-to-linalg"),
+                          llvm::cl::desc("begin with ctxc-blocks-to-linalg"),
                           llvm::cl::init(false)};
 };
 

@@ -54,7 +54,7 @@ Expected<std::unique_ptr<Tokenizer>> Tokenizer::open(StringRef directory) {
   if (sys::fs::exists(model))
     return openSentencePiece(model, configuredBos(directory));
   return makeError(directory + ": has no tokenizer.json and no tokenizer.model: give token ids "
-                               "with --tokens");
+                               "instead of text");
 }
 
 Expected<std::vector<int64_t>> ctxc::encodePrompt(const Tokenizer &tokenizer, StringRef text,

@@ -64,7 +64,7 @@ def figures(data):
 
 
 def tables(data):
-    result = Table("Patches for rows in place of tokens", [
+    result = Table("Patches for embeddings in place of tokens", [
         "weights", "rows", "amount", "answer's distance to the token context, median",
         "tokens that match", "L∞ patched, worst", "L∞ unpatched, least", "matrices, median norm"])
     for dtype in data.settings["dtypes"]:
