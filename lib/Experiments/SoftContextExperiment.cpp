@@ -213,8 +213,9 @@ Experiment experiments::softContextExperiment() {
   Experiment experiment;
   experiment.name = "soft-context";
   experiment.paper = "not in the paper: its equations ask nothing of where a context comes from";
-  experiment.summary = "contexts that are not tokens: embeddings in place of a prompt's tokens, their\n"
-                       "own embeddings, with noise, between two prompts, or out of a file";
+  experiment.summary =
+      "contexts that are not tokens: embeddings in place of a prompt's tokens, the\n"
+      "tokens' own, with noise, between two prompts, or out of a file";
   experiment.generate = 1;
   experiment.dtypes = {"f32", "bf16"};
   experiment.updates = {"least"};

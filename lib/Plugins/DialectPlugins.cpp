@@ -10,7 +10,8 @@ using llvm::StringRef;
 
 llvm::Error ctxc::loadDialectPlugin(StringRef file, mlir::DialectRegistry &registry) {
   if (!llvm::sys::fs::exists(file))
-    return makeError(file + ": no such file; expected a shared library that holds a dialect plugin");
+    return makeError(file +
+                     ": no such file; expected a shared library that holds a dialect plugin");
   // The system's loader searches other folders for a name without a folder.
   llvm::SmallString<256> path(file);
   if (std::error_code error = llvm::sys::fs::make_absolute(path))
@@ -22,16 +23,17 @@ llvm::Error ctxc::loadDialectPlugin(StringRef file, mlir::DialectRegistry &regis
   if (!plugin) {
     std::string message = llvm::toString(plugin.takeError());
     if (StringRef(message).contains("undefined symbol: ctxc_plugin_abi_"))
-      return makeError(file + ": was built against another ctxc; build it again against the package of "
-                         "this one");
+      return makeError(file +
+                       ": was built against another ctxc; build it again against the package of "
+                       "this one");
     return makeError(file + ": is no dialect plugin for this program: " + message);
   }
   plugin->registerDialectRegistryCallbacks(registry);
   return llvm::Error::success();
 }
 
-llvm::Expected<std::vector<StringRef>>
-ctxc::takePluginOptions(StringRef option, std::vector<StringRef> &words) {
+llvm::Expected<std::vector<StringRef>> ctxc::takePluginOptions(StringRef option,
+                                                               std::vector<StringRef> &words) {
   std::vector<StringRef> files, others;
   for (size_t i = 0; i < words.size(); ++i) {
     StringRef file = words[i];

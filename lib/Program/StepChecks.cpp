@@ -20,9 +20,10 @@ static llvm::Error checkEmbedding(const Program &program, const Input &input, in
     return llvm::Error::success();
   std::optional<int64_t> width = embeddingWidth(program);
   if (!width)
-    return makeError("position " + llvm::Twine(position) +
-                     " is given an embedding in place of a token, and the model has no place for one: it "
-                     "reads the token for more than its embedding");
+    return makeError(
+        "position " + llvm::Twine(position) +
+        " is given an embedding in place of a token, and the model has no place for one: it "
+        "reads the token for more than its embedding");
   if (int64_t(input.embedding().size()) != *width)
     return makeError("position " + llvm::Twine(position) + " is given a row of " +
                      llvm::Twine(input.embedding().size()) + " numbers, expected " +

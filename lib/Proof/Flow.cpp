@@ -84,7 +84,8 @@ std::string Flow::refusal(Operation *op) const {
     return "shares its parameter " + name + " with another layer";
   if (!site.coversOutput())
     return "has in " + name + " one parameter for several vectors";
-  std::string divisor = xf::unreliableDivisor(site.getObligation(), facts(site.getDataOperand().get()));
+  std::string divisor =
+      xf::unreliableDivisor(site.getObligation(), facts(site.getDataOperand().get()));
   return divisor.empty() ? "" : "divides by " + divisor;
 }
 

@@ -1,8 +1,8 @@
 // Which file of a checkpoint is its tokenizer.
-#include "ctxc/Tokenizer/EncodePrompt.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
+#include "ctxc/Tokenizer/EncodePrompt.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 

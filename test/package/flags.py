@@ -1,5 +1,6 @@
-"""The library names no flag of a command line: a program in C++ or Python sets options of other names, and the
-command line appends its own (tools/CommandLine/Flags.cpp). Looks at every string literal of lib, include and dialects.
+"""The library names no flag of a command line, since a program in C++ or Python sets options by other names. It looks
+at every string literal of lib, include and dialects. The command line finds the words of the messages by a table, and
+appends its flags (tools/CommandLine/Flags.cpp): each of these words must be in a message.
 
     flags.py SOURCE
 """
@@ -18,6 +19,8 @@ ALLOWED = {
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\((.*?)\)\1"|"((?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)+\'', re.S)
 # Neither within a word, nor a property of CSS, as in `style="--v:`, `var(--ink)` or `--ink: #000`.
 FLAG = re.compile(r'(?<![\w"-])(?<!var\()--[a-z][\w-]*+(?!:\s?[#\d])')
+# An entry of the command line's table.
+WORDS = re.compile(r'\{"([^"]+)", "[^"]*--[^"]*"\}')
 
 
 def literals(text):
@@ -43,16 +46,23 @@ def files(source):
 
 def main(source):
     source = pathlib.Path(source)
-    complaints, used = [], set()
+    complaints, used, messages = [], set(), []
     for path in files(source):
         name = path.relative_to(source)
         for line, text in literals(path.read_text(encoding="utf-8")):
+            messages.append(text)
             for flag in FLAG.findall(text):
                 allowed = [pattern for pattern in ALLOWED if name.match(pattern)]
                 used.update(allowed)
                 if not allowed:
                     complaints.append(f"{name}:{line}: {flag} is a flag; name the option in words")
     complaints += [f"{pattern} has no flag any more" for pattern in ALLOWED if pattern not in used]
+    table = (source / "tools/CommandLine/Flags.cpp").read_text(encoding="utf-8")
+    phrases = WORDS.findall(table)
+    complaints += [f"'{words}' is in no message of the library" for words in phrases
+                   if not any(words in message for message in messages)]
+    if not phrases:
+        complaints.append("tools/CommandLine/Flags.cpp has no table of words")
     print(*complaints, f"{len(complaints)} complaints", sep="\n")
     return 1 if complaints else 0
 

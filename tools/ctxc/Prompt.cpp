@@ -220,9 +220,8 @@ Expected<std::vector<Input>> driver::storedInputs(const Arguments &arguments,
     if (input.token() == -1)
       input = (*embeddings)[next++];
   if (std::string digest = digestOfEmbeddings(inputs); digest != metadata.embeddingsDigest)
-    return makeError("--embeddings: those of " + *path + " have digest " + digest +
-                     ", expected " + metadata.embeddingsDigest +
-                     "; the patch was made with others");
+    return makeError("--embeddings: those of " + *path + " have digest " + digest + ", expected " +
+                     metadata.embeddingsDigest + "; the patch was made with others");
   return inputs;
 }
 

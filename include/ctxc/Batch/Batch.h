@@ -75,10 +75,10 @@ struct BatchResult {
 };
 
 /// Makes everything that the file requests and that the directory does not have yet. A line whose
-/// request cannot be fulfilled gets a record that says why. Errors: the file or the directory cannot be read or
-/// written; the directory is of another batch, or another process works on the part; the model
-/// cannot be run, or reads prompts with rounded activations (LoadOptions::roundedPrompts), whose
-/// results depend on what is read together.
+/// request cannot be fulfilled gets a record that says why. Errors: the file or the directory
+/// cannot be read or written; the directory is of another batch, or another process works on the
+/// part; the model cannot be run, or reads prompts with rounded activations
+/// (LoadOptions::roundedPrompts), whose results depend on what is read together.
 llvm::Expected<BatchResult> runBatch(Model &model, const BatchRequest &request);
 
 /// Makes the directory `to`, which must not exist, of the complete parts of one batch, in any

@@ -23,8 +23,8 @@ namespace ctxc {
 llvm::Error loadDialectPlugin(llvm::StringRef file, mlir::DialectRegistry &registry);
 
 /// Removes every `OPTION=FILE` and `OPTION FILE` from `words`, up to a `--`, and returns the files.
-llvm::Expected<std::vector<llvm::StringRef>>
-takePluginOptions(llvm::StringRef option, std::vector<llvm::StringRef> &words);
+llvm::Expected<std::vector<llvm::StringRef>> takePluginOptions(llvm::StringRef option,
+                                                               std::vector<llvm::StringRef> &words);
 
 } // namespace ctxc
 

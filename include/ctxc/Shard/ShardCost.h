@@ -1,9 +1,10 @@
 //===- ShardCost.h - predicts what a model costs on many ranks --------------===//
 //
-// Tensor and pipeline parallelism together: T ranks share each layer (Split.h), and each of P groups
-// of T ranks has consecutive layers. A token goes through the groups one after the other, and each
-// group sends its residual streams to the next. All times are lower bounds: a rank reads its weights
-// and its cache once at full speed, and a message takes its latency and the time for its bytes.
+// Tensor and pipeline parallelism together: T ranks share each layer (Split.h), and each of P
+// groups of T ranks has consecutive layers. A token goes through the groups one after the other,
+// and each group sends its residual streams to the next. All times are lower bounds: a rank reads
+// its weights and its cache once at full speed, and a message takes its latency and the time for
+// its bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SHARD_SHARDCOST_H
@@ -28,8 +29,8 @@ struct PartCost {
   std::string name;
   int64_t layers = 0; ///< how many layers run it; 0 for an end
   RegionSplit split;
-  /// Bytes that a rank sends to the ranks that share the block, averaged over the ranks: for a token
-  /// in both runs; for a token whose patch is made; for a token that is run with a patch.
+  /// Bytes that a rank sends to the ranks that share the block, averaged over the ranks: for a
+  /// token in both runs; for a token whose patch is made; for a token that is run with a patch.
   double sent = 0, sentToPatch = 0, sentPatched = 0;
   std::vector<std::string> uncut; ///< matrices that every rank has whole
 };

@@ -76,8 +76,9 @@ struct Exchange {
 /// Whether the parts of two ranks may differ in size.
 enum class Evenness {
   Even, ///< all parts have the same size
-  /// Parts may differ by one entry: for the model's ends, since a vocabulary may have any size. Only
-  /// the first dimension of a matrix is cut, so that each part is contiguous in the checkpoint.
+  /// Parts may differ by one entry: for the model's ends, since a vocabulary may have any size.
+  /// Only the first dimension of a matrix is cut, so that each part is contiguous in the
+  /// checkpoint.
   Uneven,
 };
 
@@ -88,8 +89,8 @@ struct RegionSplit {
   llvm::DenseMap<mlir::Operation *, OpSplit> ops;
   std::map<std::string, Split> parameters; ///< by the block's names
   std::vector<Exchange> exchanges;         ///< in order
-  /// Of one rank: the bytes of parameters that it stores, and for a token, the bytes of these that it
-  /// reads and its operations.
+  /// Of one rank: the bytes of parameters that it stores, and for a token, the bytes of these that
+  /// it reads and its operations.
   double stored = 0, read = 0, operations = 0;
   double seconds = 0; ///< the least time for a token of each of `streams` runs, which read together
 };
@@ -111,9 +112,9 @@ RegionSplit splitRegionAs(mlir::Block &body, int64_t ranks, int64_t streams, con
                           const std::map<std::string, Split> &parameters, RegionRole role = {});
 
 /// For an exchange of a float32 value of `streams` runs among n ranks: the bytes that a rank sends,
-/// averaged over the ranks, and the least seconds that the exchange takes. A sum sends 2 (n − 1) / n
-/// of the value, a gather (n − 1) / n; in a collect, all ranks together send the first rank what it
-/// lacks. At least ⌈log₂ n⌉ messages follow one another.
+/// averaged over the ranks, and the least seconds that the exchange takes. A sum sends 2 (n − 1) /
+/// n of the value, a gather (n − 1) / n; in a collect, all ranks together send the first rank what
+/// it lacks. At least ⌈log₂ n⌉ messages follow one another.
 double bytesSent(const Exchange &exchange, int64_t ranks, int64_t streams);
 double secondsOf(const Exchange &exchange, int64_t ranks, int64_t streams, const Machine &machine);
 

@@ -252,8 +252,7 @@ Expected<std::unique_ptr<Ranks>> Ranks::join(StringRef folder) {
   void *opened = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   void *symbol = opened ? dlsym(opened, "ctxc_mpi_functions") : nullptr;
   if (!symbol)
-    return makeError(llvm::Twine(file) +
-                     " cannot be loaded: " + printableLine(dlerror()));
+    return makeError(llvm::Twine(file) + " cannot be loaded: " + printableLine(dlerror()));
   auto state = std::make_unique<State>();
   state->mpi = reinterpret_cast<const ctxc_mpi *(*)()>(symbol)();
   int local = 1, code = 0;

@@ -204,8 +204,9 @@ TEST(Model, ReadsText) {
   EXPECT_EQ(llvm::cantFail(llvm::cantFail(model->tokenizer()).decode(*ids)),
             "And Joshua the son of Nun");
   EXPECT_EQ(model->tokenName()(-1), "(embedding)");
-  EXPECT_EQ(llvm::toString(opened("test/goldens/llama")->tokenize("a").takeError()).find("(embedding)"),
-            std::string::npos);
+  EXPECT_EQ(
+      llvm::toString(opened("test/goldens/llama")->tokenize("a").takeError()).find("(embedding)"),
+      std::string::npos);
 }
 
 TEST(Model, IsInspected) {

@@ -1,11 +1,12 @@
 //===- ShardedExecutor.h - one model over several ranks -------------------===//
 //
 // A pipeline of stages. Each stage computes consecutive layers (Stage.h) with kernels compiled for
-// its ranks' processors, and maps the tensors of these layers alone. A stage is one rank, or several
-// that share the matrices and heads of its layers (ctxc/Shard/LocalBlock.h). Callers use the
-// executor of rank 0: it computes its part of the first stage, requests the other parts from their
-// ranks, and combines the results. Each stage sends the next one a token's values that cross the
-// cut, of both runs where a patch is made. Prompts are sent in chunks, so that all stages compute.
+// its ranks' processors, and maps the tensors of these layers alone. A stage is one rank, or
+// several that share the matrices and heads of its layers (ctxc/Shard/LocalBlock.h). Callers use
+// the executor of rank 0: it computes its part of the first stage, requests the other parts from
+// their ranks, and combines the results. Each stage sends the next one a token's values that cross
+// the cut, of both runs where a patch is made. Prompts are sent in chunks, so that all stages
+// compute.
 //
 // Where each stage is one rank, the results equal those of one process bit for bit, since the same
 // kernels compute the same steps. Where ranks share a layer, they differ from those by the rounding
@@ -23,15 +24,15 @@ namespace ctxc {
 
 class ShardedExecutor : public Executor {
 public:
-  /// The elements that this rank has of a stored parameter (or slice of one) that ranks share; empty
-  /// where each rank of the layer has the whole parameter.
+  /// The elements that this rank has of a stored parameter (or slice of one) that ranks share;
+  /// empty where each rank of the layer has the whole parameter.
   virtual std::vector<ElementRun> elementsOf(llvm::StringRef parameter) const = 0;
 
   /// Computes a number about this rank's layers, for rank 0's queryRank.
   using Answer = llvm::function_ref<llvm::Expected<double>(llvm::StringRef question)>;
 
-  /// For ranks other than 0: computes what rank 0 requests, until rank 0 ends. Returns rank 0's exit
-  /// code. Errors: RanksLost.
+  /// For ranks other than 0: computes what rank 0 requests, until rank 0 ends. Returns rank 0's
+  /// exit code. Errors: RanksLost.
   virtual llvm::Expected<int> serve(Answer answer) = 0;
 
   // The functions below, and those of Executor, are for rank 0.

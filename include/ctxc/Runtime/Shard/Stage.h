@@ -26,8 +26,8 @@ struct Stage {
 /// The whole program as one stage.
 Stage wholeStage(const Program &program);
 
-/// How many bytes of a parameter its block reads for a token: all of them. An embedding table counts
-/// as none, since one row of it is negligible.
+/// How many bytes of a parameter its block reads for a token: all of them. An embedding table
+/// counts as none, since one row of it is negligible.
 int64_t bytesRead(xf::ParamOp param);
 
 /// The bytes of weights that each step reads for a token. A parameter that several steps share
