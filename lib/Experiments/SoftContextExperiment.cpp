@@ -123,8 +123,9 @@ private:
     if (!model)
       return model.takeError();
     if (!embeddingWidth((*model)->program()))
-      return makeError("soft-context: the model has no place for rows: it reads the token for more "
-                       "than its embedding");
+      return makeError(
+          "soft-context: the model has no place for embeddings: it reads the token for more "
+          "than its embedding");
     // All tokens but the first, which models treat unlike others, and the last.
     std::vector<Embeddings> own;
     for (const Prompt &prompt : lab.prompts) {

@@ -47,9 +47,8 @@ struct PatchMetadata {
 /// Reports all problems together, each as `parameter NAME: …`.
 llvm::Error checkPatch(const Patch &patch);
 
-/// The relative error of a patch whose numbers are rounded to `type`: ‖rounded − exact‖ / ‖exact‖,
-/// in the Frobenius norm over the changes of all parameters. Fails where a number is too large for
-/// the type.
+/// The relative error of rounding a patch's numbers to `type`, ‖rounded − exact‖ / ‖exact‖ over all
+/// parameters' changes (Frobenius norm). Fails where a number is too large for the type.
 llvm::Expected<double> roundingOf(const Patch &patch, DType type);
 
 /// Writes `path` atomically. Fails if the file could not be read back.

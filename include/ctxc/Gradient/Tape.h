@@ -2,7 +2,8 @@
 //
 // Reverse-mode differentiation of one block, op by op, in float32: first its values are computed
 // from its inputs, then the gradient of a number is pulled back from its outputs. Compiled kernels
-// do not keep the values inside a block, so they are computed again here.
+// do not keep the values inside a block, so they are computed again here, when the gradient of the
+// block is needed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_GRADIENT_TAPE_H
@@ -57,8 +58,7 @@ public:
   llvm::Error pullBack(llvm::ArrayRef<const Rows *> ofOutputs);
   /// After pullBack: the gradient of argument `i`; null: zero.
   const Rows *ofInput(unsigned i) const;
-  /// After pullBack: the gradients of the requested parameters that this block has, summed over the
-  /// tokens.
+  /// After pullBack: the gradients of this block's requested parameters, summed over the tokens.
   const llvm::StringMap<Eigen::VectorXd> &ofParameters() const { return wanted; }
 
   // For the ops' implementations.

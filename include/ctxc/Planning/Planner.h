@@ -105,13 +105,11 @@ struct PlanOptions;
 using PlanMeasure =
     std::function<mlir::LogicalResult(xf::BlockOp, const PlanOptions &, PlanCandidate &)>;
 
-/// The result of a search for a counterexample: weights and a context for which no patch of a
-/// block is exact.
+/// What a search for a counterexample found: weights and a context for which no patch is exact.
 struct Refuted {
   /// The least error of any patch on the counterexample; none where no counterexample was found.
   std::optional<double> leastError;
-  /// Where one was found on a block of other sizes: that, and which sizes; empty where it was found
-  /// on the block itself. Where none was found: why.
+  /// If it is for a block of other sizes: which. If none was found: why. Else empty.
   std::string words;
 };
 
@@ -134,8 +132,9 @@ struct PlanOptions {
   /// How a mixture's experts share the change of its output.
   xf::Split split = xf::Split::Even;
   Objective objective = Objective::Default;
-  /// Where not empty: the plan patches exactly these parameters of the block (names that the block
-  /// lacks are ignored), and `objective` chooses among the plans that do.
+  /// Where not empty: the plan patches exactly these parameters of the block, and
+  /// `objective` chooses among the plans that do. Names that the block lacks are
+  /// ignored.
   llvm::SmallVector<std::string> parameters;
   /// Needed by LeastNorm and LeastDrift.
   PlanMeasure measure;

@@ -1,10 +1,9 @@
 //===- ShardCost.h - predicts what a model costs on many ranks --------------===//
 //
-// Tensor and pipeline parallelism together: T ranks share each layer (Split.h), and each of P
-// groups of T ranks has consecutive layers. A token goes through the groups one after the other,
-// and each group sends its residual streams to the next. All times are lower bounds: a rank reads
-// its weights and its cache once at full speed, and a message takes its latency and the time for
-// its bytes.
+// Tensor and pipeline parallelism together: T ranks share each layer (Split.h), P groups of them
+// have consecutive layers. A token goes through the groups one after the other; each sends its
+// residual streams to the next. All times are lower bounds: a rank reads its weights and its cache
+// once at full speed, and a message takes its latency and the time for its bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SHARD_SHARDCOST_H
@@ -23,8 +22,7 @@ struct ShardRequest {
   int64_t visible[2] = {1024, 1}; ///< tokens that the full and the reduced run see
 };
 
-/// What a block costs on one of its ranks. It is the block of some layers, or one of the model's
-/// ends.
+/// What a block, of some layers or of one of the model's ends, costs on one of its ranks.
 struct PartCost {
   std::string name;
   int64_t layers = 0; ///< how many layers run it; 0 for an end

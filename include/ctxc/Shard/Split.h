@@ -76,9 +76,8 @@ struct Exchange {
 /// Whether the parts of two ranks may differ in size.
 enum class Evenness {
   Even, ///< all parts have the same size
-  /// Parts may differ by one entry: for the model's ends, since a vocabulary may have any size.
-  /// Only the first dimension of a matrix is cut, so that each part is contiguous in the
-  /// checkpoint.
+  /// Parts may differ by one entry, for the model's ends: a vocabulary may have any size. Only the
+  /// first dimension of a matrix is cut, so that a part is contiguous in the checkpoint.
   Uneven,
 };
 
@@ -89,8 +88,7 @@ struct RegionSplit {
   llvm::DenseMap<mlir::Operation *, OpSplit> ops;
   std::map<std::string, Split> parameters; ///< by the block's names
   std::vector<Exchange> exchanges;         ///< in order
-  /// Of one rank: the bytes of parameters that it stores, and for a token, the bytes of these that
-  /// it reads and its operations.
+  /// Of one rank: bytes of parameters that it stores, and that it reads for a token; operations.
   double stored = 0, read = 0, operations = 0;
   double seconds = 0; ///< the least time for a token of each of `streams` runs, which read together
 };

@@ -56,9 +56,8 @@ public:
 
   // The functions below fail with RanksLost.
 
-  /// Starts to send a message, and returns without waiting for its receipt, except while several
-  /// earlier ones with this receiver and tag are still being sent. Messages from one rank to
-  /// another with the same tag arrive in order.
+  /// Starts to send a message. Waits only while several earlier ones to that rank with that tag are
+  /// still being sent. Messages from one rank to another with the same tag arrive in order.
   llvm::Error send(int to, int tag, Message message);
   /// Waits for a message.
   llvm::Expected<Message> receive(int from, int tag);
@@ -66,8 +65,7 @@ public:
   /// Bytes of all messages that this rank has sent.
   uint64_t sentBytes() const;
 
-  /// Waits until all messages are sent and every rank has called this. Nothing may be sent after
-  /// it.
+  /// Waits until all messages are sent and every rank has called this. It ends all sending.
   llvm::Error leave();
   /// After RanksLost: sends the reason to the other ranks, gives them a second to print it, and
   /// ends all processes with exit code 2.

@@ -1,12 +1,11 @@
 //===- ShardedExecutor.h - one model over several ranks -------------------===//
 //
-// A pipeline of stages. Each stage computes consecutive layers (Stage.h) with kernels compiled for
-// its ranks' processors, and maps the tensors of these layers alone. A stage is one rank, or
-// several that share the matrices and heads of its layers (ctxc/Shard/LocalBlock.h). Callers use
-// the executor of rank 0: it computes its part of the first stage, requests the other parts from
-// their ranks, and combines the results. Each stage sends the next one a token's values that cross
-// the cut, of both runs where a patch is made. Prompts are sent in chunks, so that all stages
-// compute.
+// A pipeline of stages. Each computes consecutive layers (Stage.h) with kernels compiled for its
+// ranks' processors, and maps the tensors of these layers alone. A stage is one rank, or several
+// that share the matrices and heads of its layers (ctxc/Shard/LocalBlock.h). Callers use rank 0's
+// executor: it computes its part of the first stage, requests the other parts from their ranks, and
+// combines the results. Each stage sends the next one the values that cross the cut, of both runs
+// where a patch is made. Prompts are sent in chunks, so that all stages compute at once.
 //
 // Where each stage is one rank, the results equal those of one process bit for bit, since the same
 // kernels compute the same steps. Where ranks share a layer, they differ from those by the rounding

@@ -41,8 +41,7 @@ llvm::Expected<std::vector<Stage>> cutIntoStages(const Program &program, int64_t
 /// One value for several tokens: a matrix with a row for each token.
 using StreamRows = std::vector<float>;
 
-/// A value that the ranks of a stage exchange: `from` has this rank's part or term of each row, and
-/// `to` gets the result.
+/// A value that a stage's ranks exchange: `from` has this rank's part or term, `to` the result.
 struct SharedRows {
   const shard::Transfer *how;
   const StreamRows *from;
