@@ -55,3 +55,10 @@ std::string driver::withFlags(StringRef message) {
       flags.push_back(flag);
   return flags.empty() ? message.str() : (message + " (" + llvm::join(flags, ", ") + ")").str();
 }
+
+ModelDiagnostic driver::withFlags(ModelDiagnostic diagnostic) {
+  diagnostic.message = withFlags(StringRef(diagnostic.message));
+  for (ModelDiagnostic &note : diagnostic.notes)
+    note = withFlags(std::move(note));
+  return diagnostic;
+}

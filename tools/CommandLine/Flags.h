@@ -19,6 +19,8 @@ llvm::StringRef flagOf(Option option);
 ///
 ///     'xf.scan' op has no compiled kernel; the reference engine runs it (--backend reference)
 std::string withFlags(llvm::StringRef message);
+/// The same for a diagnostic and its notes.
+ModelDiagnostic withFlags(ModelDiagnostic diagnostic);
 
 } // namespace ctxc::driver
 

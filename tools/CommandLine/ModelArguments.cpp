@@ -204,14 +204,6 @@ Error driver::loadDialectPlugins(std::vector<StringRef> &words) {
   return Error::success();
 }
 
-/// The diagnostic with flags for the options that it and its notes name.
-static ModelDiagnostic withFlags(ModelDiagnostic diagnostic) {
-  diagnostic.message = driver::withFlags(diagnostic.message);
-  for (ModelDiagnostic &note : diagnostic.notes)
-    note = withFlags(std::move(note));
-  return diagnostic;
-}
-
 void driver::printDiagnostic(const ModelDiagnostic &diagnostic) {
   if (!diagnostic.place.isKnown())
     err() << "ctxc: ";

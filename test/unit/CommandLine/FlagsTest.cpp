@@ -16,3 +16,13 @@ TEST(Flags, AreSaidOnce) {
             "leave out --dtype: the storage type is the file's");
   EXPECT_EQ(withFlags("found 3, expected 4"), "found 3, expected 4");
 }
+
+TEST(Flags, AreAppendedToNotes) {
+  ctxc::ModelDiagnostic diagnostic, note;
+  diagnostic.message = "the patch is fragile";
+  note.message = "way out: patch just 'up' instead";
+  diagnostic.notes.push_back(note);
+  diagnostic = withFlags(diagnostic);
+  EXPECT_EQ(diagnostic.message, "the patch is fragile");
+  EXPECT_EQ(diagnostic.notes[0].message, "way out: patch just 'up' instead (--plan)");
+}
