@@ -70,10 +70,10 @@ private:
 
 /// Where `obligation` on `value`, whose facts are `facts`, can fail.
 Zeros failureOf(Obligation obligation, mlir::Value value, const Facts &facts);
-/// Why a patch or a link cannot rely on its divisor: "entries that are zero on an open set of
-/// activations (…)". Empty where it can, though perhaps only under a condition that is checked in
-/// each run.
-std::string hopeless(Obligation obligation, const Facts &facts);
+/// Why a patch or a link of a chain cannot divide by the value that `obligation` is about: "entries
+/// that are zero on an open set of activations (…)". Empty where it can, perhaps under a condition
+/// that is checked in each run.
+std::string unreliableDivisor(Obligation obligation, const Facts &facts);
 
 } // namespace ctxc::xf
 

@@ -31,7 +31,7 @@ Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
   llvm_unreachable("an obligation of no known kind");
 }
 
-std::string xf::hopeless(Obligation obligation, const Facts &facts) {
+std::string xf::unreliableDivisor(Obligation obligation, const Facts &facts) {
   std::string why = facts.why.empty() ? "" : " (" + facts.why + ")";
   switch (obligation) {
   case Obligation::None:

@@ -12,7 +12,7 @@ static std::string findFailedCondition(ChainLink link, const ZeroRange &zeros) {
   for (const xf::LinkCondition &condition :
        cast<xf::SolvableOpInterface>(link.op).getConditions(link.operand, xf::Split::Even)) {
     Value factor = link.op->getOperand(condition.operand);
-    if (std::string why = xf::hopeless(condition.kind, zeros.facts(factor)); !why.empty())
+    if (std::string why = xf::unreliableDivisor(condition.kind, zeros.facts(factor)); !why.empty())
       return "it would be divided by " + why;
   }
   return "";

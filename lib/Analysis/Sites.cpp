@@ -89,7 +89,7 @@ Site Sites::classify(Operation *op, const ZeroRange &zeros) const {
   // A whole vector that vanishes on an open set (all of a relu's inputs
   // negative) leaves a condition to check at run time; a single entry that does
   // would be divided by for every second token.
-  std::string why = xf::hopeless(assignable.getObligation(), zeros.facts(data));
+  std::string why = xf::unreliableDivisor(assignable.getObligation(), zeros.facts(data));
   if (!why.empty())
     return refuse(SiteStatus::Zero, "'" + param.getName() + "' multiplies " + why);
   return Site{op, param, SiteStatus::Assignable, ""};

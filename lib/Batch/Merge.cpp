@@ -62,8 +62,8 @@ static Error checkComplete(llvm::ArrayRef<std::string> directories, const Object
       errors = llvm::joinErrors(
           std::move(errors),
           makeError(directories.front() + (directories.size() == 1 ? "" : " and the others") +
-                    ": found no " + name + ": this part is not there or not complete; run it " +
-                    "again with --part " + llvm::Twine(part) + "/" + llvm::Twine(parts)));
+                    ": found no " + name + ": this part is not there or not complete; run part " +
+                    llvm::Twine(part) + "/" + llvm::Twine(parts) + " again"));
   }
   return errors;
 }

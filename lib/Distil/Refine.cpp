@@ -202,7 +202,7 @@ llvm::Error Refiner::pullThrough(size_t step, const Group &group, const Passage 
     return llvm::Error::success();
   Tape tape(weights, layer, group.tokens, model.steps.parallelFor());
   for (const VectorChange &change : adapter.vectors)
-    tape.want(change.parameter);
+    tape.requestGradient(change.parameter);
   if (llvm::Error error = tape.evaluateInside(program.steps[step].block, inputsOf(layer, passage)))
     return error;
   if (llvm::Error error = tape.pullBack(ofOutputs))

@@ -250,8 +250,7 @@ llvm::Expected<std::vector<Witness>> ctxc::readWitnesses(StringRef path) {
     return value.takeError();
   const json::Object *object = value->getAsObject();
   if (!object || object->getString("format") != std::optional<StringRef>(format))
-    return makeError(path + ": found no \"format\": \"" + format +
-                     "\"; expected a file that 'ctxc check --witness=FILE' wrote");
+    return makeError(path + ": found no \"format\": \"" + format + "\"; expected a witness file");
   if (object->getInteger("version") != std::optional<int64_t>(version))
     return makeError(path + ": is of another version; expected version " + llvm::Twine(version));
   std::optional<StringRef> numbers = object->getString("tensors");

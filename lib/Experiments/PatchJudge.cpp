@@ -22,10 +22,10 @@ static Expected<std::vector<Object>> objectsOf(StringRef text, StringRef command
   for (StringRef line : lines) {
     auto parsed = parseStrictJson(line, command);
     if (!parsed)
-      return makeError("--judge: " + command + ": printed '" + line.take_front(80) +
+      return makeError("judge: " + command + ": printed '" + line.take_front(80) +
                        "', expected a JSON object a patch: " + llvm::toString(parsed.takeError()));
     if (!parsed->getAsObject())
-      return makeError("--judge: " + command + ": printed '" + line.take_front(80) +
+      return makeError("judge: " + command + ": printed '" + line.take_front(80) +
                        "', expected a JSON object a patch");
     objects.push_back(std::move(*parsed->getAsObject()));
   }
@@ -47,10 +47,10 @@ Expected<std::vector<Object>> experiments::judgePatches(StringRef command, Strin
   llvm::SmallVector<StringRef> words;
   command.split(words, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   if (words.empty())
-    return makeError("--judge: found no program, expected one that judges patch files");
+    return makeError("judge: found no program, expected one that judges patch files");
   auto program = llvm::sys::findProgramByName(words[0]);
   if (!program)
-    return makeError("--judge: " + words[0] + ": " + program.getError().message());
+    return makeError("judge: " + words[0] + ": " + program.getError().message());
   words.append({model, "--batch", list});
   std::string output = (directory + "/judge-output.jsonl").str();
   std::string log = (directory + "/judge-log.txt").str();
@@ -58,7 +58,7 @@ Expected<std::vector<Object>> experiments::judgePatches(StringRef command, Strin
   std::string message;
   int code = llvm::sys::ExecuteAndWait(*program, words, std::nullopt, redirects, 0, 0, &message);
   if (code != 0 && code != 1)
-    return makeError("--judge: " + command + ": exit code " + llvm::Twine(code) +
+    return makeError("judge: " + command + ": exit code " + llvm::Twine(code) +
                      (message.empty() ? "" : " (" + message + ")") + "; its messages are in " +
                      log);
   auto text = readSmallFile(output, 64 << 20);
@@ -66,7 +66,7 @@ Expected<std::vector<Object>> experiments::judgePatches(StringRef command, Strin
     return text.takeError();
   auto objects = objectsOf(*text, command);
   if (objects && objects->size() != files.size())
-    return makeError("--judge: " + command + ": told of " + llvm::Twine(objects->size()) +
+    return makeError("judge: " + command + ": told of " + llvm::Twine(objects->size()) +
                      " patches, expected " + llvm::Twine(files.size()) + "; its messages are in " +
                      log);
   return objects;

@@ -83,7 +83,7 @@ struct Made {
 
 class Portability {
 public:
-  explicit Portability(Lab &lab) : lab(lab), judge(lab.option("--judge", "")) {}
+  explicit Portability(Lab &lab) : lab(lab), judge(lab.option("judge", "")) {}
 
   Error run() {
     for (const std::string &dtype : lab.dtypes)
@@ -288,7 +288,7 @@ Experiment experiments::portabilityExperiment() {
                        "float64, transformers): the error against the predicted one";
   experiment.generate = 2;
   experiment.dtypes = {"f32"};
-  experiment.options = {{"--judge", "COMMAND",
+  experiment.options = {{"judge", "COMMAND",
                          "portability: a program that judges stored patches too, such as\n"
                          "'build/judges/bin/python test/judge/judge.py'"}};
   experiment.run = runPortability;

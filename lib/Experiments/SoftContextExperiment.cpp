@@ -98,7 +98,7 @@ private:
   };
 
   Error readFile() {
-    StringRef path = lab.option("--embeddings", "");
+    StringRef path = lab.option("embeddings", "");
     if (path.empty())
       return Error::success();
     auto matrix = readNpyMatrix(path);
@@ -123,8 +123,9 @@ private:
     if (!model)
       return model.takeError();
     if (!embeddingWidth((*model)->program()))
-      return makeError("soft-context: the model has no place for rows: it reads the token for more "
-                       "than its embedding");
+      return makeError(
+          "soft-context: the model has no place for embeddings: it reads the token for more "
+          "than its embedding");
     // All tokens but the first, which models treat unlike others, and the last.
     std::vector<Embeddings> own;
     for (const Prompt &prompt : lab.prompts) {
@@ -213,13 +214,14 @@ Experiment experiments::softContextExperiment() {
   Experiment experiment;
   experiment.name = "soft-context";
   experiment.paper = "not in the paper: its equations ask nothing of where a context comes from";
-  experiment.summary = "contexts that are not tokens: rows in place of a prompt's tokens, their\n"
-                       "own embeddings, with noise, between two prompts, or out of a file";
+  experiment.summary =
+      "contexts that are not tokens: embeddings in place of a prompt's tokens, the\n"
+      "tokens' own, with noise, between two prompts, or out of a file";
   experiment.generate = 1;
   experiment.dtypes = {"f32", "bf16"};
   experiment.updates = {"least"};
-  experiment.options = {{"--embeddings", "FILE.npy",
-                         "soft-context: rows, as of `ctxc verify`, that come in behind each\n"
+  experiment.options = {{"embeddings", "FILE.npy",
+                         "soft-context: as of `ctxc verify`; they come in behind each\n"
                          "prompt's first token"}};
   experiment.run = runSoftContext;
   return experiment;

@@ -51,8 +51,9 @@ public:
 
   Error run() {
     if (lab.dtypes.size() != 1)
-      return makeError("--dtypes: found " + llvm::Twine(lab.dtypes.size()) +
-                       " types, expected one: a patch is compared with others of its type");
+      return makeError(
+          "specificity: found " + llvm::Twine(lab.dtypes.size()) +
+          " types of the weights, expected one: a patch is compared with others of its type");
     if (Error error = chooseWays())
       return error;
     lab.progress.expect(ways.size() * lab.prompts.size() * (1 + lab.prompts.size()));

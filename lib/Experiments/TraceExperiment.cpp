@@ -32,11 +32,13 @@ public:
       return makeError("trace: the model is bidirectional: a context that grows by a token changes "
                        "what its tokens say");
     if (lab.generate != 1)
-      return makeError("--generate: found " + llvm::Twine(lab.generate) +
-                       "; trace looks at the last token of each prompt, expected 1");
+      return makeError(
+          "trace: found " + llvm::Twine(lab.generate) +
+          " tokens to generate, expected 1: it looks at the last token of each prompt");
     if (lab.dtypes.size() != 1)
-      return makeError("--dtypes: found " + llvm::Twine(lab.dtypes.size()) +
-                       " types, expected one: the trace is computed in float64, and a type is how "
+      return makeError("trace: found " + llvm::Twine(lab.dtypes.size()) +
+                       " types of the weights, expected one: the trace is computed in float64, and "
+                       "a type is how "
                        "its weights are stored");
     lab.progress.expect(lab.prompts.size() * (1 + lab.updates.size()));
     for (size_t prompt = 0; prompt < lab.prompts.size(); ++prompt) {

@@ -116,12 +116,12 @@ PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> 
       "64 lower-case hexadecimal digits");
   bool hasTokens = get(
       "tokens", [&](StringRef text) { return parseTokens(text, metadata.tokens); },
-      "token ids separated by commas, or row for a row in a token's place");
+      "token ids separated by commas, or 'row' for an embedding in a token's place");
   bool hasEmbeddings = is_contained(metadata.tokens, -1);
   if (hasTokens && hasEmbeddings != (strings.count("rows_digest") > 0))
     report(hasEmbeddings
-               ? "metadata has no 'rows_digest', expected that of the rows in place of tokens"
-               : "metadata has a 'rows_digest', and no token is a row");
+               ? "metadata has no 'rows_digest', expected that of the embeddings in place of tokens"
+               : "metadata has a 'rows_digest', and no embedding stands in place of a token");
   else if (hasEmbeddings)
     get(
         "rows_digest",

@@ -44,8 +44,8 @@ static PatchMetadata parseSet(std::map<std::string, std::string> strings,
     for (StringRef digest : split(given->second, ','))
       digests.push_back(digest.str());
     if (digests.size() != positions.size())
-      report("found " + counted(digests.size(), "digest") + " of rows, expected one for each of " +
-             counted(positions.size(), "position"));
+      report("found " + counted(digests.size(), "digest") +
+             " of embeddings, expected one for each of " + counted(positions.size(), "position"));
     strings["rows_digest"] = digests.back();
   }
   digests.resize(positions.size());

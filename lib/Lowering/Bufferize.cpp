@@ -68,7 +68,7 @@ LogicalResult ctxc::expectBuffers(ModuleOp module, StringRef pass) {
   WalkResult walk = module.walk([&](linalg::LinalgOp op) {
     if (op.hasPureBufferSemantics())
       return WalkResult::advance();
-    op.emitError("found on tensors, expected on memrefs: run --ctxc-bufferize before --") << pass;
+    op.emitError("found on tensors, expected on memrefs: run ctxc-bufferize before ") << pass;
     return WalkResult::interrupt();
   });
   return failure(walk.wasInterrupted());

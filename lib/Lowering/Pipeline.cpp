@@ -86,8 +86,7 @@ LogicalResult ctxc::lowerKernelsToLLVM(ModuleOp module, const CpuTarget &target)
 namespace {
 
 struct PipelineOptions : mlir::detail::PassOptions {
-  Option<bool> fromBlocks{*this, "from-blocks",
-                          llvm::cl::desc("begin with --ctxc-blocks-to-linalg"),
+  Option<bool> fromBlocks{*this, "from-blocks", llvm::cl::desc("begin with ctxc-blocks-to-linalg"),
                           llvm::cl::init(false)};
 };
 

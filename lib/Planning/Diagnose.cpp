@@ -87,7 +87,7 @@ std::string Explanation::wayRound() {
         return *(way = "patch '" + Sites::name(b.op) + "' of the contextual part instead");
   std::string names = planOfContextualPart();
   return *(way = names.empty() ? "patch a parameter of the contextual part instead"
-                               : "patch " + names + " instead (--sites all)");
+                               : "patch " + names + " instead (sites 'all')");
 }
 
 void Explanation::noteOrigins(const Reach &r) {

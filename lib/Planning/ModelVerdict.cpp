@@ -29,7 +29,7 @@ static Finding describe(Operation *source, const ModelFlow &flow, xf::ModelOp mo
   }
   finding.advice =
       isLayer
-          ? "patch this layer too (--start-layer " +
+          ? "patch this layer too (start layer " +
                 std::to_string(flow.numberOf(cast<xf::LayerOp>(source))) +
                 " or less), or pass what it makes through a layer that is patched"
           : "put it into the block of a layer, whose patch then takes the context that it reads";

@@ -264,7 +264,7 @@ static std::string remarkOn(const PlanCandidate &candidate) {
   std::string differs = "the patch is exact, but inside the block the two runs differ: ";
   if (!candidate.avoided.empty())
     return differs +
-           "the plan that keeps the inside (--objective paper) is fragile in another "
+           "the plan that keeps the inside (objective 'paper') is fragile in another "
            "program: " +
            candidate.avoided;
   return differs + "none of the ops it patches stands between the context and what '" + where +

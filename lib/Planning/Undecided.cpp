@@ -152,8 +152,7 @@ void Explanation::refuted(double leastError) {
         subject +
             " cannot take the context into its parameters: weights and a context were found "
             "for which no patch brings the output nearer than " +
-            llvm::formatv("{0}", llvm::format("%.3g", leastError)).str() +
-            " to what it should be (ctxc check --witness)");
+            llvm::formatv("{0}", llvm::format("%.3g", leastError)).str() + " to what it should be");
   for (const Finding &finding : missing) {
     note(finding.op, StringRef(finding.message).split("undecided: ").second);
     for (const Remark &remark : finding.notes)

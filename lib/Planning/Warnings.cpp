@@ -35,19 +35,17 @@ private:
 };
 } // namespace
 
-/// "patch 'b', 'c' instead (--plan b,c)" for the first other plan for which `isWanted` is true; or
+/// "patch just 'b', 'c' instead" for the first other plan for which `isWanted` is true; or
 /// empty.
 std::string
 WarningSearch::otherPlan(llvm::function_ref<bool(const PlanCandidate &)> isWanted) const {
   for (const PlanCandidate &candidate : enumeratePlans(group.block, *group.options)) {
     if (!isWanted(candidate))
       continue;
-    SmallVector<std::string> names, quoted;
-    for (Operation *op : candidate.plan.patchedOps()) {
-      names.push_back(Sites::name(op));
-      quoted.push_back("'" + names.back() + "'");
-    }
-    return "patch " + llvm::join(quoted, ", ") + " instead (--plan " + llvm::join(names, ",") + ")";
+    SmallVector<std::string> quoted;
+    for (Operation *op : candidate.plan.patchedOps())
+      quoted.push_back("'" + Sites::name(op) + "'");
+    return "patch just " + llvm::join(quoted, ", ") + " instead";
   }
   return "";
 }

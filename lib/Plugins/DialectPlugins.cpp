@@ -8,33 +8,32 @@
 using namespace ctxc;
 using llvm::StringRef;
 
-static constexpr StringRef option = "--load-dialect-plugin";
-
 llvm::Error ctxc::loadDialectPlugin(StringRef file, mlir::DialectRegistry &registry) {
-  auto fail = [&](const llvm::Twine &message) { return makeError(option + ": " + message); };
   if (!llvm::sys::fs::exists(file))
-    return fail(file + ": no such file; expected a shared library that holds a dialect plugin");
+    return makeError(file +
+                     ": no such file; expected a shared library that holds a dialect plugin");
   // The system's loader searches other folders for a name without a folder.
   llvm::SmallString<256> path(file);
   if (std::error_code error = llvm::sys::fs::make_absolute(path))
-    return fail(file + ": " + error.message());
+    return makeError(file + ": " + error.message());
   // The loader would wait for a FIFO's writer.
   if (llvm::Error error = checkRegularFile(path))
-    return fail(llvm::toString(std::move(error)));
+    return error;
   llvm::Expected<mlir::DialectPlugin> plugin = mlir::DialectPlugin::load(path.str().str());
   if (!plugin) {
     std::string message = llvm::toString(plugin.takeError());
     if (StringRef(message).contains("undefined symbol: ctxc_plugin_abi_"))
-      return fail(file + ": was built against another ctxc; build it again against the package of "
-                         "this one");
-    return fail(file + ": is no dialect plugin for this program: " + message);
+      return makeError(file +
+                       ": was built against another ctxc; build it again against the package of "
+                       "this one");
+    return makeError(file + ": is no dialect plugin for this program: " + message);
   }
   plugin->registerDialectRegistryCallbacks(registry);
   return llvm::Error::success();
 }
 
-llvm::Expected<std::vector<StringRef>>
-ctxc::takeDialectPluginOptions(std::vector<StringRef> &words) {
+llvm::Expected<std::vector<StringRef>> ctxc::takePluginOptions(StringRef option,
+                                                               std::vector<StringRef> &words) {
   std::vector<StringRef> files, others;
   for (size_t i = 0; i < words.size(); ++i) {
     StringRef file = words[i];

@@ -93,9 +93,10 @@ llvm::Expected<const void *> MaterializedWeights::get(StringRef name, RankedTens
     return bytes.data();
   DType dtype = storageOf(type.getElementType());
   if (isQuantized(dtype))
-    return makeError(name + ": is stored as " + nameOf(dtype) +
-                     ", which cannot hold a patch; keep the patch factored, or read the weights as "
-                     "--dtype f32");
+    return makeError(
+        name + ": is stored as " + nameOf(dtype) +
+        ", which cannot hold a patch; keep the patch factored, or read the weights with "
+        "storage type f32");
   const auto *from = static_cast<const uint8_t *>(*data);
   size_t size = bytesOf(dtype, type.getNumElements());
   bytes = memory ? memory->take(size) : WeightMemory::Bytes(size);

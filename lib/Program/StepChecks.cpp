@@ -20,17 +20,18 @@ static llvm::Error checkEmbedding(const Program &program, const Input &input, in
     return llvm::Error::success();
   std::optional<int64_t> width = embeddingWidth(program);
   if (!width)
-    return makeError("position " + llvm::Twine(position) +
-                     " is given a row in place of a token, and the model has no place for one: it "
-                     "reads the token for more than its embedding");
+    return makeError(
+        "position " + llvm::Twine(position) +
+        " is given an embedding in place of a token, and the model has no place for one: it "
+        "reads the token for more than its embedding");
   if (int64_t(input.embedding().size()) != *width)
-    return makeError("position " + llvm::Twine(position) + " is given a row of " +
+    return makeError("position " + llvm::Twine(position) + " is given an embedding of " +
                      llvm::Twine(input.embedding().size()) + " numbers, expected " +
                      llvm::Twine(*width) + ", as many as a token's embedding has");
   // Kernels compute in float32.
   if (!llvm::all_of(input.embedding(), [](double x) { return std::isfinite(float(x)); }))
     return makeError("position " + llvm::Twine(position) +
-                     " is given a row with a number that is not finite as float32");
+                     " is given an embedding with a number that is not finite as float32");
   return llvm::Error::success();
 }
 

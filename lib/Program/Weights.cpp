@@ -191,7 +191,7 @@ private:
       if (!store(dtype, numbers, to + bytesOf(dtype, i)))
         return makeError(view.file + ": tensor " + quoted(view.name) +
                          " has a number beyond the range of " + nameOf(dtype) +
-                         "; use a wider --dtype");
+                         "; use a wider storage type");
     }
     return Error::success();
   }

@@ -84,7 +84,8 @@ std::string Flow::refusal(Operation *op) const {
     return "shares its parameter " + name + " with another layer";
   if (!site.coversOutput())
     return "has in " + name + " one parameter for several vectors";
-  std::string divisor = xf::hopeless(site.getObligation(), facts(site.getDataOperand().get()));
+  std::string divisor =
+      xf::unreliableDivisor(site.getObligation(), facts(site.getDataOperand().get()));
   return divisor.empty() ? "" : "divides by " + divisor;
 }
 
@@ -98,7 +99,7 @@ std::string Flow::linkBreak(Operation *op, unsigned index) const {
     return reason;
   if (how == Solvability::Conditional)
     for (const xf::LinkCondition &c : link.getConditions(index, xf::Split::Even))
-      if (std::string divisor = xf::hopeless(c.kind, facts(op->getOperand(c.operand)));
+      if (std::string divisor = xf::unreliableDivisor(c.kind, facts(op->getOperand(c.operand)));
           !divisor.empty())
         return "it would be divided by " + divisor;
   return "";

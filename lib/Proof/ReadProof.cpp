@@ -195,7 +195,7 @@ llvm::Expected<Proof> proof::parseProof(StringRef text, StringRef name) {
   const json::Object *object = value->getAsObject();
   if (!object || object->getString("format") != std::optional<StringRef>(proofFormat))
     return makeError(name + ": found no \"format\": \"" + proofFormat +
-                     "\"; expected a file that 'ctxc check --proof FILE' wrote");
+                     "\"; expected a proof file");
   if (object->getInteger("version") != std::optional<int64_t>(proofVersion))
     return makeError(name + ": is of another version; expected version " +
                      llvm::Twine(proofVersion));

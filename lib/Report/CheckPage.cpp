@@ -161,7 +161,7 @@ Error ctxc::writeCheckPage(StringRef path, StringRef model, llvm::ArrayRef<Verdi
      << " can take the context into their parameters.</p>\n";
   for (const VerdictGroup &group : groups)
     if (Error error = printGroup(os, group))
-      return makeError("--html: " + llvm::toString(std::move(error)));
+      return makeError(path + ": " + llvm::toString(std::move(error)));
   os << "</main>\n<footer><p>ctxc " CTXC_VERSION ". A patch is exact for one token at its position "
         "(<i>Equivalence of Context and Parameter Updates in Modern Transformer Blocks</i>, arXiv "
         "2511.17864).</p></footer>\n</body>\n</html>\n";

@@ -60,7 +60,7 @@ Error ctxc::writeGraph(StringRef path, llvm::ArrayRef<VerdictGroup> groups) {
   if (ending == ".svg") {
     auto picture = drawGraph(groups);
     if (!picture)
-      return makeError("--graph: " + path + ": " + llvm::toString(picture.takeError()) +
+      return makeError(path + ": " + llvm::toString(picture.takeError()) +
                        " (a .dot file needs nothing)");
     text = std::move(*picture);
     if (size_t start = text.find("<svg"); start != std::string::npos)
@@ -70,7 +70,7 @@ Error ctxc::writeGraph(StringRef path, llvm::ArrayRef<VerdictGroup> groups) {
     os << "// " << ownMark << " check.\n";
     printGraph(os, groups);
   } else {
-    return makeError("--graph: found '" + path + "', expected a name that ends in .dot or .svg");
+    return makeError(path + ": expected a name that ends in .dot or .svg");
   }
   return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &file) {
     file << text;

@@ -196,7 +196,7 @@ void InspectText::tokens() {
   }
   if (shown.size() < inspection.patches.size())
     os << "     " << counted(inspection.patches.size() - shown.size(), "more token")
-       << " in --json and --html\n";
+       << " in JSON and on the page\n";
   os << "\n";
 }
 

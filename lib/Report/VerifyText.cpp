@@ -45,9 +45,9 @@ void VerifyText::mark(bool good) {
 /// Describes the context of the last token.
 static std::string contextText(const RunRequest &request) {
   llvm::ArrayRef<Input> context = llvm::ArrayRef(request.tokens).drop_back();
-  int64_t rows = llvm::count_if(context, [](const Input &input) { return input.isEmbedding(); });
-  std::string tokens = counted(context.size() - rows, "token");
-  return rows ? tokens + " and " + counted(rows, "row") + " in place of tokens" : tokens;
+  int64_t given = llvm::count_if(context, [](const Input &input) { return input.isEmbedding(); });
+  std::string tokens = counted(context.size() - given, "token");
+  return given ? tokens + " and " + counted(given, "embedding") + " in place of tokens" : tokens;
 }
 
 void VerifyText::begin() {

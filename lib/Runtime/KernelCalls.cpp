@@ -47,7 +47,7 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
     }
     FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(block);
     if (failed(module))
-      return makeError("the model has no compiled form; run it with --backend reference");
+      return makeError("the model has no compiled form; the reference engine runs it");
     std::string name = kernelName(block);
     auto function = (*module)->lookupSymbol<func::FuncOp>(name);
     if (roundsPrompts && isOfPrompts)

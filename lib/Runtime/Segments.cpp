@@ -83,7 +83,7 @@ static llvm::Error checkStorage(RankedTensorType type, int64_t ranks) {
   return makeError(
       "tensor=" + llvm::Twine(ranks) + ": a matrix is stored as " + nameOf(dtype) +
       ", with scales in another tensor, which ranks cannot share yet; expected weights "
-      "of another type (--dtype)");
+      "of another storage type");
 }
 
 static llvm::Expected<const void *> partOf(Weights &weights, llvm::StringRef name,

@@ -146,7 +146,7 @@ static Error chooseEngine(mlir::ModuleOp module, LoadOptions &settings) {
   if (settings.engine == Engine::Gpu)
     return llvm::make_error<OptionError>(
         Option::Engine, "found ops of a PyTorch program, for which there are no kernels; expected "
-                        "the reference, in float64 (--backend reference)");
+                        "the reference engine, in float64");
   settings.engine = Engine::Reference;
   return Error::success();
 }
@@ -206,8 +206,7 @@ Error Model::import() {
     return error;
   weightCheckpoint = modelCheckpoint;
   if (isProgram && settings.needWeights && settings.weights.isModelsOwn() && !modelCheckpoint)
-    return lacksWeights(" (--weights DIR, --weights random:SEED), or a program that was exported "
-                        "with them");
+    return lacksWeights(", or a program that was exported with them");
   for (std::string &warning : result->warnings)
     handle({Place(), mlir::DiagnosticSeverity::Warning, std::move(warning), "", {}});
   storageType = settings.storage.value_or(writtenType(*imported));

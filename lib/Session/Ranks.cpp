@@ -22,7 +22,7 @@ protected:
     double sum = 0;
     for (int rank = first; rank < first + (isShared ? executor.ranksOfLayer() : 1); ++rank) {
       Expected<double> part =
-          rank == 0 ? own->squaredNorm(parameter) : executor.ask(rank, parameter);
+          rank == 0 ? own->squaredNorm(parameter) : executor.queryRank(rank, parameter);
       if (!part)
         return part;
       sum += *part;

@@ -118,7 +118,7 @@ Expected<ChatTemplate> ChatTemplate::openGguf(StringRef path) {
   std::optional<StringRef> text = file.text("tokenizer.chat_template");
   if (!text)
     return makeError(path + ": has no key 'tokenizer.chat_template': it is not of a model for "
-                            "conversations; give the prompt without --chat");
+                            "conversations; give the prompt as plain text");
   Expected<jinja::Template> parsed =
       jinja::Template::parse(*text, (path + ": tokenizer.chat_template").str());
   if (!parsed)
@@ -164,7 +164,7 @@ Expected<ChatTemplate> ChatTemplate::open(StringRef path) {
   if (!config.text)
     return makeError(directory + ": has no chat template, in chat_template.jinja or in "
                                  "tokenizer_config.json: it is not of a model for conversations; "
-                                 "give the prompt without --chat");
+                                 "give the prompt as plain text");
   Expected<jinja::Template> parsed = jinja::Template::parse(*config.text, place);
   if (!parsed)
     return parsed.takeError();

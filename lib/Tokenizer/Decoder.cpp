@@ -259,5 +259,5 @@ DecoderOr text::readDecoder(const Field &field) {
   if (*type == "WordPiece")
     return readWordPiece(field);
   return field.fail("the decoder " + quoted(*type) +
-                    " is not supported; give token ids with --tokens");
+                    " is not supported; give token ids instead of text");
 }

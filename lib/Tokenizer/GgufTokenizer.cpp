@@ -180,7 +180,7 @@ Expected<Vocabulary> readVocabulary(const GgufFile &file) {
   Vocabulary v;
   auto tokens = file.texts("tokenizer.ggml.tokens");
   if (!tokens || tokens->empty())
-    return makeError(path + ": has no 'tokenizer.ggml.tokens': give token ids with --tokens");
+    return makeError(path + ": has no 'tokenizer.ggml.tokens': give token ids instead of text");
   v.tokens = std::move(*tokens);
   v.scores = file.numbers("tokenizer.ggml.scores").value_or(std::vector<double>(v.tokens.size()));
   v.kinds =
@@ -220,14 +220,14 @@ Expected<std::unique_ptr<Tokenizer>> ctxc::openGgufTokenizer(StringRef path) {
     return parseSentencePiece(sentencePieceModel(*vocabulary, file), path, vocabulary->bos);
   if (model != "gpt2")
     return makeError(path + ": key 'tokenizer.ggml.model' = " + quoted(model) +
-                     " is not supported; llama and gpt2 are: give token ids with --tokens");
+                     " is not supported; llama and gpt2 are: give token ids instead of text");
   StringRef pre = file.text("tokenizer.ggml.pre").value_or("gpt-2");
   const PreTokenizer *split =
       llvm::find_if(preTokenizers, [&](const PreTokenizer &p) { return p.name == pre; });
   if (split == std::end(preTokenizers))
     return makeError(path + ": key 'tokenizer.ggml.pre' = " + quoted(pre) +
-                     " is not supported; gpt-2, llama-bpe and qwen2 are: give token ids with "
-                     "--tokens");
+                     " is not supported; gpt-2, llama-bpe and qwen2 are: give token ids instead "
+                     "of text");
   std::vector<StringRef> merges =
       file.texts("tokenizer.ggml.merges").value_or(std::vector<StringRef>());
   for (const auto &[key, texts] :

@@ -37,7 +37,8 @@ const std::string *Vocabulary::token(int64_t id) const {
 static Error readVocabulary(StrictJson &reader, ModelText &model) {
   if (reader.next() != '{')
     return makeError(model.place + ".vocab: expected an object of ids; a Unigram model is not "
-                                   "supported: use tokenizer.model, or --tokens");
+                                   "supported; use tokenizer.model, or give token ids instead of "
+                                   "text");
   return reader.object([&](const std::string &token) -> Error {
     Expected<int64_t> id = reader.nonNegativeInteger();
     if (!id)

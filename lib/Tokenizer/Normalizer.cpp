@@ -227,5 +227,5 @@ Expected<std::unique_ptr<Normalizer>> text::readNormalizer(const Field &field) {
   if (*type == "ByteLevel")
     return step([](std::string text) { return byteLevel(text); });
   return field.fail("the normalizer " + quoted(*type) +
-                    " is not supported; give token ids with --tokens");
+                    " is not supported; give token ids instead of text");
 }

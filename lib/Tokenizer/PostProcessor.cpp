@@ -124,5 +124,5 @@ Expected<PostProcessor> PostProcessor::read(const Field &field, const Vocabulary
   if (*type == "ByteLevel") // concerns offsets alone
     return PostProcessor{};
   return field.fail("the post-processor " + quoted(*type) +
-                    " is not supported; give token ids with --tokens");
+                    " is not supported; give token ids instead of text");
 }

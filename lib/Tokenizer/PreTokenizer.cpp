@@ -339,5 +339,5 @@ PreTokenizerOr text::readPreTokenizer(const Field &field) {
   if (*type == "WhitespaceSplit")
     return cutterAt(isWhiteSpace, Behavior::Removed);
   return field.fail("the pre-tokenizer " + quoted(*type) +
-                    " is not supported; give token ids with --tokens");
+                    " is not supported; give token ids instead of text");
 }

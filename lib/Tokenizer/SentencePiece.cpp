@@ -138,7 +138,7 @@ Expected<std::vector<int64_t>> SentencePiece::encode(StringRef text, bool addSpe
   std::vector<int64_t> ids;
   if (addSpecial && !bos)
     return makeError("tokenizer.model has no begin-of-sequence piece, and config.json no "
-                     "bos_token_id: give token ids with --tokens");
+                     "bos_token_id: give token ids instead of text");
   if (addSpecial)
     ids.push_back(*bos);
   ids.insert(ids.end(), pieces.begin(), pieces.end());

@@ -1,8 +1,8 @@
 // Which file of a checkpoint is its tokenizer.
-#include "ctxc/Tokenizer/EncodePrompt.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
+#include "ctxc/Tokenizer/EncodePrompt.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -54,7 +54,7 @@ Expected<std::unique_ptr<Tokenizer>> Tokenizer::open(StringRef directory) {
   if (sys::fs::exists(model))
     return openSentencePiece(model, configuredBos(directory));
   return makeError(directory + ": has no tokenizer.json and no tokenizer.model: give token ids "
-                               "with --tokens");
+                               "instead of text");
 }
 
 Expected<std::vector<int64_t>> ctxc::encodePrompt(const Tokenizer &tokenizer, StringRef text,

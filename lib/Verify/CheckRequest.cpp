@@ -68,11 +68,11 @@ static Error checkPositions(const RunRequest &request, const Executor &executor)
 static Error checkEmbedding(const Input &input, size_t i, const Executor &executor) {
   std::optional<int64_t> width = executor.embeddingWidth();
   if (!width)
-    return makeError("tokens: a row stands in place of token " + llvm::Twine(i) +
+    return makeError("tokens: an embedding stands in place of token " + llvm::Twine(i) +
                      ", and the model has no place for one: it reads the token for more than its "
                      "embedding");
   if (int64_t(input.embedding().size()) != *width)
-    return makeError("tokens: the row in place of token " + llvm::Twine(i) + " has " +
+    return makeError("tokens: the embedding in place of token " + llvm::Twine(i) + " has " +
                      llvm::Twine(input.embedding().size()) + " numbers, expected " +
                      llvm::Twine(*width) + ", as many as a token's embedding");
   return Error::success();
@@ -93,7 +93,7 @@ Error ctxc::checkRequest(const RunRequest &request, const Executor &executor, in
     if (input.isEmbedding()) {
       if (Error error = checkEmbedding(input, i, executor)) {
         errors = llvm::joinErrors(std::move(errors), std::move(error));
-        break; // rows come out of one matrix
+        break; // all embeddings are rows of one matrix
       }
     } else if (int64_t token = input.token(); token < 0 || token >= vocabulary) {
       foreign.push_back(token);

@@ -350,7 +350,7 @@ xf.block @conv(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // There is no norm before, and the only matrix is before the post-norm. If the matrix were patched
 // for the input, the scale alone would have to be solved for.
-// expected-remark @below {{output-only: input {}, output {down, post_norm}; the patch is exact, but inside the block the two runs differ: the plan that keeps the inside (--objective paper) is fragile in another program: 'post_norm' is divided by its input entry by entry}}
+// expected-remark @below {{output-only: input {}, output {down, post_norm}; the patch is exact, but inside the block the two runs differ: the plan that keeps the inside (objective 'paper') is fragile in another program: 'post_norm' is divided by its input entry by entry}}
 xf.block @matrix_before_the_norm(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wo = xf.param "o" : tensor<8x8xf32>
   %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>

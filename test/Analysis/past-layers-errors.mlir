@@ -19,7 +19,7 @@ xf.model @skip {
   %id = xf.token : tensor<i32>
   %x0 = xf.embed %E[%id] : tensor<31x8xf32>, tensor<i32>
   // expected-error @below {{layer 0, which runs unpatched, reads the context, which reaches the logits of model 'skip' past its patched layers}}
-  // expected-note @below {{way out: patch this layer too (--start-layer 0 or less)}}
+  // expected-note @below {{way out: patch this layer too (start layer 0 or less)}}
   %x1 = xf.layer @layer(%x0) at "0." : (tensor<8xf32>) -> tensor<8xf32>
   %x2 = xf.layer @layer(%x1) at "1." : (tensor<8xf32>) -> tensor<8xf32>
   // expected-note @below {{'xf.add' passes it on, as the logits}}

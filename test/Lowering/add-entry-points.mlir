@@ -16,7 +16,7 @@
 // CHECK: return %{{.*}} : i32
 // CHECK: func.func @linear_workspace(
 
-// ALLOCATES: error: a kernel allocates no memory: run --ctxc-place-buffers before --ctxc-add-entry-points
+// ALLOCATES: error: a kernel allocates no memory: run ctxc-place-buffers before ctxc-add-entry-points
 xf.block @linear(%x: tensor<3xf32>) -> tensor<5xf32> {
   %W = xf.param "w" : tensor<5x3xf32>
   %y = xf.linear %W * %x : tensor<5x3xf32>, tensor<3xf32>

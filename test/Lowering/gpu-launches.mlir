@@ -31,7 +31,7 @@ xf.block @ffn(%x: tensor<3xf32>) -> tensor<5xf32> {
 // CHECK: gpu.launch_func
 xf.block @half(%x: tensor<4xf32>) -> tensor<4xf32> {
   %W = xf.param "w" : tensor<4x4xf16>
-  // expected-warning @below {{kernel 'half' is not carried to vulkan:8: weights of float16 are not read; --dtype bf16 or f32 is}}
+  // expected-warning @below {{kernel 'half' is not carried to vulkan:8: weights of storage type f16 are not read; bf16 and f32 are}}
   %y = xf.linear %W * %x : tensor<4x4xf16>, tensor<4xf32>
   xf.yield %y : tensor<4xf32>
 }
@@ -42,7 +42,7 @@ xf.block @whole(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 //--- tensors.mlir
 func.func @tensors(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{found on tensors, expected on memrefs: run --ctxc-bufferize before --ctxc-gpu-launches}}
+  // expected-error @below {{found on tensors, expected on memrefs: run ctxc-bufferize before ctxc-gpu-launches}}
   %z = linalg.map { math.exp } ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
   return %z : tensor<4xf32>
 }

@@ -3,7 +3,7 @@
 // RUN: ctxc-opt %t/sums.mlir --pass-pipeline='builtin.module(gpu.module(ctxc-gpu-to-llvm{target=rocm:gfx90a}))' | FileCheck %t/sums.mlir --check-prefixes=CHECK,ROCDL
 // RUN: not ctxc-opt %t/sums.mlir --pass-pipeline='builtin.module(gpu.module(ctxc-gpu-to-llvm{target=vulkan}))' 2>&1 | FileCheck %s --check-prefix=VULKAN
 // RUN: not ctxc-opt %t/loop.mlir --pass-pipeline='builtin.module(gpu.module(ctxc-gpu-to-llvm))' 2>&1 | FileCheck %s --check-prefix=LOOP
-// VULKAN: error: --ctxc-gpu-to-llvm: target: LLVM makes no code for vulkan:8
+// VULKAN: error: ctxc-gpu-to-llvm: target: LLVM makes no code for vulkan:8
 // LOOP: error: failed to legalize operation 'scf.for'
 
 //--- sums.mlir

@@ -49,7 +49,7 @@ func.func @ordered(%a: memref<4x33xf32>, %y: memref<4xf32>) {
 
 //--- tensors.mlir
 func.func @tensors(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{found on tensors, expected on memrefs: run --ctxc-bufferize before --ctxc-linalg-to-loops}}
+  // expected-error @below {{found on tensors, expected on memrefs: run ctxc-bufferize before ctxc-linalg-to-loops}}
   %z = linalg.map { math.exp } ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
   return %z : tensor<4xf32>
 }

@@ -28,7 +28,7 @@ xf.block @two(%x: tensor<3xf32>) -> tensor<5xf32> {
 
 //--- tensors.mlir
 func.func @tensors(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{found on tensors, expected on memrefs: run --ctxc-bufferize before --ctxc-lower-contractions}}
+  // expected-error @below {{found on tensors, expected on memrefs: run ctxc-bufferize before ctxc-lower-contractions}}
   %z = linalg.map { math.exp } ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
   return %z : tensor<4xf32>
 }

@@ -59,7 +59,7 @@ xf.block @bank(%x: tensor<64xf32>) -> tensor<2x16xf32> {
 }
 
 //--- transposed.mlir
-// TRANSPOSED: error: a quantised matrix is read by an op that has no compiled kernel for it; run it with --backend reference, or read the weights as --dtype f32
+// TRANSPOSED: error: a quantised matrix is read by an op that has no compiled kernel for it; expected the reference engine, or weights of storage type f32
 xf.block @transposed(%x: tensor<64xf32>) -> tensor<32xf32> {
   %W = xf.param "w" : tensor<64x32x!xf.quantized<mxfp4>>
   %y = xf.linear %W * %x transposed : tensor<64x32x!xf.quantized<mxfp4>>, tensor<64xf32>
@@ -67,7 +67,7 @@ xf.block @transposed(%x: tensor<64xf32>) -> tensor<32xf32> {
 }
 
 //--- wide.mlir
-// WIDE: wide.mlir:4:8: error: a quantised matrix has rows of 131072 numbers; compiled kernels decode at most 65536: run it with --backend reference, or read the weights as --dtype f32
+// WIDE: wide.mlir:4:8: error: a quantised matrix has rows of 131072 numbers; compiled kernels decode at most 65536; expected the reference engine, or weights of storage type f32
 xf.block @wide(%x: tensor<131072xf32>) -> tensor<2xf32> {
   %W = xf.param "w" : tensor<2x131072x!xf.quantized<q4_k>>
   %y = xf.linear %W * %x : tensor<2x131072x!xf.quantized<q4_k>>, tensor<131072xf32>

@@ -29,7 +29,7 @@ xf.block @elementwise(%x: tensor<3xf32>) -> tensor<3xf32> {
 
 //--- tensors.mlir
 func.func @tensors(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{found on tensors, expected on memrefs: run --ctxc-bufferize before --ctxc-share-rows}}
+  // expected-error @below {{found on tensors, expected on memrefs: run ctxc-bufferize before ctxc-share-rows}}
   %z = linalg.map { math.exp } ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
   return %z : tensor<4xf32>
 }

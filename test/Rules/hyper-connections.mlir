@@ -11,7 +11,7 @@
 // RUN: %exits 1 ctxc check %t.mlir 2>&1 | FileCheck %s --check-prefix=LARGE
 //
 // CHECK: error: {{.*}}patches move 2 outputs by multiples of 1 vector, that of this xf.linear, {{.*}}[few-vectors]
-// CHECK: way out: {{.*}}patch 'attn.o' instead (--sites all)
+// CHECK: way out: {{.*}}patch 'attn.o' instead (sites 'all')
 // CHECK: block 'hyper_connections': rejected
 // CHECK: block 'hyper_connections': no patch comes nearer than {{[0-9.e+]+$}}
 // LARGE: a counterexample was found in smaller sizes

@@ -272,7 +272,7 @@ MUTANTS = [
            "if (!solvable || isa<xf::PartsOpInterface>(op))", "if (!solvable)",
            "the residual stream is handed on as a whole"),
     Mutant("divisor-of-a-link", "lib/Analysis/OutputControl.cpp",
-           "if (std::string why = xf::hopeless(condition.kind, zeros.facts(factor)); !why.empty())",
+           "if (std::string why = xf::unreliableDivisor(condition.kind, zeros.facts(factor)); !why.empty())",
            "if (std::string why; !why.empty())",
            "a link does not divide by what is zero on an open set"),
     Mutant("input-behind-the-output", "lib/Analysis/InputControl.cpp",

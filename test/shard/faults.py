@@ -118,7 +118,7 @@ class Faults:
         if result.returncode == 0:
             mpi.fail("a rank that does not join", result)
         if self.ranks.kind == "mpich":
-            self.expect("a rank that does not join", result, "not all ranks have joined",
+            self.expect("a rank that does not join", result, "not all have joined",
                         code=result.returncode)
 
     def unwritable(self):

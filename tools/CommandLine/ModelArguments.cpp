@@ -2,6 +2,7 @@
 #include "ctxc/Plugins/DialectPlugins.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Memory.h"
+#include "tools/CommandLine/Flags.h"
 #include "tools/CommandLine/Shard.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/TokenProgress.h"
@@ -191,12 +192,13 @@ llvm::ArrayRef<std::string> driver::pluginFiles() { return mutablePluginFiles();
 const mlir::DialectRegistry &driver::pluginDialects() { return mutablePluginDialects(); }
 
 Error driver::loadDialectPlugins(std::vector<StringRef> &words) {
-  Expected<std::vector<StringRef>> files = takeDialectPluginOptions(words);
+  constexpr StringRef option = "--load-dialect-plugin";
+  Expected<std::vector<StringRef>> files = takePluginOptions(option, words);
   if (!files)
     return files.takeError();
   for (StringRef file : *files) {
     if (Error error = loadDialectPlugin(file, mutablePluginDialects()))
-      return error;
+      return makeError(option + ": " + llvm::toString(std::move(error)));
     mutablePluginFiles().push_back(file.str());
   }
   return Error::success();
@@ -205,7 +207,7 @@ Error driver::loadDialectPlugins(std::vector<StringRef> &words) {
 void driver::printDiagnostic(const ModelDiagnostic &diagnostic) {
   if (!diagnostic.place.isKnown())
     err() << "ctxc: ";
-  err() << text(diagnostic);
+  err() << text(withFlags(diagnostic));
 }
 
 Expected<std::unique_ptr<Model>> driver::openModel(StringRef path, LoadOptions options) {

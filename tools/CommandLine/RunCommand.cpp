@@ -4,6 +4,7 @@
 #include "ctxc/Support/Count.h"
 #include "ctxc/Support/ForeignText.h"
 #include "tools/CommandLine/CommandLine.h"
+#include "tools/CommandLine/Flags.h"
 #include "tools/CommandLine/ModelArguments.h"
 #include "tools/CommandLine/OutputGuard.h"
 #include "tools/CommandLine/Shard.h"
@@ -14,37 +15,7 @@ using namespace ctxc;
 using namespace ctxc::driver;
 using llvm::StringRef;
 
-/// The flag that sets an option.
-static StringRef flagOf(Option option) {
-  switch (option) {
-  case Option::Storage:
-    return "--dtype";
-  case Option::Weights:
-    return "--weights";
-  case Option::Parameters:
-    return "--plan";
-  case Option::StartLayer:
-    return "--start-layer";
-  case Option::RoundedPrompts:
-    return "--round-prompts";
-  case Option::IntegerProducts:
-    return "--integer-products";
-  case Option::RoundedCache:
-    return "--cache";
-  case Option::LargePages:
-    return "--large-pages";
-  case Option::Engine:
-  case Option::CompileTarget:
-    return "--target";
-  case Option::Prefix:
-    return "--prefix";
-  case Option::Rows:
-    return "--rows";
-  }
-  llvm_unreachable("an option of no known kind");
-}
-
-/// The text of an error, with options named by their flags.
+/// The text of an error, in which an option that is wrong is named by its flag.
 static std::string messageOf(const llvm::ErrorInfoBase &info) {
   if (!info.isA<OptionError>())
     return info.message();
@@ -65,7 +36,7 @@ int ctxc::driver::reportError(llvm::Error error) {
         StringRef kind = "error", rest = message;
         do {
           auto [line, others] = rest.split("\nnote: ");
-          err() << "ctxc: " << kind << ": " << printableLine(line) << "\n";
+          err() << "ctxc: " << kind << ": " << printableLine(withFlags(line)) << "\n";
           kind = "note";
           rest = others;
         } while (!rest.empty());

@@ -12,7 +12,7 @@
 
 static llvm::Error loadPlugins(std::vector<llvm::StringRef> &words,
                                mlir::DialectRegistry &registry) {
-  auto files = ctxc::takeDialectPluginOptions(words);
+  auto files = ctxc::takePluginOptions("--load-dialect-plugin", words);
   if (!files)
     return files.takeError();
   for (llvm::StringRef file : *files)

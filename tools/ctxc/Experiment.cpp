@@ -17,6 +17,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
+#include "llvm/Support/StringSaver.h"
 #include "llvm/TargetParser/Host.h"
 #include <chrono>
 #include <thread>
@@ -50,6 +51,13 @@ Expected<std::vector<std::string>> namesOf(const Arguments &arguments, StringRef
   return names;
 }
 
+/// "--judge"
+StringRef flagOf(const ExperimentOption &option) {
+  static llvm::BumpPtrAllocator memory;
+  static llvm::UniqueStringSaver flags(memory);
+  return flags.save("--" + option.name);
+}
+
 class ExperimentCommand {
 public:
   explicit ExperimentCommand(const Arguments &arguments) : arguments(arguments) {}
@@ -80,7 +88,7 @@ public:
     Lab lab{*model,  **records,      progress,           directory, prompts, generate,       dtypes,
             updates, /*options=*/{}, model->tokenName(), hash,      layers,  isBidirectional};
     for (const ExperimentOption &option : experiment->options)
-      if (auto value = arguments.get(option.name))
+      if (auto value = arguments.get(flagOf(option)))
         lab.options[option.name] = value->str();
     Error error = experiment->run(lab);
     progress.finish();
@@ -112,8 +120,8 @@ private:
                        llvm::join(names, ", ") + suggestion(name, names));
     for (const Experiment &other : experiments::experiments())
       for (const ExperimentOption &option : other.options)
-        if (arguments.has(option.name) && !has(*experiment, option.name))
-          return makeError(option.name + ": applies to the experiment " + other.name +
+        if (arguments.has(flagOf(option)) && !has(*experiment, option.name))
+          return makeError(flagOf(option) + ": applies to the experiment " + other.name +
                            ", and not to " + name);
     directory = arguments.get("-o", "").str();
     return Error::success();
@@ -268,8 +276,8 @@ private:
       texts.push_back(Object{{"text", prompt.text}, {"tokens", Array(prompt.tokens)}});
     Object own;
     for (const ExperimentOption &option : experiment->options)
-      if (auto value = arguments.get(option.name))
-        own[option.name] = *value;
+      if (auto value = arguments.get(flagOf(option)))
+        own[flagOf(option)] = *value;
     return Object{{"experiment", experiment->name},
                   {"model", arguments.positional(1)},
                   {"hash", hash},
@@ -290,8 +298,8 @@ private:
       if (auto value = arguments.get(option))
         command += (" " + option + " " + *value).str();
     for (const ExperimentOption &option : experiment->options)
-      if (auto value = arguments.get(option.name))
-        command += (" " + option.name + " " + *value).str();
+      if (auto value = arguments.get(flagOf(option)))
+        command += (" " + flagOf(option) + " " + *value).str();
     command += " -o " + directory;
     int64_t threads = *arguments.integer("--threads", 1, 1024, 0);
     return Object{{"paper", experiment->paper},
@@ -373,9 +381,9 @@ Command driver::experimentCommand() {
   for (const Experiment &experiment : experiments::experiments())
     for (const ExperimentOption &option : experiment.options)
       if (llvm::none_of(command.options,
-                        [&](const OptionSpec &known) { return known.name == option.name; }))
+                        [&](const OptionSpec &known) { return known.name == flagOf(option); }))
         command.options.push_back(isPathWord(option.value)
-                                      ? reads({option.name, option.value, option.help})
-                                      : OptionSpec{option.name, option.value, option.help});
+                                      ? reads({flagOf(option), option.value, option.help})
+                                      : OptionSpec{flagOf(option), option.value, option.help});
   return command;
 }

@@ -38,11 +38,11 @@ std::vector<OptionSpec> driver::promptOptions() {
 
 std::vector<OptionSpec> driver::embeddingsOptions() {
   return {reads({"--embeddings", "FILE.npy",
-                 "rows of numbers in place of tokens, as an image's soft tokens are: float16,\n"
-                 "float32 or float64, (rows, width). Each takes the place of a token's embedding\n"
+                 "embeddings in place of tokens, as an image's soft tokens are: the rows of a\n"
+                 "matrix in float16, float32 or float64. Each takes the place of a token's own\n"
                  "(after its constant factor, before positions are added), and has a position"}),
           {"--embeddings-at", "N",
-           "at which position of the prompt the rows come in, in front of what is there;\n"
+           "at which position of the prompt they come in, in front of what is there;\n"
            "default 1, behind the begin-of-sequence token"}};
 }
 
@@ -182,9 +182,9 @@ Error driver::readPrompt(const Arguments &arguments, Model &model, RunRequest &r
   if (!prompt)
     return prompt.takeError();
   request.kept = std::move(prompt->kept);
-  Expected<std::vector<Input>> rows = givenEmbeddings(arguments);
-  if (!rows)
-    return rows.takeError();
+  Expected<std::vector<Input>> embeddings = givenEmbeddings(arguments);
+  if (!embeddings)
+    return embeddings.takeError();
   request.tokens = toInputs(prompt->tokens);
   int64_t count = request.tokens.size();
   auto at = arguments.integer("--embeddings-at", 0, INT32_MAX, std::min<int64_t>(1, count));
@@ -194,7 +194,7 @@ Error driver::readPrompt(const Arguments &arguments, Model &model, RunRequest &r
     return makeError("--embeddings-at: found " + llvm::Twine(*at) + ", and the prompt has " +
                      counted(count, "token") + "; expected a position from 0 to " +
                      llvm::Twine(count));
-  request.tokens.insert(request.tokens.begin() + *at, rows->begin(), rows->end());
+  request.tokens.insert(request.tokens.begin() + *at, embeddings->begin(), embeddings->end());
   return Error::success();
 }
 
@@ -204,25 +204,24 @@ Expected<std::vector<Input>> driver::storedInputs(const Arguments &arguments,
   size_t wanted = llvm::count(metadata.tokens, -1);
   auto path = arguments.get("--embeddings");
   if (!wanted && path)
-    return makeError("--embeddings: the patch was made without rows in place of tokens");
+    return makeError("--embeddings: the patch was made without embeddings in place of tokens");
   if (wanted && !path)
-    return makeError("--patch: the patch was made with " + counted(wanted, "row") +
+    return makeError("--patch: the patch was made with " + counted(wanted, "embedding") +
                      " in place of tokens, which are not in its file; give them with "
                      "--embeddings FILE.npy");
-  Expected<std::vector<Input>> rows = givenEmbeddings(arguments);
-  if (!rows)
-    return rows.takeError();
-  if (rows->size() < wanted)
-    return makeError("--embeddings: " + *path + " has " + counted(rows->size(), "row") +
+  Expected<std::vector<Input>> embeddings = givenEmbeddings(arguments);
+  if (!embeddings)
+    return embeddings.takeError();
+  if (embeddings->size() < wanted)
+    return makeError("--embeddings: " + *path + " has " + counted(embeddings->size(), "embedding") +
                      ", and the patch was made with " + llvm::Twine(wanted));
   size_t next = 0;
   for (Input &input : inputs)
     if (input.token() == -1)
-      input = (*rows)[next++];
+      input = (*embeddings)[next++];
   if (std::string digest = digestOfEmbeddings(inputs); digest != metadata.embeddingsDigest)
-    return makeError("--embeddings: the rows of " + *path + " have digest " + digest +
-                     ", expected " + metadata.embeddingsDigest +
-                     "; the patch was made with other rows");
+    return makeError("--embeddings: those of " + *path + " have digest " + digest + ", expected " +
+                     metadata.embeddingsDigest + "; the patch was made with others");
   return inputs;
 }
 

@@ -4,8 +4,8 @@ from plots import style
 from plots.data import Figure, Table, median, number, short, worst
 from plots.style import plt
 
-KINDS = [("noise", "noise, in units of the rows' root mean square"),
-         ("mix", "share of the next prompt's rows")]
+KINDS = [("noise", "noise, in units of the embeddings' root mean square"),
+         ("mix", "share of the next prompt's embeddings")]
 NAMES = {"own": "the tokens' own", "noise": "with noise", "mix": "between two prompts",
          "file": "out of the file"}
 
@@ -57,14 +57,14 @@ def figures(data):
         name = style.DTYPES.get(dtype, dtype)
         yield Figure(f"rows{'-' + dtype if dtype else ''}", rows_figure(data, dtype),
                      f"Embeddings in place of tokens: the answers and the patches ({name})",
-                     "Above: how far the answer of the run with rows is from that with tokens; thin: "
+                     "Above: how far the answer of the run with embeddings is from that with tokens; thin: "
                      "each prompt, thick: the median. Below: the run with the patch and without the "
-                     "rows, against the run with them, the worst of all prompts; dashed: without the "
-                     "patch, the best. At 0 the rows are the tokens' own embeddings.")
+                     "embeddings, against the run with them, the worst of all prompts; dashed: without the "
+                     "patch, the best. At 0 they are the tokens' own embeddings.")
 
 
 def tables(data):
-    result = Table("Patches for rows in place of tokens", [
+    result = Table("Patches for embeddings in place of tokens", [
         "weights", "rows", "amount", "answer's distance to the token context, median",
         "tokens that match", "L∞ patched, worst", "L∞ unpatched, least", "matrices, median norm"])
     for dtype in data.settings["dtypes"]:

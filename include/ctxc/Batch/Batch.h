@@ -4,17 +4,17 @@
 //
 //   {"id": "q17", "prompt": "And David said", "make": ["patch", "metrics"], "positions": "all"}
 //
-//   batch.json                          what was asked for; a run that goes on asks for the same
-//   records-000000-00.jsonl             a record for each position, or for a line that is bad
+//   batch.json                          the request; a run that continues must have the same
+//   records-000000-00.jsonl             a record for each position, or for a line that failed
 //   patches-000000-00.safetensors       the patches that these records name (PatchShard.h)
 //   part-1-of-1.json                    there when all lines of the part are done
 //
-// Lines are taken WINDOW at a time, in the order of their tokens: then what two prompts have in
-// common at their beginning is what one run holds already, and is read once. What a window gives
-// depends on nothing but its lines. So a run that was killed goes on with what is missing, parts
-// share the windows out, and the files are the same in the end, byte for byte.
+// The lines are divided into windows of WINDOW lines. Within a window they are sorted by their
+// tokens, so that prompts with a common beginning follow one another and the beginning is read
+// once. The results of a window depend on its lines alone: a run that was killed can continue with
+// what is missing, several parts can share the windows, and the files are the same byte for byte.
 //
-// A file of records appears whole, after its file of patches: what it names is there.
+// A file of records appears complete, and after the file of patches that its records name.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_BATCH_BATCH_H
@@ -45,13 +45,13 @@ llvm::Expected<BatchMake> batchMake(llvm::ArrayRef<llvm::StringRef> words);
 struct BatchRequest {
   std::string prompts;   ///< the file of JSON lines
   std::string directory; ///< is made where it is not there
-  /// For lines that do not say it themselves.
+  /// The defaults for lines that do not have them.
   BatchMake make = {/*patch=*/true};
   bool allPositions = false; ///< every position from 1 on; else the last
   int64_t part = 1, parts = 1;
   int64_t window = 64;               ///< lines
-  uint64_t shardBytes = 64ull << 20; ///< of tensors, after which a file ends
-  /// Told how many lines are done, of how many.
+  uint64_t shardBytes = 64ull << 20; ///< a file of patches ends when its tensors have this size
+  /// Called with the number of lines that are done, and of all lines.
   std::function<void(int64_t done, int64_t all)> progress = {};
 };
 
@@ -59,26 +59,26 @@ struct BatchRequest {
 struct BatchCounts {
   int64_t records = 0;
   int64_t patches = 0;
-  int64_t errors = 0;   ///< records that say why there is nothing else
+  int64_t errors = 0;   ///< records of lines that failed, with the reason
   int64_t compared = 0; ///< records with metrics
-  int64_t unequal = 0;  ///< of these, where the patched run is another than the full run
+  int64_t unequal = 0;  ///< those of them whose patched run differs from the full run
 
   void add(const BatchCounts &other);
 };
 
 struct BatchResult {
   BatchCounts counts;
-  int64_t added = 0; ///< records of this call; the others were there
-  /// Of this call: the tokens of all full runs, and those of them that were read; the others were
-  /// there from the prompt before.
+  int64_t added = 0; ///< the records that this call made; the others existed before
+  /// Of this call: how many tokens its full runs have, and how many of these were computed; the
+  /// others were in the KV cache from the prompt before.
   int64_t tokens = 0, read = 0;
 };
 
-/// Does what the file asks for and the directory does not have. A line that asks for something that
-/// cannot be done gets a record that says why. Errors: the file or the directory cannot be read or
-/// written; the directory is of another batch, or another process works on the part; the model
-/// cannot be run, or reads prompts with rounded activations (LoadOptions::roundedPrompts), whose
-/// results depend on what is read together.
+/// Makes everything that the file requests and that the directory does not have yet. A line whose
+/// request cannot be fulfilled gets a record that says why. Errors: the file or the directory
+/// cannot be read or written; the directory is of another batch, or another process works on the
+/// part; the model cannot be run, or reads prompts with rounded activations
+/// (LoadOptions::roundedPrompts), whose results depend on what is read together.
 llvm::Expected<BatchResult> runBatch(Model &model, const BatchRequest &request);
 
 /// Makes the directory `to`, which must not exist, of the complete parts of one batch, in any

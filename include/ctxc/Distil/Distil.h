@@ -1,11 +1,11 @@
 //===- Distil.h - a context as a lasting change of the weights ------------===//
 //
-// The full run tells, for every token of a text, what each matrix should write; the reduced run
-// tells what it reads. From both, layer by layer, with the layers below already changed, the change
-// of each matrix follows in closed form: no gradient. docs/distil.md has the formulas, and what was
-// measured.
+// For every token of a text, the full run shows what each matrix should write, and the reduced run
+// shows what it reads. From both, the change of each matrix is computed in closed form, without
+// gradients: layer by layer, with the layers below already changed. docs/distil.md has the formulas
+// and what was measured.
 //
-// A distilled adapter is approximate. How good it is, says a Card (Evaluate.h).
+// A distilled adapter is approximate. A Card (Evaluate.h) says how good it is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DISTIL_DISTIL_H
@@ -18,10 +18,10 @@
 
 namespace ctxc {
 
-/// The matrices of a layer that can be fitted, in the order in which they are: for each value that
-/// the whole context passes on its way through the block, a matrix whose product leads to it
-/// (attention's output projection, then the MLP's). By the ops' interfaces; a mixture's experts,
-/// whose matrices serve some tokens only, are none.
+/// The matrices of a layer that can be fitted, in the order in which they are fitted. The product
+/// of each leads to a value through which the whole effect of the context passes: in most models,
+/// attention's output projection, then the MLP's. They are found by the ops' interfaces. The
+/// matrices of a mixture's experts cannot be fitted, since each serves some tokens only.
 llvm::SmallVector<OutputPatch> findFitSites(const LayerVerdict &layer);
 
 /// A model whose layers are split at its sites, ready to run. All must outlive its uses.
@@ -34,58 +34,58 @@ struct SplitModel {
 /// Some text after the context, or after nothing.
 struct TextSequence {
   std::vector<int64_t> tokens;
-  int64_t prompt = 0; ///< so many tokens are given, the others are an answer
+  int64_t prompt = 0; ///< how many of the tokens are a prompt; the others are its answer
 };
 
 /// How each site is fitted.
 struct FitOptions {
-  int64_t rank = 16;        ///< of each matrix's change; 0: as it comes
-  double lambda = 1e-2;     ///< the ridge, relative to the data's own size
-  int64_t rounds = 2;       ///< of Gauss–Newton, through a norm
+  int64_t rank = 16;        ///< of each matrix's change; 0: no limit
+  double lambda = 1e-2;     ///< strength of a matrix's ridge penalty, relative to the data
+  int64_t rounds = 2;       ///< Gauss–Newton rounds, for a matrix that a norm follows
   bool scales = true;       ///< fit norms' scales too
-  double lambdaScale = 0.3; ///< how much a scale is held, relative to the rows
-  double tau = 0.1;         ///< what damps small entries of a scale
-  double trust = 2;         ///< the length of a step on the sphere from which it is damped
-  int64_t passes = 0;       ///< of gradient over the texts, behind the closed form, at most
-  double rate = 0.02;       ///< of the first step: relative to the size of what it changes
+  double lambdaScale = 0.3; ///< strength of a scale's ridge penalty, relative to the rows' weight
+  double tau = 0.1;         ///< damps steps at small entries of a scale, relative to its median
+  double trust = 2;         ///< longer steps on the norm's sphere are damped
+  int64_t passes = 0;       ///< passes of gradient descent after the closed form, at most
+  double rate = 0.02;       ///< size of its first step, relative to what the step changes
 };
 
 struct DistilRequest {
-  std::vector<int64_t> context; ///< with the tokenizer's tokens in front
-  /// What stays in front of every text once the context is gone: the tokenizer's tokens in front,
-  /// and what is kept of the context.
+  std::vector<int64_t> context; ///< with the tokens that the tokenizer puts in front
+  /// What still stands before every text when the context is left out: the tokens that the
+  /// tokenizer puts in front, and those of the context that are kept.
   std::vector<int64_t> prefix;
-  std::vector<TextSequence> texts;     ///< each after the context by itself
-  std::vector<TextSequence> unrelated; ///< what should not change, each after the prefix
-  /// Not fitted at first: the passes of gradient end where these are best. Then they are fitted
-  /// like the other texts, with so many passes. May be empty.
+  std::vector<TextSequence> texts;     ///< each follows the context, and no other text
+  std::vector<TextSequence> unrelated; ///< on which nothing should change; each follows the prefix
+  /// Texts that choose the number of gradient passes: the one after which the adapter is best on
+  /// them. Then the fit is repeated with that number on all texts, these included. May be empty.
   std::vector<TextSequence> choosing;
   /// The weight of all unrelated tokens, and of the prefix's, relative to that of the texts'.
   double protection = 0.3, prefixWeight = 0.05;
   FitOptions fit;
 };
 
-/// The `count` tokens of `context`, from its token `front` on, that tell most, in the context's
-/// order: by how much they surprise the model, given those before them, and by how much more likely
-/// the context makes the same tokens in the answers of `texts`; each relative to its mean over the
-/// context. A token without any before it comes first. Errors: a model without a head; positions
-/// that it does not have; logits that are not finite.
+/// The `count` most informative tokens of `context` from its token `front` on, in the context's
+/// order. A token's score is the sum of two terms, each divided by its mean over the context: how
+/// unlikely the model finds the token after those before it, and how much more likely the context
+/// makes this token in the answers of `texts`. A token with none before it scores highest. Errors:
+/// a model without a head; positions that it does not have; logits that are not finite.
 llvm::Expected<std::vector<int64_t>> mostTelling(SplitModel model, llvm::ArrayRef<int64_t> context,
                                                  int64_t front, int64_t count,
                                                  llvm::ArrayRef<TextSequence> texts);
 
 struct Distilled {
   Adapter adapter;
-  int64_t tokens = 0, protectedTokens = 0; ///< that were fitted
-  /// The passes of gradient that were worth it, and KL(full ‖ adapted) on the texts that choose,
-  /// before these were fitted (on the fitted ones, where none choose), before the passes and after
-  /// them: never larger than before.
+  int64_t tokens = 0, protectedTokens = 0; ///< how many were fitted, and protected
+  /// The number of gradient passes that was chosen, and KL(full ‖ adapted) before and after so
+  /// many, on `choosing` (on the fitted texts, where that is empty), while those were not fitted.
+  /// It is never larger after than before.
   int64_t passes = 0;
   double divergenceBefore = 0, divergenceAfter = 0;
 };
 
 /// Errors: no site; no text, or fewer tokens than the rank; positions that the model does not have;
-/// a site whose rows do not determine it; numbers that are not finite.
+/// a matrix that the texts do not determine; numbers that are not finite.
 llvm::Expected<Distilled> distil(SplitModel model, const DistilRequest &request);
 
 } // namespace ctxc

@@ -87,7 +87,7 @@ struct Lab {
 
 /// An option of a single experiment.
 struct ExperimentOption {
-  llvm::StringRef name;  ///< with its dashes
+  llvm::StringRef name;  ///< "judge"
   llvm::StringRef value; ///< the placeholder for its value in help
   llvm::StringRef help;
 };
@@ -96,7 +96,7 @@ struct Experiment {
   llvm::StringRef name;
   llvm::StringRef paper;   ///< "figures 1 and 2", "not in the paper"
   llvm::StringRef summary; ///< a clause; may have several lines
-  int64_t generate = 20;   ///< tokens for each prompt, unless --generate says otherwise
+  int64_t generate = 20;   ///< tokens for each prompt, unless the caller says otherwise
   std::vector<llvm::StringRef> dtypes = {"f32", "bf16"};
   std::vector<llvm::StringRef> updates = {"least", "balanced", "naive", "stable", "scaled"};
   std::vector<ExperimentOption> options = {};

@@ -37,8 +37,8 @@ struct PatchMetadata {
   std::vector<int64_t> kept; ///< ascending positions below `position` that the reduced run keeps
   std::string update = "least"; ///< least, balanced, naive, stable or scaled
   std::string dtype = "f32";    ///< storage type of the run's weights: f32, bf16 or f16
-  DType factors = DType::F32;   ///< F32, BF16 or F16: in which the patch's numbers are stored
-  /// roundingOf the patch: of several in one file, that of the one of which it takes most.
+  DType factors = DType::F32;   ///< the type of the patch's numbers: F32, BF16 or F16
+  /// roundingOf(patch, factors). A file of several patches has the largest of theirs.
   double rounding = 0;
 };
 
@@ -47,8 +47,8 @@ struct PatchMetadata {
 /// Reports all problems together, each as `parameter NAME: …`.
 llvm::Error checkPatch(const Patch &patch);
 
-/// What rounding a patch's numbers to `type` takes of it: ‖rounded − exact‖ / ‖exact‖, Frobenius
-/// over the changes of all its parameters. Fails where a number is beyond the largest of the type.
+/// The relative error of rounding a patch's numbers to `type`, ‖rounded − exact‖ / ‖exact‖ over all
+/// parameters' changes (Frobenius norm). Fails where a number is too large for the type.
 llvm::Expected<double> roundingOf(const Patch &patch, DType type);
 
 /// Writes `path` atomically. Fails if the file could not be read back.

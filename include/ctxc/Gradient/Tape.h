@@ -2,8 +2,8 @@
 //
 // Reverse-mode differentiation of one block, op by op, in float32: first its values are computed
 // from its inputs, then the gradient of a number is pulled back from its outputs. Compiled kernels
-// keep no value inside a block, so a block's values are computed again here, where its gradient is
-// asked for.
+// do not keep the values inside a block, so they are computed again here, when the gradient of the
+// block is needed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_GRADIENT_TAPE_H
@@ -42,8 +42,8 @@ public:
   /// Of the product of `linear`, only the entries `entries` (R × K, row after row) are computed: it
   /// and what follows it, entry by entry, are then K wide.
   void choose(xf::LinearOp linear, llvm::ArrayRef<int32_t> entries) { chosen[linear] = entries; }
-  /// Asks for the gradient of a parameter that scales or is added, by its stored name.
-  void want(llvm::StringRef parameter) { wanted[parameter]; }
+  /// Has pullBack compute the gradient of a parameter that scales or is added, by its stored name.
+  void requestGradient(llvm::StringRef parameter) { wanted[parameter]; }
 
   /// Computes the values of `block` from its arguments', row after row. Errors: an op without a
   /// gradient; a parameter that is not stored in float32.
@@ -58,10 +58,10 @@ public:
   llvm::Error pullBack(llvm::ArrayRef<const Rows *> ofOutputs);
   /// After pullBack: the gradient of argument `i`; null: zero.
   const Rows *ofInput(unsigned i) const;
-  /// Sums over the tokens, of each parameter that was asked for and that this block has.
+  /// After pullBack: the gradients of this block's requested parameters, summed over the tokens.
   const llvm::StringMap<Eigen::VectorXd> &ofParameters() const { return wanted; }
 
-  // What ops ask for.
+  // For the ops' implementations.
   int64_t count() const { return tokens.ids.size(); }
   const TapeTokens &getTokens() const { return tokens; }
   /// The value of a setting; null where there is none.
@@ -79,7 +79,7 @@ public:
   void add(mlir::Value operand, const Rows &rows);
   /// The numbers of a stored parameter. Errors: it is not one, or not in float32.
   llvm::Expected<const float *> parameter(mlir::Operation *reader, mlir::Value value) const;
-  /// The sum for the gradient of a parameter, if that is asked for.
+  /// The sum for the gradient of a parameter; null where it was not requested.
   Eigen::VectorXd *sumOf(mlir::Value parameter);
   /// The entries of a product that alone were computed, where `value` is it or follows it.
   llvm::ArrayRef<int32_t> chosenEntries(mlir::Value value) const;

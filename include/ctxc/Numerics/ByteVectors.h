@@ -1,6 +1,6 @@
 /*===- ByteVectors.h - vectors in eight bits, for products in integers --------===*
  *
- * A vector x is rounded for each 32 of its numbers:
+ * A vector x is rounded in groups of 32 numbers, each with a scale d of its own:
  *
  *   d = max |x_i| / 127,   q_i = x_i / d rounded to the nearest integer (the even one of two)
  *
@@ -9,8 +9,8 @@
  *
  *   Σ over groups of   s d · Σ w_i q_i  +  m d · Σ q_i
  *
- * where the inner sums are exact. This is how llama.cpp multiplies; it rounds for the K formats
- * for each 256 numbers.
+ * where the inner sums are exact. llama.cpp multiplies in the same way; for the K formats, its
+ * groups have 256 numbers.
  *
  *===----------------------------------------------------------------------===*/
 #ifndef CTXC_NUMERICS_BYTEVECTORS_H
@@ -40,7 +40,7 @@ typedef struct ctxc_byte_span {
 
 /* Rounds vectors `first` to `last` of `x`, which lie one after the other and have `width` float32
  * numbers each, into `to`: ⌈width / CTXC_BYTE_SPAN⌉ spans for each vector of x, vector 0's first.
- * A group that has a number that is not finite gets a d that is none. Plain C, no state; the
+ * The d of a group with a number that is not finite is not finite either. Plain C, no state; the
  * results are the same on every processor. */
 void ctxc_round_to_bytes(const float *x, int64_t first, int64_t last, int64_t width,
                          ctxc_byte_span *to);

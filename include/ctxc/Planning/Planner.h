@@ -105,26 +105,26 @@ struct PlanOptions;
 using PlanMeasure =
     std::function<mlir::LogicalResult(xf::BlockOp, const PlanOptions &, PlanCandidate &)>;
 
-/// A counterexample to a block: weights and a context for which no patch is exact.
+/// What a search for a counterexample found: weights and a context for which no patch is exact.
 struct Refuted {
-  /// That any patch has there; none where no counterexample was found.
+  /// The least error of any patch on the counterexample; none where no counterexample was found.
   std::optional<double> leastError;
-  /// Where one was found: on what, if not on the block as it is. Else why there is none.
+  /// If it is for a block of other sizes: which. If none was found: why. Else empty.
   std::string words;
 };
 
-/// Looks for a counterexample to a block that `rule` rejects; where that is empty, to one that no
-/// rule decides.
+/// Searches for a counterexample to a block that `rule` rejects. `rule` is empty for a block that
+/// no rule decides.
 using Refutation = std::function<Refuted(xf::BlockOp, const PlanOptions &, llvm::StringRef rule)>;
 
-/// Tries a plan of a block in numbers: what speaks against it, in words; empty where it is exact,
-/// or cannot be tried.
+/// Tests numerically whether a plan of a block is exact. Returns in words what shows that it is
+/// not; an empty text where it is exact, or where it cannot be tested.
 using Confirmation =
     std::function<std::string(xf::BlockOp, const PlanOptions &, const PlanCandidate &)>;
 
 struct PlanOptions {
-  /// The block's inputs that depend on the context: layers below run unpatched, or the model's body
-  /// reads the context on the way here.
+  /// The block's inputs that depend on the context, because layers below run unpatched, or because
+  /// the model's body reads the context between the layers.
   InputSources inputsAreSources = {};
   /// The update of a post-norm scale; naive patches the scale alone.
   patch::UpdateKind update = patch::UpdateKind::least;
@@ -132,18 +132,18 @@ struct PlanOptions {
   /// How a mixture's experts share the change of its output.
   xf::Split split = xf::Split::Even;
   Objective objective = Objective::Default;
-  /// Where not empty: the block's parameters that the plan is to patch, no more and no
-  /// less (names that the block lacks are left out). `objective` then chooses among
-  /// plans that differ in how.
+  /// Where not empty: the plan patches exactly these parameters of the block, and
+  /// `objective` chooses among the plans that do. Names that the block lacks are
+  /// ignored.
   llvm::SmallVector<std::string> parameters;
   /// Needed by LeastNorm and LeastDrift.
   PlanMeasure measure;
-  /// Whose settings and stored tensors the block runs with; null: its own.
+  /// The layer whose settings and stored tensors the block runs with; null: the block's own.
   xf::LayerOp layer = {};
-  /// Where set: asked before a block is called rejected, which it is with a counterexample alone,
-  /// or undecided.
+  /// Where set: called before a block is called rejected or undecided. The block is rejected only
+  /// if this finds a counterexample.
   Refutation refute;
-  /// Where set: asked of each plan, which is a plan only where nothing speaks against it.
+  /// Where set: called for each plan. A plan that it shows not to be exact is not used.
   Confirmation confirm;
   Bindings bindings;
 };

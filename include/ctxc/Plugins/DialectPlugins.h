@@ -22,10 +22,9 @@ namespace ctxc {
 /// no dialect plugin, or is one for another version of MLIR's plugin interface.
 llvm::Error loadDialectPlugin(llvm::StringRef file, mlir::DialectRegistry &registry);
 
-/// Removes every `--load-dialect-plugin=FILE` and `--load-dialect-plugin FILE` from `words`,
-/// up to a `--`, and returns the files.
-llvm::Expected<std::vector<llvm::StringRef>>
-takeDialectPluginOptions(std::vector<llvm::StringRef> &words);
+/// Removes every `OPTION=FILE` and `OPTION FILE` from `words`, up to a `--`, and returns the files.
+llvm::Expected<std::vector<llvm::StringRef>> takePluginOptions(llvm::StringRef option,
+                                                               std::vector<llvm::StringRef> &words);
 
 } // namespace ctxc
 

@@ -44,13 +44,13 @@
 
 namespace ctxc {
 
-/// Of which of its tokens a run keeps the state.
+/// The tokens whose state a run keeps.
 enum class Keeps {
-  All, ///< of every token
-  /// In a layer whose attention has a window, only of those that tokens to come see, so that its
-  /// memory does not grow with the run. Such a run can be truncated to what it was before its last
-  /// call, or to nothing, and made the reduced run of tokens behind its last one alone; anything
-  /// else is refused by the call that would need what is gone. An executor may keep more.
+  All, ///< all tokens
+  /// In a layer whose attention has a window, only the tokens that later ones can see, so that
+  /// memory does not grow with the run. Such a run can be truncated to its size before its last
+  /// call or to 0 only, and be the reduced run only of tokens behind its last one. A call that
+  /// would need state that is gone returns an error. An executor may keep more.
   Seen
 };
 

@@ -24,14 +24,14 @@ struct CompiledOptions {
   /// How many tokens of a prompt go through a layer together, where no observer watches them; 0:
   /// as many as a layer computes well below a second. Logits do not depend on it.
   int64_t promptChunk = 0;
-  /// The steps that this executor computes, and where the streams between them and the others come
-  /// from and go. Its results are those of its own steps: logits where the last step is one of
-  /// them, the patches and the observed outputs of its own layers. Neighbours must outlive it.
-  /// None: all steps.
+  /// The steps that this executor computes, and the neighbours that give the values its first step
+  /// needs and take those of its last. It returns the results of its own steps only: the patches
+  /// and observed outputs of its layers, and logits if it has the last step. The neighbours must
+  /// outlive it. None: all steps.
   std::optional<Stage> stage = std::nullopt;
   Neighbours *neighbours = nullptr;
-  /// The blocks that this rank shares with others; the neighbours make values whole with these. It
-  /// must outlive the executor. Null: it has all blocks by itself.
+  /// This rank's parts of the blocks that it shares with other ranks, with which the neighbours
+  /// exchange values. Must outlive the executor. Null: this rank runs whole blocks.
   const shard::LocalBlocks *local = nullptr;
 };
 

@@ -207,7 +207,7 @@ public:
   /// absorbed. Error: the template does nothing with a system message.
   llvm::Expected<std::vector<int64_t>> positionsBesideSystem(llvm::ArrayRef<ChatMessage> messages);
   /// Names tokens by their pieces where there is a tokenizer, else by id; an embedding (−1) is
-  /// "(row)". A tokenizer that cannot be read gives a warning.
+  /// "(embedding)". A tokenizer that cannot be read gives a warning.
   TokenName tokenName();
 
 private:

@@ -8,8 +8,8 @@
 
 namespace ctxc::shard {
 
-/// Cuts `weights` into `count` consecutive groups, none of them empty, whose largest sum is least.
-/// Returns the end of each. There are at least `count` weights.
+/// Cuts `weights` into `count` consecutive groups, none of them empty, so that the largest sum of a
+/// group is as small as possible. Returns the end of each group. Needs at least `count` weights.
 std::vector<size_t> leastLargest(llvm::ArrayRef<double> weights, size_t count);
 
 } // namespace ctxc::shard

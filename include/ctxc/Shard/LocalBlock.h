@@ -1,9 +1,9 @@
 //===- LocalBlock.h - a block as one of several ranks runs it -------------===//
 //
-// Each rank computes its parts of a block's values, from its parts of the parameters. Where ranks
-// make a value whole together, the block is cut: it becomes segments, blocks of their own whose
-// kernels know nothing of ranks, and transfers between these. A value that crosses from one segment
-// to the next has a *slot*.
+// Each rank computes its parts of a block's values from its parts of the parameters. The block is
+// cut wherever the ranks have to exchange parts of a value. It becomes *segments*, which are blocks
+// of their own whose kernels do not communicate, and *transfers* between them. A value that goes
+// from one segment to another is kept in a *slot*.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SHARD_LOCALBLOCK_H
@@ -22,52 +22,52 @@ namespace ctxc::shard {
 /// How the value of one slot is made from that of another.
 struct Transfer {
   enum Kind {
-    Sum,     ///< of all ranks' terms
-    Gather,  ///< the whole from all ranks' parts
+    Sum,     ///< the sum of all ranks' terms
+    Gather,  ///< the whole value from all ranks' parts
     Collect, ///< the same on the first rank; zeros on the others
-    Take,    ///< this rank's part of the whole; nothing is sent
+    Take,    ///< this rank's part of the whole value; nothing is sent
   } kind = Sum;
   unsigned from = 0, to = 0;
-  int64_t elements = 0; ///< of the whole
-  Cut cut;              ///< of a part
+  int64_t elements = 0; ///< of the whole value
+  Cut cut;              ///< of the value, where one of the slots has a part
 
   bool isSent() const { return kind != Take; }
 };
 
-/// A block between two exchanges. Its inputs and outputs are the values of slots.
+/// The part of a block between two exchanges.
 struct Segment {
-  std::vector<Transfer> before; ///< what is sent comes first, and then what is taken
+  std::vector<Transfer> before; ///< run before the block: those that send, then those that do not
   xf::BlockOp block;            ///< null where only transfers are left
-  llvm::SmallVector<unsigned> inputs, outputs;
-  bool predictsReplay = false; ///< stores what the block stores last
+  llvm::SmallVector<unsigned> inputs, outputs; ///< the slots of the block's arguments and results
+  bool predictsReplay = false; ///< the replay error of this segment is that of the whole block
 };
 
-/// What the local name of a parameter, of a setting or of a loaded patch stands for: a part of it.
+/// The tensor that a local name stands for: a part of a parameter, a setting or a loaded patch.
 struct LocalSource {
   std::string name;             ///< in the block
   mlir::RankedTensorType whole; ///< its type
   Cut cut;
-  unsigned part = 0; ///< of a patch, which is cut; the other parts are whole
+  unsigned part = 0; ///< which of a loaded patch's tensors is cut; the others are whole
 };
 
 struct LocalBlock {
   std::vector<Segment> segments;
-  unsigned slots = 0;                   ///< the block's arguments have the first ones
+  unsigned slots = 0;                   ///< how many; the first are the block's arguments
   llvm::SmallVector<unsigned> results;  ///< the slots of the block's results
   llvm::StringMap<LocalSource> sources; ///< those that are cut, by their local names
-  std::vector<std::string> states;      ///< what contextual ops keep, of the full run first
+  std::vector<std::string> states;      ///< of contextual ops; the full run's come first
 };
 
-/// Blocks of one rank, which own their segments.
+/// The local blocks of one rank.
 class LocalBlocks {
 public:
   LocalBlocks(mlir::MLIRContext &context, int64_t rank, int64_t ranks);
 
   /// Splits `plain`, a layer's block, and in the same way its dual and its applied block, where
-  /// there are any. Errors: more ranks than heads; what cannot be shared evenly; a block of which
-  /// nothing can be split.
+  /// there are any. Errors: there are more ranks than heads; something cannot be shared evenly;
+  /// nothing in the block can be split.
   llvm::Error add(xf::BlockOp plain, xf::BlockOp dual, xf::BlockOp applied);
-  /// Splits one of the model's ends, where there is something to split. `isHead`: its result is
+  /// Splits one of the model's ends, if something in it can be split. `isHead`: its result is the
   /// logits, which the first rank alone gets.
   llvm::Error addEnd(xf::BlockOp end, bool isHead);
   /// The blocks of all steps.
@@ -75,7 +75,7 @@ public:
 
   /// Null where the block is whole on every rank.
   const LocalBlock *find(xf::BlockOp block) const;
-  /// The share of one of a plain block's parameters that this rank has.
+  /// The fraction of a plain block's parameter that this rank has.
   double shareOf(xf::BlockOp plain, xf::ParamOp param) const;
 
   mlir::ModuleOp module() const { return *segments; }

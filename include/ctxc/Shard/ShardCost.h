@@ -1,9 +1,9 @@
-//===- ShardCost.h - what a model costs on many ranks, on paper -------------===//
+//===- ShardCost.h - predicts what a model costs on many ranks --------------===//
 //
 // Tensor and pipeline parallelism together: T ranks share each layer (Split.h), P groups of them
-// have consecutive layers. A token goes through the groups one after the other; what passes between
-// them are the residual streams. All times are at the least: a rank reads its weights and its cache
-// once at full speed, and a message takes its latency and its bytes.
+// have consecutive layers. A token goes through the groups one after the other; each sends its
+// residual streams to the next. All times are lower bounds: a rank reads its weights and its cache
+// once at full speed, and a message takes its latency and the time for its bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SHARD_SHARDCOST_H
@@ -22,13 +22,13 @@ struct ShardRequest {
   int64_t visible[2] = {1024, 1}; ///< tokens that the full and the reduced run see
 };
 
-/// A block, of layers or of one of the model's ends, on one of its ranks.
+/// What a block, of some layers or of one of the model's ends, costs on one of its ranks.
 struct PartCost {
   std::string name;
-  int64_t layers = 0; ///< that run it; 0 for an end
+  int64_t layers = 0; ///< how many layers run it; 0 for an end
   RegionSplit split;
-  /// Bytes that a rank sends to those that share the block, on average over them: for a token in
-  /// both runs; for one of which a patch is made, in both runs; for one that is run with a patch.
+  /// Bytes that a rank sends to the ranks that share the block, averaged over the ranks: for a
+  /// token in both runs; for a token whose patch is made; for a token that is run with a patch.
   double sent = 0, sentToPatch = 0, sentPatched = 0;
   std::vector<std::string> uncut; ///< matrices that every rank has whole
 };
@@ -37,7 +37,7 @@ struct PartCost {
 struct StageCost {
   int64_t firstLayer = 0, layers = 0;
   double stored = 0, cache = 0, read = 0, operations = 0, sent = 0; ///< of one rank
-  double passed = 0; ///< bytes of both runs' streams that go to the next group for a token
+  double passed = 0; ///< bytes of both runs that go to the next group for a token
   double seconds = 0;
 };
 
@@ -45,9 +45,9 @@ struct ShardCost {
   ShardRequest request;
   std::vector<PartCost> parts;
   std::vector<StageCost> stages;
-  double streamBytes = 0;     ///< the most that passes between two groups for a token
+  double streamBytes = 0;     ///< the most bytes between two groups for a token
   double seconds = 0;         ///< of a token through all stages
-  double tokensPerSecond = 0; ///< where prompts keep all stages at work
+  double tokensPerSecond = 0; ///< where prompts keep all stages busy
 
   double storedAtMost() const;
 };
@@ -55,7 +55,7 @@ struct ShardCost {
 /// The cost of a token of the model in both runs of Algorithm 1. Errors: more stages than layers.
 llvm::Expected<ShardCost> costOf(const Program &program, const ShardRequest &request);
 
-/// The same for every split of `ranks` ranks into tensor times pipeline, the soonest first.
+/// The same for every split of `ranks` ranks into tensor times pipeline, the fastest first.
 llvm::Expected<std::vector<ShardCost>> costsOf(const Program &program, int64_t ranks,
                                                const ShardRequest &request);
 

@@ -1,19 +1,19 @@
 //===- Split.h - how ranks share a block: which rank has what --------------===//
 //
-// Tensor parallelism as a dataflow. Each value of a block is, on a rank, one of
+// Tensor parallelism as a dataflow. On the ranks, each value of a block has one of three forms:
 //
-//   whole   the same on every rank;
-//   part    of one dimension: one of as many parts as there are ranks;
-//   term    of the value's shape: the value is the sum over ranks.
+//   whole   every rank has the whole value;
+//   part    each rank has a part of the value, cut along one dimension;
+//   term    each rank has a term of the value's shape, and the value is the sum of these terms.
 //
-//            whole ──────────► part          taken, which costs nothing
-//              ▲ ▲───────────── │            gathered over the network
-//              └──── term ◄─────┘            summed over the network; an op that sums makes terms
+//            whole ──────────► part     a rank takes its part of a whole value: nothing is sent
+//              ▲ ▲───────────── │       ranks gather a value from its parts over the network
+//              └──── term ◄─────┘       an op that sums over parts makes terms; ranks add these
 //
-// What a block takes and gives is whole; logits are on the first rank alone. Which parameters are
-// cut, and along which dimension, is searched for: the split in which a rank is done first, by the
-// bytes that it reads and what it waits for. Ops say how they can be cut (SplitInterface.td); no
-// rule here knows a family.
+// The inputs and outputs of a block are whole, except that the first rank alone has the logits. A
+// search decides which parameters are cut, and along which dimension. It looks for the split that
+// takes least time, predicted from the bytes that a rank reads and the messages that it waits for.
+// Ops say how they can be cut (SplitInterface.td); nothing here depends on a family of models.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SHARD_SPLIT_H
@@ -36,10 +36,10 @@ namespace ctxc::shard {
 /// Gives the ops of xf and of patch their SplitOpInterface.
 void registerSplitModels(mlir::DialectRegistry &registry);
 
-/// One rank, and the network between two.
+/// The speed of one rank, and of the network between two.
 struct Machine {
   double bandwidth = 0;            ///< of its memory, bytes a second
-  std::optional<double> rate;      ///< operations a second; none: they do not bound
+  std::optional<double> rate;      ///< operations a second; none: unlimited
   double network = 0, latency = 0; ///< bytes a second in one direction; seconds a message
 };
 
@@ -56,14 +56,14 @@ struct Split {
 /// How ranks compute an op.
 struct OpSplit {
   SplitRule rule;
-  int index = -1;                       ///< of the rule, that the op is cut along; −1: none
-  llvm::SmallVector<Split, 4> operands; ///< as a rank takes each
+  int index = -1;                       ///< the rule's index that is cut; −1: none
+  llvm::SmallVector<Split, 4> operands; ///< the form that the op needs each in
 };
 
-/// How ranks make a value whole together.
+/// How ranks make a whole value.
 enum class ExchangeKind {
-  Sum,     ///< of all ranks' terms
-  Gather,  ///< from all ranks' parts
+  Sum,     ///< they add their terms
+  Gather,  ///< they put their parts together
   Collect, ///< the same, on the first rank alone
 };
 
@@ -73,46 +73,46 @@ struct Exchange {
   int64_t elements = 0;
 };
 
-/// Whether ranks' parts may differ in size.
+/// Whether the parts of two ranks may differ in size.
 enum class Evenness {
-  Even,
-  /// By one entry. Only the first dimension of matrices is cut, so that a part is a stretch of the
-  /// checkpoint; for the model's ends, of which the vocabulary is any number of rows.
+  Even, ///< all parts have the same size
+  /// Parts may differ by one entry, for the model's ends: a vocabulary may have any size. Only the
+  /// first dimension of a matrix is cut, so that a part is contiguous in the checkpoint.
   Uneven,
 };
 
 /// The split of a block, or of what surrounds a model's layers, among some ranks.
 struct RegionSplit {
   int64_t ranks = 1;
-  llvm::MapVector<mlir::Value, Split> values; ///< as they are made
+  llvm::MapVector<mlir::Value, Split> values; ///< the form that each is computed in
   llvm::DenseMap<mlir::Operation *, OpSplit> ops;
   std::map<std::string, Split> parameters; ///< by the block's names
   std::vector<Exchange> exchanges;         ///< in order
-  /// Of one rank, for one token: bytes of parameters that it has and that it reads, and operations.
+  /// Of one rank: bytes of parameters that it stores, and that it reads for a token; operations.
   double stored = 0, read = 0, operations = 0;
-  double seconds = 0; ///< at the least, for `streams` tokens that take turns with the weights
+  double seconds = 0; ///< the least time for a token of each of `streams` runs, which read together
 };
 
-/// What a region is among those of a model.
+/// How a model uses a region.
 struct RegionRole {
   Evenness parts = Evenness::Even;
-  /// The first rank alone needs the region's results: logits.
+  /// The first rank alone needs the region's results, which are logits.
   bool isForFirst = false;
 };
 
-/// The best split of a region that a search finds. `streams` residual streams go through it
-/// together: two in the dual block, whose sums take one message.
+/// The best split of a region that a search finds. `streams` runs are computed together: two in the
+/// dual block. One message carries the values of all of them.
 RegionSplit splitRegion(mlir::Block &body, int64_t ranks, int64_t streams, const Machine &machine,
                         RegionRole role = {});
 
-/// The split of a region whose parameters are split as `parameters` says; others are whole.
+/// The split of a region whose parameters are split as `parameters` says; the others are whole.
 RegionSplit splitRegionAs(mlir::Block &body, int64_t ranks, int64_t streams, const Machine &machine,
                           const std::map<std::string, Split> &parameters, RegionRole role = {});
 
-/// The bytes that a rank sends, on average over the ranks, and the least seconds, for an exchange
-/// of `streams` streams of float32 among `ranks` ranks: 2 (n − 1) / n of the value for a sum, (n −
-/// 1) / n to gather it, and what the first rank lacks, over n, to collect it there; in no fewer
-/// than ⌈log₂ n⌉ messages one after the other.
+/// For an exchange of a float32 value of `streams` runs among n ranks: the bytes that a rank sends,
+/// averaged over the ranks, and the least seconds that the exchange takes. A sum sends 2 (n − 1) /
+/// n of the value, a gather (n − 1) / n; in a collect, all ranks together send the first rank what
+/// it lacks. At least ⌈log₂ n⌉ messages follow one another.
 double bytesSent(const Exchange &exchange, int64_t ranks, int64_t streams);
 double secondsOf(const Exchange &exchange, int64_t ranks, int64_t streams, const Machine &machine);
 

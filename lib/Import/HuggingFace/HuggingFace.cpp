@@ -111,7 +111,7 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
   config.problem(
       "model_type",
       "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
-          " are, which 'ctxc import --help' lists\n"
+          " are, which docs/families.md lists\n"
           "note: other ways in: python -m ctxc.export (docs/check-your-architecture.md), "
           "a .gguf or .mlir file");
   return nullptr;

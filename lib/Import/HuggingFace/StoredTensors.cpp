@@ -29,7 +29,7 @@ mlir::RankedTensorType StoredTensors::type(StringRef name, ArrayRef<int64_t> sha
                                                  : ""));
     else if (first && view && view->dtype == DType::F64 && !storage)
       problems.add(view->file + ": tensor " + quoted(name) +
-                   " is stored as F64; ask for --dtype f32 to round it");
+                   " is stored as F64; ask for storage type f32 to round it");
     if (view)
       dtype = view->dtype;
   }
@@ -45,7 +45,7 @@ mlir::RankedTensorType StoredTensors::bankType(StringRef name, ArrayRef<int64_t>
     mlir::RankedTensorType found = type(slice, each, context);
     if (found != first)
       problems.add(place + ": tensor " + quoted(slice) + " is not stored as the same type as " +
-                   quoted(sliceName(name, 0)) + "; ask for one with --dtype");
+                   quoted(sliceName(name, 0)) + "; ask for one storage type");
   }
   return mlir::RankedTensorType::get(shape, first.getElementType());
 }

@@ -83,8 +83,8 @@ struct AddEntryPoints : ctxc::impl::AddEntryPointsBase<AddEntryPoints> {
   void runOnOperation() override {
     for (func::FuncOp kernel : kernelFunctions(getOperation())) {
       WalkResult walk = kernel.walk([](memref::AllocOp alloc) {
-        alloc.emitError("a kernel allocates no memory: run --ctxc-place-buffers before "
-                        "--ctxc-add-entry-points");
+        alloc.emitError("a kernel allocates no memory: run ctxc-place-buffers before "
+                        "ctxc-add-entry-points");
         return WalkResult::interrupt();
       });
       if (walk.wasInterrupted())

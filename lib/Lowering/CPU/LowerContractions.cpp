@@ -69,7 +69,7 @@ LogicalResult dropQuantized(ModuleOp module) {
   auto result = module.walk([](kernel::QuantizedOp op) {
     if (!op->use_empty()) {
       op->emitError("a quantised matrix is read by an op that has no compiled kernel for it; "
-                    "run it with --backend reference, or read the weights as --dtype f32");
+                    "expected the reference engine, or weights of storage type f32");
       return WalkResult::interrupt();
     }
     op.erase();
@@ -151,7 +151,7 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
       return op.emitError("a quantised matrix has rows of ")
              << type.getDimSize(1) << " numbers; compiled kernels decode at most "
              << Contraction::maxDecoded
-             << ": run it with --backend reference, or read the weights as --dtype f32";
+             << "; expected the reference engine, or weights of storage type f32";
     Contraction contraction{type, stored, target.lanes, target.registers};
     contraction.integer = isInteger(op);
     contraction.products = products;

@@ -9,7 +9,7 @@
 namespace ctxc {
 
 /// Emits a remark at `op`, if remarks are enabled, that the op does not get the fast form `form`,
-/// and why. Forms are contraction, attention, reduction and rows, on a GPU contraction, vectors and
+/// and why. Forms are contraction, reduction and rows; on a GPU contraction, vectors and
 /// tensor-cores.
 inline void missed(mlir::Operation *op, llvm::StringRef form, llvm::StringRef why) {
   mlir::remark::missed(op->getLoc(), mlir::remark::RemarkOpts::name(form).category("ctxc"))

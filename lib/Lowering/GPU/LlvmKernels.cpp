@@ -102,7 +102,7 @@ struct GpuToLLVM : ctxc::impl::GpuToLLVMBase<GpuToLLVM> {
       gpu = std::move(*named);
       return success();
     }
-    auto error = emitError(UnknownLoc::get(context), "--ctxc-gpu-to-llvm: target: ");
+    auto error = emitError(UnknownLoc::get(context), "ctxc-gpu-to-llvm: target: ");
     return named ? error << "LLVM makes no code for " << (*named)->name()
                  : error << llvm::toString(named.takeError());
   }

@@ -182,7 +182,7 @@ struct GpuLaunches : ctxc::impl::GpuLaunchesBase<GpuLaunches> {
   LogicalResult initialize(MLIRContext *context) override {
     auto named = GpuTarget::named(target);
     if (!named)
-      return emitError(UnknownLoc::get(context), "--ctxc-gpu-launches: target: ")
+      return emitError(UnknownLoc::get(context), "ctxc-gpu-launches: target: ")
              << llvm::toString(named.takeError());
     gpu = std::move(*named);
     return success();

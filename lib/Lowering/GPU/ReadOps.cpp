@@ -80,7 +80,7 @@ private:
       return refuse("a quantised matrix, or memory whose place is not a linear function of the "
                     "visible tokens, has no GPU kernel");
     if (cast<MemRefType>(view->root.getType()).getElementType().isF16() && !target.readsFloat16())
-      return refuse("weights of float16 are not read; --dtype bf16 or f32 is");
+      return refuse("weights of storage type f16 are not read; bf16 and f32 are");
     auto count = elementsOf(view->root);
     if (!count || (count->isFixed() && count->fixed >= int64_t(1) << 31))
       return refuse("a tensor of 2^31 or more elements has no GPU kernel");

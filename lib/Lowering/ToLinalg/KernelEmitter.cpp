@@ -236,7 +236,7 @@ FailureOr<func::FuncOp> KernelEmitter::run() {
     auto lowering = dyn_cast<LinalgLoweringOpInterface>(op);
     if (!lowering) {
       kernel.erase();
-      return op.emitOpError("has no compiled kernel; run it with --backend reference");
+      return op.emitOpError("has no compiled kernel; the reference engine runs it");
     }
     if (failed(lowering.lowerToLinalg(*this))) {
       kernel.erase();

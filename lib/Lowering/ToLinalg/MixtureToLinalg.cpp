@@ -223,8 +223,8 @@ struct LowerExpertLinear : Lowering<LowerExpertLinear, xf::ExpertLinearOp> {
     auto linear = cast<xf::ExpertLinearOp>(op);
     auto param = linear.getBank().getDefiningOp<xf::ParamOp>();
     if (!param)
-      return op->emitOpError("with a computed bank has no compiled kernel; run it with --backend "
-                             "reference");
+      return op->emitOpError("with a computed bank has no compiled kernel; the reference engine "
+                             "runs it");
     OpBuilder &b = e.builder;
     Location loc = e.loc;
     auto type = ranked(linear);

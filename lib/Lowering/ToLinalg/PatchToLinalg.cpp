@@ -40,8 +40,8 @@ struct LowerLinears : Lowering<LowerLinears, patch::LinearsOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto linears = cast<patch::LinearsOp>(op);
     if (e.hasRows(linears.getWeight()))
-      return op->emitOpError("with a computed weight has no compiled kernel; run it with --backend "
-                             "reference");
+      return op->emitOpError("with a computed weight has no compiled kernel; the reference engine "
+                             "runs it");
     int64_t count = linears.getData().size();
     ArrayRef<int64_t> shape = ranked(linears.getData().front()).getShape();
     Value packed = e.emptyRows(shape, count);

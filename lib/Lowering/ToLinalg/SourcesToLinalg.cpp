@@ -16,7 +16,7 @@ struct LowerParam : Lowering<LowerParam, xf::ParamOp> {
     if (!KernelEmitter::isBank(param)) {
       if (param.getName().contains('*'))
         return op->emitOpError("of several stored tensors has no compiled kernel but as a bank of "
-                               "xf.expert_linear; run it with --backend reference");
+                               "xf.expert_linear; the reference engine runs it");
       e.bind(param, e.param(param.getName()));
       kernel::copyIntegerMark(param, KernelEmitter::quantized(e.lookup(param)));
     }
@@ -127,8 +127,8 @@ struct LowerEmbed : Lowering<LowerEmbed, xf::EmbedOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto embed = cast<xf::EmbedOp>(op);
     if (e.hasRows(embed.getTable()))
-      return op->emitOpError("with a computed table has no compiled kernel; run it with --backend "
-                             "reference");
+      return op->emitOpError("with a computed table has no compiled kernel; the reference engine "
+                             "runs it");
     Value table = e.lookup(embed.getTable());
     const RowsOfPart part = rowsOfPart(e, embed);
     Value rows;

@@ -18,8 +18,8 @@ struct LowerLinear : Lowering<LowerLinear, xf::LinearOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto linear = cast<xf::LinearOp>(op);
     if (e.hasRows(linear.getWeight()))
-      return op->emitOpError("with a computed weight has no compiled kernel; run it with --backend "
-                             "reference");
+      return op->emitOpError("with a computed weight has no compiled kernel; the reference engine "
+                             "runs it");
     e.bind(linear, e.linear(e.lookup(linear.getWeight()), e.data(linear.getData()),
                             linear.getTransposed()));
     return success();

@@ -50,8 +50,8 @@ private:
     if (Error error = checkStep(program, run.count, run.last(), run.capacity, tokens, positions))
       return error;
     if (hasEmbeddings(tokens))
-      return makeError("a row in a token's place is not run on a GPU; run it with --backend "
-                       "compiled");
+      return makeError("an embedding in a token's place is not run on a GPU; the compiled "
+                       "engine runs it");
     return checkIds(program, tokens, positions);
   }
   Error setPatch(const Patch &patch);
@@ -76,7 +76,7 @@ private:
 
 Error noMaterialized() {
   return makeError("a patch that is added to the weights is not run on a GPU; run it factored, or "
-                   "with --backend compiled");
+                   "with the compiled engine");
 }
 
 } // namespace
@@ -356,7 +356,7 @@ Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &progr
                                                             const GpuOptions &options) {
   if (ctxc::isBidirectional(program))
     return makeError("the model is bidirectional, and kernels of a GPU see no token behind their "
-                     "own; run it with --backend compiled");
+                     "own; the compiled engine runs it");
   DialectRegistry registry;
   registerCodegenDialects(registry);
   registerGpuDialects(registry);

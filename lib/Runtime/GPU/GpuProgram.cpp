@@ -27,7 +27,7 @@ Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
     return target.takeError();
   auto module = buildKernelModule(blocks, prefix);
   if (failed(module))
-    return makeError("the model has no compiled form; run it with --backend reference");
+    return makeError("the model has no compiled form; the reference engine runs it");
   if (roundsPrompts)
     for (xf::BlockOp block : blocks)
       if (readsPrompts(store.program, block))
@@ -46,7 +46,7 @@ Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
   for (const GpuRefusal &refusal : refused)
     refusals[refusal.kernel] = "kernel '" + refusal.kernel + "' is not carried to " +
                                (*target)->name() + ": " + refusal.reason +
-                               "; run it with --backend compiled";
+                               "; the compiled engine runs it";
   std::vector<GpuKernel> made = gpuKernels(**module);
   if (made.empty())
     return Error::success();

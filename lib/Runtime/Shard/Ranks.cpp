@@ -188,21 +188,21 @@ static Expected<const Kind *> kindOfLauncher(StringRef folder) {
     return ::access((folder + "/" + kind.file).str().c_str(), R_OK) == 0;
   };
   if (llvm::none_of(kinds, isThere))
-    return makeError("--shard: this ctxc was built without MPI; install libmpich-dev and mpich (or "
+    return makeError("ranks: this ctxc was built without MPI; install libmpich-dev and mpich (or "
                      "libopenmpi-dev and openmpi-bin), and build again");
   for (const Kind &kind : kinds)
     if (std::getenv(kind.variable)) {
       if (isThere(kind))
         return &kind;
-      return makeError(llvm::Twine("--shard: this process was started by ") + kind.name +
+      return makeError(llvm::Twine("ranks: this process was started by ") + kind.name +
                        ", which was not there when this ctxc was built; install " + kind.package +
                        " and build again, or use the other mpirun");
     }
   // Slurm and others start ranks of either by PMIx.
   if (std::getenv("PMIX_RANK"))
     return llvm::find_if(kinds, isThere);
-  return makeError("--shard: this process was not started by mpirun; expected "
-                   "`mpirun -n N ctxc …`, with a rank for each part");
+  return makeError("ranks: this process was not started by mpirun; expected "
+                   "`mpirun -n N`, with a rank for each part");
 }
 
 namespace {
@@ -227,8 +227,8 @@ private:
     std::unique_lock<std::mutex> lock(mutex);
     if (changed.wait_for(lock, longestSilence, [this] { return hasStarted; }))
       return;
-    static constexpr char message[] = "ctxc: error: --shard: not all ranks have joined within 20 "
-                                      "seconds; expected --shard on every rank\n";
+    static constexpr char message[] = "ctxc: error: ranks: not all have joined within 20 "
+                                      "seconds; expected every process to join\n";
     (void)!::write(STDERR_FILENO, message, sizeof message - 1);
     ::_exit(2);
   }
@@ -252,8 +252,7 @@ Expected<std::unique_ptr<Ranks>> Ranks::join(StringRef folder) {
   void *opened = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   void *symbol = opened ? dlsym(opened, "ctxc_mpi_functions") : nullptr;
   if (!symbol)
-    return makeError(llvm::Twine("--shard: ") + file +
-                     " cannot be loaded: " + printableLine(dlerror()));
+    return makeError(llvm::Twine(file) + " cannot be loaded: " + printableLine(dlerror()));
   auto state = std::make_unique<State>();
   state->mpi = reinterpret_cast<const ctxc_mpi *(*)()>(symbol)();
   int local = 1, code = 0;

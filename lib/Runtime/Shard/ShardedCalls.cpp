@@ -257,7 +257,7 @@ int RankExecutor::rankOf(int64_t layer) const {
   return layer < 0 ? 0 : lastSpeaker();
 }
 
-llvm::Expected<double> RankExecutor::ask(int rank, llvm::StringRef question) {
+llvm::Expected<double> RankExecutor::queryRank(int rank, llvm::StringRef question) {
   MessageWriter command = begin(Request::Question);
   command.text(question);
   auto reply = askOne(rank, std::move(command));

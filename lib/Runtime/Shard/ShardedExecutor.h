@@ -56,7 +56,7 @@ public:
   std::vector<ElementRun> elementsOf(llvm::StringRef parameter) const override;
   int rankOf(int64_t layer) const override;
   int ranksOfLayer() const override { return tensor; }
-  llvm::Expected<double> ask(int rank, llvm::StringRef question) override;
+  llvm::Expected<double> queryRank(int rank, llvm::StringRef question) override;
   llvm::Expected<std::vector<RankFacts>> facts() override;
 
 protected:

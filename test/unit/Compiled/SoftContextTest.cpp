@@ -132,13 +132,14 @@ TEST(SoftContext, RefusesRowsThatDoNotFit) {
       return forward;
     };
     EXPECT_EQ(refusal(Input::ofEmbedding(std::vector<double>(width + 1))),
-              "position 0 is given a row of " + std::to_string(width + 1) + " numbers, expected " +
-                  std::to_string(width) + ", as many as a token's embedding has");
+              "position 0 is given an embedding of " + std::to_string(width + 1) +
+                  " numbers, expected " + std::to_string(width) +
+                  ", as many as a token's embedding has");
     for (double bad : {double(NAN), double(INFINITY), 1e300}) {
       std::vector<double> row(width);
       row.back() = bad;
       EXPECT_EQ(refusal(Input::ofEmbedding(row)),
-                "position 0 is given a row with a number that is not finite as float32");
+                "position 0 is given an embedding with a number that is not finite as float32");
     }
     EXPECT_EQ(run->size(), 0);
     auto none =

@@ -52,7 +52,7 @@ protected:
     ParallelFor threads;
     Tape tape(weights, nullptr, tokens, threads);
     for (llvm::StringRef name : parameters)
-      tape.want(name);
+      tape.requestGradient(name);
     std::vector<float> input = single(x);
     llvm::cantFail(tape.evaluate(block(parse(text)), {&input}));
     expectNear(tape.output(0).cast<double>(), value, 1e-5);

@@ -307,7 +307,7 @@ TEST_F(BadConfig, TensorsOfTypesThatAreNotWeights) {
   up.dtype = DType::F64;
   up.bytes.resize(up.bytes.size() * 8);
   writeTensors(tensors);
-  EXPECT_HAS(imported(directory()), "is stored as F64; ask for --dtype f32");
+  EXPECT_HAS(imported(directory()), "is stored as F64; ask for storage type f32");
   ImportOptions f32;
   f32.storage = DType::F32;
   EXPECT_HAS(imported(directory(), f32), "xf.model");

@@ -203,9 +203,10 @@ TEST(Model, ReadsText) {
   ASSERT_TRUE(bool(ids)) << llvm::toString(ids.takeError());
   EXPECT_EQ(llvm::cantFail(llvm::cantFail(model->tokenizer()).decode(*ids)),
             "And Joshua the son of Nun");
-  EXPECT_EQ(model->tokenName()(-1), "(row)");
-  EXPECT_EQ(llvm::toString(opened("test/goldens/llama")->tokenize("a").takeError()).find("(row)"),
-            std::string::npos);
+  EXPECT_EQ(model->tokenName()(-1), "(embedding)");
+  EXPECT_EQ(
+      llvm::toString(opened("test/goldens/llama")->tokenize("a").takeError()).find("(embedding)"),
+      std::string::npos);
 }
 
 TEST(Model, IsInspected) {

@@ -102,8 +102,8 @@ TEST_F(TokenizerFiles, OneThatChangedIsAnError) {
 }
 
 TEST_F(TokenizerFiles, AbsentOnesPointAtTokens) {
-  EXPECT_HAS(opened(), "has no tokenizer.json and no tokenizer.model: give token ids with "
-                       "--tokens");
+  EXPECT_HAS(opened(), "has no tokenizer.json and no tokenizer.model: give token ids "
+                       "instead of text");
 }
 
 TEST_F(TokenizerFiles, MalformedOnesAreErrors) {

@@ -1,9 +1,9 @@
 //===- Ranks.h - the processes that mpirun started, and their messages ----===//
 //
-// Rank 0 runs the command; the others compute what it asks of them. All waiting is done here, so
-// that a rank that is gone is noticed wherever it is waited for: each rank tells of itself once a
-// second in a thread of its own, and one that is silent for 20 seconds counts as gone. (mpirun
-// itself ends all ranks when one dies, unless it is told not to.)
+// Rank 0 runs the command; the others compute the parts that it requests. Ranks wait for each other
+// only in the functions of this file, which return an error where a rank is lost: a thread of each
+// rank sends a sign of life once a second, and a rank that is silent for 20 seconds counts as lost.
+// (mpirun itself ends all ranks when one dies, unless it is told not to.)
 //
 // MPI is loaded at run time, MPICH's or OpenMPI's, whichever mpirun started this process.
 //
@@ -21,10 +21,10 @@
 
 namespace ctxc {
 
-/// What ranks send each other: any bytes, filled up to words.
+/// What ranks send each other: any bytes, padded to a multiple of 8.
 using Message = std::vector<uint64_t>;
 
-/// A rank is gone, or MPI failed: nothing can be sent or received any more.
+/// A rank is lost, or MPI failed: nothing can be sent or received any more.
 class RanksLost : public llvm::ErrorInfo<RanksLost> {
 public:
   static char ID;
@@ -35,14 +35,14 @@ public:
   std::string reason;
 };
 
-/// What starts a tag of one's own; smaller ones are used here.
+/// The smallest tag that callers may use; smaller ones are reserved for this class.
 constexpr int firstFreeTag = 16;
 
 class Ranks {
 public:
-  /// Joins the other ranks, by an MPI library in `folder`. May be called once in a process. Errors:
-  /// there is no library for the MPI whose mpirun started this process, or none did. Where other
-  /// ranks do not join within 20 seconds, it ends the process with a message and exit code 2.
+  /// Joins the other ranks, through an MPI library in `folder`. May be called once in a process.
+  /// Errors: the process was not started by mpirun, or there is no library for that mpirun's MPI.
+  /// Where other ranks do not join within 20 seconds, it ends the process with exit code 2.
   static llvm::Expected<std::unique_ptr<Ranks>> join(llvm::StringRef folder);
   ~Ranks();
   Ranks(const Ranks &) = delete;
@@ -54,10 +54,10 @@ public:
   /// "MPICH 4.0.2"
   const std::string &library() const { return name; }
 
-  // Errors of these are RanksLost.
+  // The functions below fail with RanksLost.
 
-  /// Hands a message over, which is sent while this rank goes on. Messages from one rank to another
-  /// with one tag come in order. Waits while several are still under way.
+  /// Starts to send a message. Waits only while several earlier ones to that rank with that tag are
+  /// still being sent. Messages from one rank to another with the same tag arrive in order.
   llvm::Error send(int to, int tag, Message message);
   /// Waits for a message.
   llvm::Expected<Message> receive(int from, int tag);
@@ -65,9 +65,9 @@ public:
   /// Bytes of all messages that this rank has sent.
   uint64_t sentBytes() const;
 
-  /// Waits until everything is sent and every rank has come here. Nothing may be sent after it.
+  /// Waits until all messages are sent and every rank has called this. It ends all sending.
   llvm::Error leave();
-  /// After an error of this class: tells the other ranks of it, gives them a second to say so, and
+  /// After RanksLost: sends the reason to the other ranks, gives them a second to print it, and
   /// ends all processes with exit code 2.
   [[noreturn]] void abort(llvm::StringRef reason);
 

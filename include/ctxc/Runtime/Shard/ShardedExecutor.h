@@ -1,14 +1,15 @@
 //===- ShardedExecutor.h - one model over several ranks -------------------===//
 //
-// A pipeline of stages: each computes consecutive layers (Stage.h) with kernels compiled for its
-// ranks' processors, over the tensors of these layers alone. A stage is one rank, or several, which
-// share the matrices and heads of its layers (ctxc/Shard/LocalBlock.h). Rank 0 is the one that is
-// used: its executor computes its part of the first stage, asks the other ranks for theirs, and
-// puts together what they give. Between two stages go a token's values that cross the cut, of both
-// runs where a patch is made. A prompt goes in chunks, so that all stages work.
+// A pipeline of stages. Each computes consecutive layers (Stage.h) with kernels compiled for its
+// ranks' processors, and maps the tensors of these layers alone. A stage is one rank, or several
+// that share the matrices and heads of its layers (ctxc/Shard/LocalBlock.h). Callers use rank 0's
+// executor: it computes its part of the first stage, requests the other parts from their ranks, and
+// combines the results. Each stage sends the next one the values that cross the cut, of both runs
+// where a patch is made. Prompts are sent in chunks, so that all stages compute at once.
 //
-// Where each stage is one rank, numbers are, bit for bit, those of one process: the same kernels
-// compute the same steps. Sums over ranks round in another way, and always in the ranks' order.
+// Where each stage is one rank, the results equal those of one process bit for bit, since the same
+// kernels compute the same steps. Where ranks share a layer, they differ from those by the rounding
+// of sums over ranks; these are added in the order of the ranks, so that each run gives the same.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_RUNTIME_SHARD_SHARDEDEXECUTOR_H
@@ -22,49 +23,49 @@ namespace ctxc {
 
 class ShardedExecutor : public Executor {
 public:
-  /// Which elements of a stored parameter, or slice of one, this rank has, where ranks share it;
-  /// none where each rank of its layer has it whole.
+  /// The elements that this rank has of a stored parameter (or slice of one) that ranks share;
+  /// empty where each rank of the layer has the whole parameter.
   virtual std::vector<ElementRun> elementsOf(llvm::StringRef parameter) const = 0;
 
-  /// Answers a question about this rank's layers (ask).
+  /// Computes a number about this rank's layers, for rank 0's queryRank.
   using Answer = llvm::function_ref<llvm::Expected<double>(llvm::StringRef question)>;
 
-  /// Ranks other than 0: computes what rank 0 asks for, until that ends. Returns the exit code that
-  /// it ends with. Errors: RanksLost.
+  /// For ranks other than 0: computes what rank 0 requests, until rank 0 ends. Returns rank 0's
+  /// exit code. Errors: RanksLost.
   virtual llvm::Expected<int> serve(Answer answer) = 0;
 
-  // The calls below, and those of Executor, are rank 0's.
+  // The functions below, and those of Executor, are for rank 0.
 
-  /// The first of the ranks that compute a layer; that of the first or last step for −1 and the
-  /// head.
+  /// The first of the ranks that compute a layer; for −1, of those that compute the first step; for
+  /// a number after the last layer, of those that compute the head.
   virtual int rankOf(int64_t layer) const = 0;
   /// How many ranks share a layer.
   virtual int ranksOfLayer() const = 0;
-  /// What another rank answers.
-  virtual llvm::Expected<double> ask(int rank, llvm::StringRef question) = 0;
-  /// Of every rank.
+  /// Has another rank call its Answer, and returns the number.
+  virtual llvm::Expected<double> queryRank(int rank, llvm::StringRef question) = 0;
+  /// Facts about every rank, in order.
   virtual llvm::Expected<std::vector<RankFacts>> facts() = 0;
 };
 
-/// The executor of this rank's stage, which it shares with `tensor` − 1 others, where `tensor`
-/// divides the ranks. `program`, `weights` and `ranks` must outlive it. Errors: those of
+/// The executor of this rank's stage, which it shares with `tensor` − 1 other ranks. `tensor` must
+/// divide the number of ranks. `program`, `weights` and `ranks` must outlive it. Errors: those of
 /// createCompiledExecutor, cutIntoStages and LocalBlocks::add.
 llvm::Expected<std::unique_ptr<ShardedExecutor>> createShardedExecutor(const Program &program,
                                                                        Weights &weights,
                                                                        CompiledOptions options,
                                                                        Ranks &ranks, int tensor);
 
-/// Ends `serve` on the other ranks, also where they have not come to it yet.
+/// Ends `serve` on the other ranks, also on those that have not called it yet.
 llvm::Error endRanks(Ranks &ranks, int exitCode);
-/// For a rank that fails before it serves: waits for that end.
+/// For a rank that fails before it serves: waits for rank 0's endRanks, and returns the exit code.
 llvm::Expected<int> awaitEnd(Ranks &ranks);
 
 /// What must be the same on all ranks, with its name: the build, the arguments, the weights.
 using Agreement = std::vector<std::pair<std::string, std::string>>;
-/// Compares it with the other ranks'. Errors, on rank 0: what differs; what kept a rank from coming
-/// here (refuse).
+/// Compares `own` with that of the other ranks. Errors, on rank 0: something differs; a rank has
+/// called `refuse`, with its reason.
 llvm::Error agree(Ranks &ranks, const Agreement &own);
-/// For a rank other than 0 that cannot come to `agree`: its reason, which rank 0 reports.
+/// For a rank other than 0 that cannot call `agree`: sends the reason, which rank 0 reports.
 llvm::Error refuse(Ranks &ranks, llvm::StringRef reason);
 
 } // namespace ctxc
