@@ -29,6 +29,8 @@ void attachSizeModels(mlir::MLIRContext &context);
 /// Gives concatenations and slices their models of SolvableOpInterface and PartsOpInterface, and
 /// products and quotients theirs of MultipleOpInterface.
 void attachPartModels(mlir::MLIRContext &context);
+/// Gives permutations their model of SizesOpInterface.
+void attachPermutationModels(mlir::MLIRContext &context);
 /// Gives convolutions and recurrences their models of FactsOpInterface.
 void attachContextualFacts(mlir::MLIRContext &context);
 
