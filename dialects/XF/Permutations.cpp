@@ -45,8 +45,8 @@ LogicalResult TransposeOp::inferReturnTypes(MLIRContext *context, std::optional<
   // C1
   if (!order || !isPermutation(order.asArrayRef(), x.getRank()))
     return emitOptionalError(loc, "'xf.transpose' op orders the dimensions of ", x, " by ",
-                             order ? textOf(order.asArrayRef()) : "nothing",
-                             "; each of 0 to ", x.getRank() - 1, " must be there once");
+                             order ? textOf(order.asArrayRef()) : "nothing", "; each of 0 to ",
+                             x.getRank() - 1, " must be there once");
   types.push_back(activation(context, llvm::map_to_vector(order.asArrayRef(), [&](int64_t from) {
                                return x.getDimSize(from);
                              })));

@@ -198,8 +198,8 @@ static llvm::Error pullBackOp(xf::RotaryOp op, Tape &tape) {
 }
 
 void attachShapeOps(MLIRContext &context) {
-  attach<xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp, xf::SliceOp, xf::ConcatOp,
-         xf::BroadcastOp, xf::RotaryOp>(context);
+  attach<xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp, xf::SliceOp, xf::ConcatOp, xf::BroadcastOp,
+         xf::RotaryOp>(context);
 }
 
 } // namespace ctxc::gradient

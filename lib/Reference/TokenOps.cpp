@@ -302,8 +302,8 @@ static llvm::Error evaluateOp(xf::RotaryOp op, Evaluation &e) {
 void attachTokenOps(MLIRContext &context) {
   attach<xf::ParamOp, xf::SettingOp, xf::TokenOp, xf::PositionOp, xf::ConstantOp, xf::EmbedOp,
          xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::TimesOp,
-         xf::AddOp, xf::SubOp, xf::MulOp, xf::DivOp, xf::ReshapeOp, xf::TransposeOp,
-         xf::PermuteOp, xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::RotaryOp>(context);
+         xf::AddOp, xf::SubOp, xf::MulOp, xf::DivOp, xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp,
+         xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::RotaryOp>(context);
 }
 
 } // namespace ctxc::reference

@@ -366,9 +366,8 @@ void shard::registerSplitModels(DialectRegistry &registry) {
     attach<xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::AddOp,
            xf::SubOp, xf::BiasOp, xf::MulOp, xf::DivOp, xf::TimesOp, xf::ScaleOp, xf::ScanOp,
            xf::LinearOp, xf::EmbedOp, xf::AttentionOp, xf::ConvOp, xf::RotaryOp, xf::ReshapeOp,
-           xf::TransposeOp, xf::PermuteOp,
-           xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::GatherOp, xf::ExpertLinearOp,
-           xf::CombineOp, xf::OuterOp>(*context);
+           xf::TransposeOp, xf::PermuteOp, xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::GatherOp,
+           xf::ExpertLinearOp, xf::CombineOp, xf::OuterOp>(*context);
   });
   registry.addExtension(+[](MLIRContext *context, patch::PatchDialect *) {
     attach<patch::LinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,

@@ -76,8 +76,7 @@ bool Permuter::collect(xf::ConcatOp concat, Value whole) {
       continue;
     }
     // Entries that are there twice end the search, so that no op is looked into twice.
-    auto [at, isNew] =
-        parts.try_emplace(stretch.from, stretch.size, int64_t(parts.size()));
+    auto [at, isNew] = parts.try_emplace(stretch.from, stretch.size, int64_t(parts.size()));
     auto next = std::next(at);
     bool overlaps = !isNew || (next != parts.end() && next->first < stretch.from + stretch.size);
     if (at != parts.begin()) {
