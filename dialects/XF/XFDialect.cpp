@@ -35,6 +35,7 @@ void XFDialect::initialize() {
   attachContextualFacts(*getContext());
   attachRotationModels(*getContext());
   attachPartModels(*getContext());
+  attachTapModels(*getContext());
   attachPermutationModels(*getContext());
   attachGatherModels(*getContext());
 }

@@ -43,9 +43,9 @@ xf.block @two_narrow(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %y : tensor<6xf32>
 }
 
-// A convolution behind the MLP: the earlier outputs would enter the change, and the tap of the token itself divide.
-// CHECK-DAG: error: whether block 'conv_behind' can take the context into its parameters is undecided: no parameter outside the contextual part reaches the output by a chain that can be solved
-xf.block @conv_behind(%x: tensor<6xf32>) -> tensor<6xf32> {
+// A convolution behind the MLP whose weights are computed: they may be zero, and others at each token.
+// CHECK-DAG: error: whether block 'computed_conv' can take the context into its parameters is undecided: no parameter outside the contextual part reaches the output by a chain that can be solved
+xf.block @computed_conv(%x: tensor<6xf32>) -> tensor<6xf32> {
   %K = xf.param "conv" : tensor<6x3xf32>
   %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
   %v = xf.add %x, %c : tensor<6xf32>
@@ -54,8 +54,11 @@ xf.block @conv_behind(%x: tensor<6xf32>) -> tensor<6xf32> {
   %h = xf.activation gelu %u : tensor<8xf32>
   %D = xf.param "down" : tensor<6x8xf32>
   %d = xf.linear %D * %h : tensor<6x8xf32>, tensor<8xf32>
-  %L = xf.param "behind" : tensor<6x3xf32>
-  %f = xf.conv %L, %d : tensor<6x3xf32>, tensor<6xf32>
+  %w = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %W = xf.slice %w from 0 : tensor<8xf32> to tensor<6xf32>
+  %L = xf.reshape %W : tensor<6xf32> to tensor<6x1xf32>
+  %L2 = xf.concat %L, %L along 1 : tensor<6x1xf32>, tensor<6x1xf32>
+  %f = xf.conv %L2, %d : tensor<6x2xf32>, tensor<6xf32>
   %y = xf.add %v, %f : tensor<6xf32>
   xf.yield %y : tensor<6xf32>
 }
