@@ -40,8 +40,9 @@ class DagPieces {
 protected:
   DagPieces(uint64_t seed, bool nasty)
       : random(seed), nasty(nasty), hasParts(seed % 8 == 5), hasBiases(seed % 8 == 6),
-        hasOrders(seed % 8 == 4), functions(seed % 4 == 3 ? otherActivations : activations),
-        width(2 + below(5)), hidden(2 + below(7)), b(random, width) {}
+        hasOrders(seed % 8 == 4), hasTaps(seed % 8 == 7),
+        functions(seed % 4 == 3 ? otherActivations : activations), width(2 + below(5)),
+        hidden(2 + below(7)), b(random, width) {}
 
   int64_t below(int64_t n) { return random() % n; }
   bool oneIn(int64_t n) { return below(n) == 0; }
@@ -88,15 +89,18 @@ protected:
     }
   }
 
+  TextValue convolution(const TextValue &x) {
+    std::string stored = element();
+    TextValue w = b.param({x.shape[0], 2 + below(2)}, stored, "");
+    return b.op("xf.conv " + w.name + ", " + x.name, typeOf(w.shape, stored) + ", " + typeOf(x),
+                x.shape);
+  }
+
   TextValue contextual(const TextValue &x) {
     int64_t n = x.shape[0];
     switch (below(6)) {
-    case 0: {
-      std::string stored = element();
-      TextValue w = b.param({n, 2 + below(2)}, stored, "");
-      return b.op("xf.conv " + w.name + ", " + x.name, typeOf(w.shape, stored) + ", " + typeOf(x),
-                  x.shape);
-    }
+    case 0:
+      return convolution(x);
     case 1: {
       TextValue gate = b.unary("activation sigmoid", oneIn(2) ? b.linear(x, n) : x);
       return b.op("xf.scan " + gate.name + ", " + x.name, typeOf(x), x.shape);
@@ -207,6 +211,7 @@ protected:
   bool nasty, hasParts;         ///< outer matrices in groups, or wider than what is read of them
   bool hasBiases;               ///< of the experts that are selected
   bool hasOrders;               ///< entries in another order
+  bool hasTaps;                 ///< convolutions behind MLPs
   const char *const *functions; ///< ten activations
   int64_t width, hidden;
   DagText b;

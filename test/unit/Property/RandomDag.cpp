@@ -190,6 +190,8 @@ private:
       y = linear(y, width);
     for (int64_t i = below(3) * below(2); i > 0; --i)
       y = step(y, pool);
+    if (hasTaps && oneIn(2))
+      y = convolution(y);
     if (oneIn(3))
       y = scaled(norm(y));
     return y;
