@@ -5,6 +5,7 @@
 #include "Claims.h"
 #include "Numbers.h"
 #include "dialects/Patch/Patch.h"
+#include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OwningOpRef.h"
