@@ -56,9 +56,8 @@ namespace {
 /// Finds the vertices at which the contextual part has ended.
 class PartEnds {
 public:
-  PartEnds(const BlockGraph &graph, BlockGraph::Set contextualOps)
-      : graph(graph), context(graph, /*inputsAreSources=*/false),
-        contextualOps(std::move(contextualOps)),
+  PartEnds(const BlockGraph &graph, const BlockGraph::Set &contextualOps)
+      : graph(graph), context(graph, /*inputsAreSources=*/false), contextualOps(contextualOps),
         before(graph.reach(contextualOps, graph.none(), /*backwards=*/true)) {}
 
   BlockGraph::Set find();
