@@ -4,8 +4,9 @@
 // RUN: ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 --keep 2
 
 xf.block @shuffled(%x: tensor<6xf32>) -> tensor<6xf32> {
-  %K = xf.param "conv" : tensor<6x3xf32>
-  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %q = xf.reshape %x : tensor<6xf32> to tensor<2x3xf32>
+  %o = xf.attention %q, %q, %q scale 5.0e-01 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x3xf32>
+  %c = xf.reshape %o : tensor<2x3xf32> to tensor<6xf32>
   %v = xf.add %x, %c : tensor<6xf32>
   %U = xf.param "up" : tensor<8x6xf32>
   %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
@@ -23,8 +24,9 @@ xf.block @shuffled(%x: tensor<6xf32>) -> tensor<6xf32> {
 }
 
 xf.block @exchanged(%x: tensor<6xf32>) -> tensor<6xf32> {
-  %K = xf.param "conv" : tensor<6x3xf32>
-  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %q = xf.reshape %x : tensor<6xf32> to tensor<2x3xf32>
+  %o = xf.attention %q, %q, %q scale 5.0e-01 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x3xf32>
+  %c = xf.reshape %o : tensor<2x3xf32> to tensor<6xf32>
   %v = xf.add %x, %c : tensor<6xf32>
   %U = xf.param "up" : tensor<8x6xf32>
   %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
