@@ -339,11 +339,11 @@ TEST(Cancellation, OfAPermutationWithWhatItPermutes) {
                                 "    %t = xf.transpose %r by [1, 0] : tensor<2x3xf32>\n"
                                 "    %f = xf.reshape %t : tensor<3x2xf32> to tensor<6xf32>\n";
   const Case wrong[] = {
-      {"u - u with two entries exchanged", permuted("p", "u", some) + binary("h", "sub", "u", "p")},
+      {"u - u with two entries exchanged", permuted("m", "u", some) + binary("h", "sub", "u", "m")},
       {"u - u in the same order",
-       permuted("p", "u", "[2, 4] by [0, 1]") + binary("h", "sub", "p", "u")},
+       permuted("m", "u", "[2, 4] by [0, 1]") + binary("h", "sub", "m", "u")},
       {"u - u there and back",
-       permuted("p", "u", all) + permuted("q", "p", all) + binary("h", "sub", "q", "u")},
+       permuted("m", "u", all) + permuted("n", "m", all) + binary("h", "sub", "n", "u")},
       {"u - u as a column", column + binary("h", "sub", "u", "f")},
       {"u - u transposed", exchanged + binary("h", "sub", "u", "f")}, // the first and last entry
       {"relu", unary("r", "activation relu", "u") + permuted("h", "r", all)},
@@ -353,7 +353,7 @@ TEST(Cancellation, OfAPermutationWithWhatItPermutes) {
     EXPECT_FALSE(isSuccess(verdictOn(withFactor(each.body)))) << each.name;
   const Case right[] = {
       {"g permuted", permuted("h", "g", all)},
-      {"u + g permuted", permuted("p", "g", some) + binary("h", "add", "u", "p")},
+      {"u + g permuted", permuted("m", "g", some) + binary("h", "add", "u", "m")},
       {"exp permuted", unary("e", "activation exp", "u") + permuted("h", "e", all)},
       {"g as a column", column + binary("h", "add", "g", "f")},
       {"g + u transposed", exchanged + binary("h", "add", "g", "f")},
