@@ -2,7 +2,8 @@
 //
 // SizesOpInterface: a block written again with other sizes. ContextReadingOpInterface: contextual
 // ops that read no token but their own, such as a convolution with one tap. PartsOpInterface: ops
-// that are solved for a part. MultipleOpInterface: multiples of a vector.
+// that are solved for a part. TapOpInterface: ops that read the context and are solved for their
+// own token's operand. MultipleOpInterface: multiples of a vector.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_XF_SIZES_H
@@ -29,6 +30,10 @@ void attachSizeModels(mlir::MLIRContext &context);
 /// Gives concatenations and slices their models of SolvableOpInterface and PartsOpInterface, and
 /// products and quotients theirs of MultipleOpInterface.
 void attachPartModels(mlir::MLIRContext &context);
+/// Gives convolutions their models of SolvableOpInterface and TapOpInterface.
+void attachTapModels(mlir::MLIRContext &context);
+/// Gives permutations their model of SizesOpInterface.
+void attachPermutationModels(mlir::MLIRContext &context);
 /// Gives convolutions and recurrences their models of FactsOpInterface.
 void attachContextualFacts(mlir::MLIRContext &context);
 
@@ -44,6 +49,14 @@ bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
 /// it (PartsOpInterface).
 bool isPartOfResult(mlir::Operation *op, unsigned index);
 bool isPartOfOperand(mlir::Operation *op, unsigned index);
+/// Whether `op` reads the context and is solved for its token's own operand (TapOpInterface).
+bool isTap(mlir::Operation *op);
+/// The x' for which `tap` gives `target`, where it gives `y` of `x`, and `operands` are its others.
+mlir::Value buildTapSolve(mlir::Operation *tap, mlir::OpBuilder &b, mlir::Value target,
+                          mlir::Value x, mlir::Value y, mlir::ValueRange operands);
+/// What `tap` gives of `moved`, where it gives `y` of `x`.
+mlir::Value buildTapMoved(mlir::Operation *tap, mlir::OpBuilder &b, mlir::Value moved,
+                          mlir::Value x, mlir::Value y, mlir::ValueRange operands);
 /// The operand of which the result of `op` is a multiple by one number (MultipleOpInterface).
 std::optional<unsigned> multipliedOperand(mlir::Operation *op);
 } // namespace ctxc::xf

@@ -13,7 +13,7 @@ using xf::Solvability;
 static bool handsOn(Operation *op, unsigned index, const ContextDependence &context) {
   auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;
-  if (!solvable || isa<xf::PartsOpInterface>(op))
+  if (!solvable || isa<xf::PartsOpInterface, xf::ContextualOpInterface>(op))
     return false;
   switch (solvable.getSolvability(index, reason)) {
   case Solvability::Exact:
@@ -56,9 +56,8 @@ namespace {
 /// Finds the vertices at which the contextual part has ended.
 class PartEnds {
 public:
-  explicit PartEnds(const BlockGraph &graph)
-      : graph(graph), context(graph, /*inputsAreSources=*/false),
-        contextualOps(graph.contextualOps()),
+  PartEnds(const BlockGraph &graph, const BlockGraph::Set &contextualOps)
+      : graph(graph), context(graph, /*inputsAreSources=*/false), contextualOps(contextualOps),
         before(graph.reach(contextualOps, graph.none(), /*backwards=*/true)) {}
 
   BlockGraph::Set find();
@@ -208,8 +207,36 @@ BlockGraph::Set PartEnds::find() {
   return ends;
 }
 
+/// Contextual ops that may stand behind the MLP: they can be solved for their own token's operand,
+/// no op with a parameter reads what they make, and another contextual op leads to each of them.
+static BlockGraph::Set tapsBehind(const BlockGraph &graph) {
+  BlockGraph::Set taps = graph.none(), mixers = graph.contextualOps();
+  for (unsigned v : mixers.set_bits()) {
+    BlockGraph::Set behind = graph.reach(v);
+    behind.reset(v);
+    if (xf::isTap(graph.op(v)) && llvm::none_of(behind.set_bits(), [&](unsigned u) {
+          return isa_and_nonnull<xf::AssignableOpInterface>(graph.op(u));
+        }))
+      taps.set(v);
+  }
+  mixers.reset(taps);
+  taps &= graph.reach(mixers);
+  return taps;
+}
+
 void Sites::findContextualPart() {
-  BlockGraph::Set joined = PartEnds(graph).find(), contextualOps = graph.contextualOps();
+  // A tap belongs to the contextual part unless the context has entered the stream before it.
+  BlockGraph::Set contextualOps = graph.contextualOps(), taps = tapsBehind(graph), joined;
+  for (bool isSettled = false; !isSettled;) {
+    BlockGraph::Set mixers = contextualOps;
+    mixers.reset(taps);
+    joined = PartEnds(graph, mixers).find();
+    BlockGraph::Set behind = taps;
+    behind &= graph.reach(joined);
+    isSettled = behind == taps;
+    taps = behind;
+  }
+  contextualOps.reset(taps);
   after = graph.reach(joined);
   contextual = graph.reach(contextualOps);
   contextual.reset(graph.reach(joined, contextualOps));

@@ -41,7 +41,7 @@ static std::string findLinkBreak(ChainLink link, const ZeroRange &zeros) {
 static std::string findUnknownChoice(const OutputChain &chain) {
   bool isPart = false;
   for (ChainLink link : chain.links) {
-    if (isPart && (xf::isPartOfOperand(link.op, link.operand) ||
+    if (isPart && (xf::isPartOfOperand(link.op, link.operand) || xf::isTap(link.op) ||
                    cast<xf::SolvableOpInterface>(link.op).isUnderdetermined(link.operand)))
       return "what " + link.op->getName().getStringRef().str() +
              " leaves as it is has parts that wait for other patches";

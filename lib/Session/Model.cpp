@@ -11,6 +11,7 @@
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Transforms/FoldLayers.h"
+#include "ctxc/Transforms/PermuteParts.h"
 #include "dialects/Graph/Graph.h"
 #include "dialects/Kernel/IntegerProducts.h"
 #include "llvm/Support/FileSystem.h"
@@ -195,6 +196,7 @@ Error Model::import() {
     return result.takeError();
   imported = std::move(result->module);
   sourceLines = std::move(result->sourceLines);
+  permuteParts(*imported);
   for (FoldedLayers &folded : foldLayers(*imported, settings.planning.startLayer))
     mlir::emitRemark(folded.layer.getLoc(),
                      "layers " + formatRanges(folded.before) +

@@ -67,9 +67,9 @@ nb::object toPython(mlir::Attribute attribute) {
       .Case<mlir::IntegerAttr>([](auto a) { return nb::cast(a.getValue().getSExtValue()); })
       .Case<mlir::FloatAttr>([](auto a) { return nb::cast(a.getValueAsDouble()); })
       .Case<mlir::StringAttr>([](auto a) { return nb::object(toStr(a.getValue())); })
-      .Case<mlir::DenseI32ArrayAttr>([](auto a) {
+      .Case<mlir::DenseI32ArrayAttr, mlir::DenseI64ArrayAttr>([](auto a) {
         nb::list all;
-        for (int32_t each : a.asArrayRef())
+        for (int64_t each : a.asArrayRef())
           all.append(each);
         return nb::object(std::move(all));
       })

@@ -125,3 +125,31 @@ graph.program @largest tokens "s" {
   %y = graph.call "aten.slice.Tensor"(%t#0) {dim = 1 : i64, end = 1 : i64, self = #graph.operand<0>, start = 0 : i64} in "" : (!graph.tensor<["s", 2], f32>) -> !graph.tensor<["s", 1], f32>
   graph.return %y : !graph.tensor<["s", 1], f32>
 }
+
+// -----
+
+// A channel shuffle, and a permutation of three axes of a token.
+// CHECK-LABEL: xf.block @model(
+// CHECK-SAME: %[[X:.*]]: tensor<6xf32>)
+// CHECK-NEXT: %[[A:.*]] = xf.reshape %[[X]] : tensor<6xf32> to tensor<2x3xf32>
+// CHECK-NEXT: %[[B:.*]] = xf.transpose %[[A]] by [1, 0] : tensor<2x3xf32>
+// CHECK-NEXT: xf.reshape %[[B]] : tensor<3x2xf32> to tensor<6xf32>
+graph.program @shuffle tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 6], f32>
+  %g = graph.call "aten.view.default"(%x) {self = #graph.operand<0>, size = [1, 4, 2, 3]} in "" : (!graph.tensor<[1, "s", 6], f32>) -> !graph.tensor<[1, "s", 2, 3], f32>
+  %t = graph.call "aten.transpose.int"(%g) {dim0 = 2 : i64, dim1 = 3 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 2, 3], f32>) -> !graph.tensor<[1, "s", 3, 2], f32>
+  %y = graph.call "aten.reshape.default"(%t) {self = #graph.operand<0>, shape = [1, 4, 6]} in "" : (!graph.tensor<[1, "s", 3, 2], f32>) -> !graph.tensor<[1, "s", 6], f32>
+  graph.return %y : !graph.tensor<[1, "s", 6], f32>
+}
+
+// -----
+
+// CHECK-LABEL: xf.block @model(
+// CHECK: xf.transpose %{{.*}} by [2, 1, 0] : tensor<2x3x2xf32>
+graph.program @reversed tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 12], f32>
+  %g = graph.call "aten.view.default"(%x) {self = #graph.operand<0>, size = [1, 4, 2, 3, 2]} in "" : (!graph.tensor<[1, "s", 12], f32>) -> !graph.tensor<[1, "s", 2, 3, 2], f32>
+  %t = graph.call "aten.permute.default"(%g) {dims = [0, 1, 4, 3, 2], self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 2, 3, 2], f32>) -> !graph.tensor<[1, "s", 2, 3, 2], f32>
+  %y = graph.call "aten.reshape.default"(%t) {self = #graph.operand<0>, shape = [1, 4, 12]} in "" : (!graph.tensor<[1, "s", 2, 3, 2], f32>) -> !graph.tensor<[1, "s", 12], f32>
+  graph.return %y : !graph.tensor<[1, "s", 12], f32>
+}

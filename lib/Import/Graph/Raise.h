@@ -139,7 +139,9 @@ private:
   Value combined(graph::CallOp call, Value product);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);
-  Value exchanged(mlir::Location loc, Value value, llvm::ArrayRef<int64_t> shape);
+  /// `value` as `shape`, with the dimensions of that in another order.
+  Value transposed(mlir::Location loc, Value value, llvm::ArrayRef<int64_t> shape,
+                   llvm::ArrayRef<int64_t> order);
   Results everyOther(graph::CallOp call, Value x, int64_t dim, mlir::RankedTensorType type);
   /// `value` repeated along its axes of one entry, and in front, to the shape of `type`; null where
   /// xf has no op for that.

@@ -47,6 +47,12 @@ xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
   %ti = xf.times %di by 5.000000e-01 : tensor<8xf32>
   // CHECK: xf.reshape %{{[a-z0-9]+}} : tensor<8xf32> to tensor<2x4xf32>
   %re = xf.reshape %ti : tensor<8xf32> to tensor<2x4xf32>
+  // CHECK: xf.transpose %{{[a-z0-9]+}} by [1, 0] : tensor<2x4xf32>
+  %tr = xf.transpose %re by [1, 0] : tensor<2x4xf32>
+  // CHECK: xf.permute %{{[a-z0-9]+}} parts [1, 3] by [1, 0] : tensor<4x2xf32>
+  %p0 = xf.permute %tr parts [1, 3] by [1, 0] : tensor<4x2xf32>
+  // CHECK: xf.permute %{{[a-z0-9]+}} parts [1, 1] by [1, 0] along 1 : tensor<4x2xf32>
+  %p1 = xf.permute %p0 parts [1, 1] by [1, 0] along 1 : tensor<4x2xf32>
   // CHECK: xf.slice %{{[a-z0-9]+}} from 1 : tensor<2x4xf32> to tensor<1x4xf32>
   %sl = xf.slice %re from 1 : tensor<2x4xf32> to tensor<1x4xf32>
   // CHECK: xf.concat %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<1x4xf32>, tensor<2x4xf32>

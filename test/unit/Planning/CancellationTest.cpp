@@ -325,6 +325,43 @@ TEST(Cancellation, OfWeightsIsNoEvenSplit) {
     EXPECT_TRUE(isSuccess(verdictOn(mixture(each.body)))) << each.name;
 }
 
+std::string permuted(const std::string &to, const std::string &x, const char *how) {
+  return unary(to, "permute", x, std::string(" parts ") + how);
+}
+
+/// What is moved elsewhere meets itself in the entries that stay.
+TEST(Cancellation, OfAPermutationWithWhatItPermutes) {
+  const char *some = "[1, 1, 4] by [1, 0, 2]", *all = "[3, 3] by [1, 0]";
+  const std::string column = "    %r = xf.reshape %u : tensor<6xf32> to tensor<1x6xf32>\n"
+                             "    %t = xf.transpose %r by [1, 0] : tensor<1x6xf32>\n"
+                             "    %f = xf.reshape %t : tensor<6x1xf32> to tensor<6xf32>\n";
+  const std::string exchanged = "    %r = xf.reshape %u : tensor<6xf32> to tensor<2x3xf32>\n"
+                                "    %t = xf.transpose %r by [1, 0] : tensor<2x3xf32>\n"
+                                "    %f = xf.reshape %t : tensor<3x2xf32> to tensor<6xf32>\n";
+  const Case wrong[] = {
+      {"u - u with two entries exchanged", permuted("m", "u", some) + binary("h", "sub", "u", "m")},
+      {"u - u in the same order",
+       permuted("m", "u", "[2, 4] by [0, 1]") + binary("h", "sub", "m", "u")},
+      {"u - u there and back",
+       permuted("m", "u", all) + permuted("n", "m", all) + binary("h", "sub", "n", "u")},
+      {"u - u as a column", column + binary("h", "sub", "u", "f")},
+      {"u - u transposed", exchanged + binary("h", "sub", "u", "f")}, // the first and last entry
+      {"relu", unary("r", "activation relu", "u") + permuted("h", "r", all)},
+      {"relu transposed", exchanged + unary("h", "activation relu", "f")},
+  };
+  for (const Case &each : wrong)
+    EXPECT_FALSE(isSuccess(verdictOn(withFactor(each.body)))) << each.name;
+  const Case right[] = {
+      {"g permuted", permuted("h", "g", all)},
+      {"u + g permuted", permuted("m", "g", some) + binary("h", "add", "u", "m")},
+      {"exp permuted", unary("e", "activation exp", "u") + permuted("h", "e", all)},
+      {"g as a column", column + binary("h", "add", "g", "f")},
+      {"g + u transposed", exchanged + binary("h", "add", "g", "f")},
+  };
+  for (const Case &each : right)
+    EXPECT_TRUE(isSuccess(verdictOn(withFactor(each.body)))) << each.name;
+}
+
 /// Two taps read another token, and a recurrence whose operands change places is another one.
 TEST(Cancellation, OfTheContextIsNotSeenWhereThereIsNone) {
   const Case cases[] = {

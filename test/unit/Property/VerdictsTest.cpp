@@ -7,6 +7,7 @@
 #include "RandomDag.h"
 #include "ctxc/Evidence/Trial.h"
 #include "ctxc/Evidence/Witness.h"
+#include "ctxc/Transforms/PermuteParts.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Verifier.h"
@@ -124,6 +125,8 @@ void Judge::judge(uint64_t seed, bool nasty) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   ASSERT_TRUE(module) << "seed " << seed << "\n" << text;
   xf::BlockOp block = *module->getOps<xf::BlockOp>().begin();
+  if (permuteParts(*module))
+    count("with permuted parts");
   PlanOptions options = drawOptions(seed, block);
   if (nasty) {
     options.confirm = confirmByTrial;
