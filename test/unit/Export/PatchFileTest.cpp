@@ -110,7 +110,8 @@ TEST_F(PatchFile, RefusesToWriteWhatCouldNotBeRead) {
   expect([](P &, M &m) { m.tokens.clear(); }, "found tokens ''");
   expect([](P &, M &m) { m.tokens[1] = -1; }, "metadata has no 'rows_digest'");
   expect([](P &, M &m) { m.tokens[1] = -2; }, "found tokens '2,-2,5'");
-  expect([](P &, M &m) { m.embeddingsDigest = std::string(64, 'a'); }, "and no token is a row");
+  expect([](P &, M &m) { m.embeddingsDigest = std::string(64, 'a'); },
+         "and no embedding stands in place of a token");
   expect(
       [](P &, M &m) {
         m.tokens[1] = -1;
