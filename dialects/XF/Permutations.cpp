@@ -104,7 +104,9 @@ static Facts ofMoved(bool keepsOrder, const Facts &operand) {
   return facts;
 }
 static SmallVector<SumTerm> termsOf(bool keepsOrder) {
-  return keepsOrder ? SmallVector<SumTerm>{{0, 1}} : SmallVector<SumTerm>();
+  if (keepsOrder)
+    return {{0, 1}};
+  return {};
 }
 
 Facts TransposeOp::inferFacts(ArrayRef<Facts> operands) {

@@ -43,11 +43,11 @@ static BlockGraph::Set handedOn(const BlockGraph &graph, const ContextDependence
 /// ops: in x + (mlp(x) + attn(x)) the context enters at the inner sum. With `read`
 /// the operands of the contextual ops are on the residual stream as well.
 static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependence &context,
-                                  bool read) {
+                                  const BlockGraph::Set &contextualOps, bool read) {
   BlockGraph::Set stream = graph.reach(graph.inputs(), graph.none());
   stream.reset(context.vertices());
   if (!read)
-    stream.reset(graph.reach(graph.contextualOps(), graph.none(), /*backwards=*/true));
+    stream.reset(graph.reach(contextualOps, graph.none(), /*backwards=*/true));
   return handedOn(graph, context, std::move(stream));
 }
 
@@ -86,13 +86,13 @@ private:
 
 /// Sums in which the context joins the residual stream.
 void PartEnds::addSums() {
-  stream = findStream(graph, context, /*read=*/false);
+  stream = findStream(graph, context, contextualOps, /*read=*/false);
   ends = stream;
   ends &= context.vertices();
   if (ends.any())
     return;
   // In n + attn(n), n = norm(x), the stream begins behind the norm (BLOOM's post-norm form).
-  BlockGraph::Set read = findStream(graph, context, /*read=*/true);
+  BlockGraph::Set read = findStream(graph, context, contextualOps, /*read=*/true);
   ends = read;
   ends &= context.vertices();
   if (ends.any())
@@ -208,25 +208,22 @@ BlockGraph::Set PartEnds::find() {
 }
 
 /// Contextual ops that may stand behind the MLP: they can be solved for their own token's operand,
-/// no op with a parameter reads what they make, and another contextual op leads to each of them.
-static BlockGraph::Set tapsBehind(const BlockGraph &graph) {
-  BlockGraph::Set taps = graph.none(), mixers = graph.contextualOps();
-  for (unsigned v : mixers.set_bits()) {
+/// and no op with a parameter reads what they make.
+static BlockGraph::Set lastTaps(const BlockGraph &graph) {
+  BlockGraph::Set taps = graph.none(), contextualOps = graph.contextualOps();
+  for (unsigned v : contextualOps.set_bits()) {
     BlockGraph::Set behind = graph.reach(v);
-    behind.reset(v);
     if (xf::isTap(graph.op(v)) && llvm::none_of(behind.set_bits(), [&](unsigned u) {
           return isa_and_nonnull<xf::AssignableOpInterface>(graph.op(u));
         }))
       taps.set(v);
   }
-  mixers.reset(taps);
-  taps &= graph.reach(mixers);
   return taps;
 }
 
 void Sites::findContextualPart() {
   // A tap belongs to the contextual part unless the context has entered the stream before it.
-  BlockGraph::Set contextualOps = graph.contextualOps(), taps = tapsBehind(graph), joined;
+  BlockGraph::Set contextualOps = graph.contextualOps(), taps = lastTaps(graph), joined;
   for (bool isSettled = false; !isSettled;) {
     BlockGraph::Set mixers = contextualOps;
     mixers.reset(taps);

@@ -183,21 +183,18 @@ Values PartWalk::run() {
 }
 
 /// The contextual ops that no op with a parameter follows, and that can be solved for what their
-/// own token gives; but for those that no other contextual op leads to.
+/// own token gives.
 Values Flow::trailingTaps() const {
-  Values taps, others, found;
+  Values taps;
   for (Value start : starts) {
     Values behind = forward({start});
     bool isLast = llvm::none_of(body(), [&](Operation &later) {
       return isa<xf::AssignableOpInterface>(later) && anyIn(later.getOperands(), behind);
     });
-    (isLast && xf::isTap(start.getDefiningOp()) ? taps : others).insert(start);
+    if (isLast && xf::isTap(start.getDefiningOp()))
+      taps.insert(start);
   }
-  Values led = forward(others);
-  for (Value tap : taps)
-    if (led.contains(tap))
-      found.insert(tap);
-  return found;
+  return taps;
 }
 
 /// Finds the ops that a contextual op reads, directly or not.

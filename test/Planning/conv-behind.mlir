@@ -6,12 +6,13 @@
 // RUN: ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 --keep 3 --backend reference --tolerance 1e-9
 // RUN: not ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 2>&1 | FileCheck %s --check-prefix=KERNEL
 // KERNEL: error: 'xf.conv' op has no compiled kernel; run it with --backend reference
-// PROOF-COUNT-3: replayed: error
+// PROOF-COUNT-4: replayed: error
 // PROOF: the proof holds
-// CHECK: 3 of 3 layers can take the context into their parameters
+// CHECK: 4 of 4 layers can take the context into their parameters
 // CHECK: block 'conv_behind', layer {{.}}: exact
 // CHECK: block 'frozen_kernel', layer {{.}}: exact
 // CHECK: block 'two_convs', layer {{.}}: exact
+// CHECK: block 'two_streams', layer {{.}}: exact
 
 // The earlier outputs are in the change, and the tap of the token itself divides.
 xf.block @conv_behind(%x: tensor<6xf32>) -> tensor<6xf32> {
@@ -68,6 +69,24 @@ xf.block @two_convs(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %y : tensor<6xf32>
 }
 
+// One for each of two streams: the earlier of them runs first.
+xf.block @two_streams(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %A = xf.param "a" : tensor<6x6xf32>
+  %a = xf.linear %A * %v : tensor<6x6xf32>, tensor<6xf32>
+  %B = xf.param "b" : tensor<6x6xf32>
+  %b = xf.linear %B * %v : tensor<6x6xf32>, tensor<6xf32>
+  %L = xf.param "first" : tensor<6x3xf32>
+  %e = xf.conv %L, %b : tensor<6x3xf32>, tensor<6xf32>
+  %M = xf.param "second" : tensor<6x2xf32>
+  %f = xf.conv %M, %a : tensor<6x2xf32>, tensor<6xf32>
+  %y = xf.add %v, %e : tensor<6xf32>
+  %z = xf.add %x, %f : tensor<6xf32>
+  xf.yield %y, %z : tensor<6xf32>, tensor<6xf32>
+}
+
 xf.model @m {
   %id = xf.token : tensor<i32>
   %E = xf.param "embed" : tensor<11x6xf32>
@@ -75,7 +94,9 @@ xf.model @m {
   %x1 = xf.layer @conv_behind(%x0) at "layers.0." : (tensor<6xf32>) -> tensor<6xf32>
   %x2 = xf.layer @frozen_kernel(%x1) at "layers.1." : (tensor<6xf32>) -> tensor<6xf32>
   %x3 = xf.layer @two_convs(%x2) at "layers.2." : (tensor<6xf32>) -> tensor<6xf32>
+  %s, %t = xf.layer @two_streams(%x3) at "layers.3." : (tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>)
+  %x4 = xf.add %s, %t : tensor<6xf32>
   %H = xf.param "head" : tensor<11x6xf32>
-  %l = xf.linear %H * %x3 : tensor<11x6xf32>, tensor<6xf32>
+  %l = xf.linear %H * %x4 : tensor<11x6xf32>, tensor<6xf32>
   xf.yield %l : tensor<11xf32>
 }

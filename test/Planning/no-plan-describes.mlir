@@ -63,6 +63,23 @@ xf.block @computed_conv(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %y : tensor<6xf32>
 }
 
+// A convolution behind two outputs that are put together: each waits for the other's patch.
+// CHECK-DAG: error: whether block 'parts_behind' can take the context into its parameters is undecided: what xf.conv leaves as it is has parts that wait for other patches
+xf.block @parts_behind(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %A = xf.param "a" : tensor<3x6xf32>
+  %a = xf.linear %A * %v : tensor<3x6xf32>, tensor<6xf32>
+  %B = xf.param "b" : tensor<3x6xf32>
+  %b = xf.linear %B * %v : tensor<3x6xf32>, tensor<6xf32>
+  %d = xf.concat %a, %b : tensor<3xf32>, tensor<3xf32>
+  %L = xf.param "behind" : tensor<6x3xf32>
+  %f = xf.conv %L, %d : tensor<6x3xf32>, tensor<6xf32>
+  %y = xf.add %v, %f : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
 // Two narrow branches beside each other.
 // CHECK-DAG: block 'two_narrow_concat': controllable
 xf.block @two_narrow_concat(%x: tensor<6xf32>) -> tensor<6xf32> {

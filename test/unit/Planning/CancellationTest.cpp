@@ -376,6 +376,17 @@ TEST(Cancellation, OfTheContextIsNotSeenWhereThereIsNone) {
       {"a recurrence minus another",
        unary("s", "activation sigmoid", "x") + binary("a", "scan", "s", "x") +
            binary("b", "scan", "x", "s") + binary("d", "sub", "a", "b")},
+      {"a convolution minus its roll",
+       "    %K = xf.param \"conv\" : tensor<6x2xf32>\n"
+       "    %a = xf.conv %K, %x : tensor<6x2xf32>, tensor<6xf32>\n" +
+           permuted("b", "a", "[1, 5] by [1, 0]") + binary("d", "sub", "a", "b")},
+      {"a convolution minus itself transposed",
+       "    %K = xf.param \"conv\" : tensor<6x2xf32>\n"
+       "    %a = xf.conv %K, %x : tensor<6x2xf32>, tensor<6xf32>\n"
+       "    %r = xf.reshape %a : tensor<6xf32> to tensor<2x3xf32>\n"
+       "    %t = xf.transpose %r by [1, 0] : tensor<2x3xf32>\n"
+       "    %b = xf.reshape %t : tensor<3x2xf32> to tensor<6xf32>\n" +
+           binary("d", "sub", "a", "b")},
   };
   for (const Case &each : cases)
     EXPECT_FALSE(
