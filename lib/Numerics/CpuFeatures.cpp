@@ -25,8 +25,13 @@ struct Feature {
 
 using Id = CpuIdentity;
 constexpr Feature features[] = {
+#define CTXC_GIVEN_General ""
+#define CTXC_GIVEN_Avx ""
+#define CTXC_GIVEN_Avx512 ""
+#define CTXC_GIVEN_Amx " or the system does not give this process"
 #define CTXC_CPU_FEATURE(NAME, WORD, BIT, REGISTERS)                                               \
-  {NAME, "the kernels need " NAME ", which this machine lacks", Id::WORD, BIT, REGISTERS},
+  {NAME, "the kernels need " NAME ", which this machine lacks" CTXC_GIVEN_##REGISTERS, Id::WORD,   \
+   BIT, REGISTERS},
 #include "ctxc/Numerics/CpuFeatures.def"
 };
 constexpr int featureCount = sizeof features / sizeof *features;
