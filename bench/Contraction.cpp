@@ -17,8 +17,10 @@ xf.block @linear(%x: tensor<{1}xf32>) -> (tensor<{0}xf32>) {{
   xf.yield %y : tensor<{0}xf32>
 })";
 
-llvm::Expected<std::unique_ptr<Contraction>>
-Contraction::compile(int64_t outputs, int64_t inputs, llvm::StringRef element, bool rounded) {
+llvm::Expected<std::unique_ptr<Contraction>> Contraction::compile(int64_t outputs, int64_t inputs,
+                                                                  llvm::StringRef element,
+                                                                  bool rounded,
+                                                                  const CpuTarget &target) {
   std::unique_ptr<Contraction> result(new Contraction);
   DialectRegistry registry;
   registerCodegenDialects(registry);
@@ -38,7 +40,7 @@ Contraction::compile(int64_t outputs, int64_t inputs, llvm::StringRef element, b
   if (rounded)
     kernel::mark<kernel::Rounded>(function);
 
-  auto objects = compileKernels({**module}, CpuTarget::host());
+  auto objects = compileKernels({**module}, target);
   if (!objects)
     return objects.takeError();
   auto library = KernelLibrary::load(std::move(*objects));

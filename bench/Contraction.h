@@ -14,9 +14,10 @@ class Contraction {
 public:
   /// W is `outputs` × `inputs`, of type `element` ("f32" or "bf16"). With `rounded`, the vectors of
   /// many rows are rounded as in a prompt (kernel.rounded). Fails where the block cannot be
-  /// compiled.
+  /// compiled. The target is one whose code this process runs.
   static llvm::Expected<std::unique_ptr<Contraction>>
-  compile(int64_t outputs, int64_t inputs, llvm::StringRef element, bool rounded = false);
+  compile(int64_t outputs, int64_t inputs, llvm::StringRef element, bool rounded = false,
+          const CpuTarget &target = CpuTarget::host());
 
   /// Y = X Wᵀ for X of `rows` × inputs, on `threads` threads.
   void run(const void *weight, const float *x, float *y, int64_t rows, int threads);

@@ -59,8 +59,9 @@ std::vector<OptionSpec> driver::runOptions() {
       {"--round-prompts", "",
        "read a prompt with activations rounded to bfloat16 where they meet weights that\n"
        "are, as PyTorch and llama.cpp do: faster, for a processor with avx512_bf16 and\n"
-       "16 tokens or more, and for NVIDIA's GPUs. Everything after it, patches too, is\n"
-       "computed as without"},
+       "16 tokens or more (in AMX's tile registers where there are some, and\n"
+       "CTXC_AMX=off is not set), and for NVIDIA's GPUs. Everything after it, patches\n"
+       "too, is computed as without"},
       {"--integer-products", "",
        "multiply quantised matrices (not fp8) in integers, with activations rounded to 8\n"
        "bits for each 32, as llama.cpp does: faster, and less exact (docs/gguf.md)"},

@@ -19,6 +19,7 @@ struct CpuTarget {
   bool fma = true;           ///< fused multiply-add is an instruction
   bool halfPrecision = true; ///< conversions from and to float16 are instructions
   bool bfloatPairs = false;  ///< sums of products of pairs of bfloat16 are an instruction
+  bool tiles = false;        ///< sums of products of tiles of bfloat16 are an instruction (AMX)
   /// Rows that stay in the caches' reach are read faster when their lines are asked for ahead.
   bool requestsAhead = false;
   int optimisation = 3; ///< LLVM's level: 0 to 3, as in -O3
@@ -28,13 +29,22 @@ struct CpuTarget {
 
   /// The processor of this process with all its features. The environment variable CTXC_KERNEL_OPT
   /// sets the optimisation level: at level 1, kernels compile in half the time, for programs that
-  /// run each of them only a few times.
+  /// run each of them only a few times. Has tiles where the operating system gives this process
+  /// their registers, for which it is asked here, and CTXC_AMX is not `off`.
   static CpuTarget host();
 
   /// For code that is stored: `native` (this processor), x86-64-v2, x86-64-v3, x86-64-v4, aarch64,
   /// or LLVM's name of an x86-64 processor. Uses only features that the code can test for at run
   /// time. An unknown name is an error that lists all names.
   static llvm::Expected<CpuTarget> named(llvm::StringRef name);
+
+  /// For code that is stored, for an x86-64 processor that LLVM calls `cpu` and that has
+  /// `features`, whatever others of that name have: a virtual machine may give its processor
+  /// another name.
+  static CpuTarget x86(llvm::StringRef cpu, llvm::ArrayRef<llvm::StringRef> features);
+
+  /// The same processor for code that uses no tiles, which then needs none.
+  CpuTarget withoutTiles() const;
 
   bool isAArch64() const;
   /// Whether the code is for this machine's architecture, so that the system can link and load it.

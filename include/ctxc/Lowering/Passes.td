@@ -78,6 +78,8 @@ defvar bfloatPairs = Target<"bfloatPairs", "bfloat-pairs", "bool", "false",
                             "sums of products of pairs of bfloat16 are an instruction">;
 defvar requestsAhead = Target<"requestsAhead", "requests-ahead", "bool", "false",
                               "rows are read faster when their lines are asked for ahead">;
+defvar tiles = Target<"tiles", "tiles", "bool", "false",
+                      "products of tiles of bfloat16 are instructions (AMX)">;
 defvar fma = Target<"fma", "fma", "bool", "true", "fused multiply-add is an instruction">;
 defvar halfPrecision = Target<"halfPrecision", "half-precision", "bool", "true",
                               "conversions from and to float16 are instructions">;
@@ -95,9 +97,9 @@ def LowerContractions : KernelPass<"lower-contractions"> {
     over rows, and before --ctxc-place-buffers, since it allocates memory. A quantised matrix that
     is read by anything but a contraction is an error.
   }];
-  let options = [lanes, registers, bfloatPairs, requestsAhead];
+  let options = [lanes, registers, bfloatPairs, requestsAhead, tiles];
   let dependentDialects = [
-    "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::ctxc::kernel::KernelDialect", "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
   ];

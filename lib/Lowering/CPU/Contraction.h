@@ -28,8 +28,9 @@
 // extra time: without this, the patches of a prompt's positions, 148 to 192 vectors at a time, took
 // 3 to 7 % longer.
 //
-// On request, many vectors are rounded to bfloat16 where W is bfloat16 (RoundedContraction.h). A
-// matrix that is stored transposed, as (in, out), is read in that layout (TransposedContraction.h).
+// On request, many vectors are rounded to bfloat16 where W is bfloat16 (RoundedContraction.h), and
+// multiplied in tile registers where the processor has them (TileContraction.h). A matrix that is
+// stored transposed, as (in, out), is read in that layout (TransposedContraction.h).
 //
 // The blocks of a quantised W are decoded in registers (BlockReader.h), where the target has such
 // an instruction by looking up what four bits stand for in a table of the block's, for one or two
@@ -59,6 +60,7 @@ struct Contraction {
   mlir::RankedTensorType stored; ///< the type of a quantised W; otherwise null
   int64_t lanes, registers;      ///< of the target
   bool rounded = false;          ///< many vectors are rounded to bfloat16; W is bfloat16
+  bool tiles = false;            ///< they are multiplied in tile registers
   bool transposed = false;       ///< W is stored as (in, out)
   bool integer = false;          ///< a quantised W is multiplied in integers with rounded vectors
   ByteProducts products = ByteProducts::Plain; ///< of the target

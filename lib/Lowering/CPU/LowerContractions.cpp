@@ -12,6 +12,7 @@
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Order.h"
 #include "lib/Lowering/Rows.h"
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -157,6 +158,7 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
     contraction.products = products;
     contraction.isAskedAhead = target.requestsAhead;
     contraction.rounded = !contraction.integer && rounded.contains(op);
+    contraction.tiles = contraction.rounded && target.tiles;
     contraction.transposed = op.getTransposed();
     if (quantized)
       w = quantized.getMemory();
@@ -215,6 +217,7 @@ struct LowerContractions : ctxc::impl::LowerContractionsBase<LowerContractions> 
     target.registers = registers;
     target.bfloatPairs = bfloatPairs;
     target.requestsAhead = requestsAhead;
+    target.tiles = tiles;
     if (failed(expectBuffers(getOperation(), getArgument())) ||
         failed(lowerContractions(getOperation(), target, ByteProducts(int64_t(byteProducts)))))
       signalPassFailure();
@@ -226,6 +229,6 @@ struct LowerContractions : ctxc::impl::LowerContractionsBase<LowerContractions> 
 std::unique_ptr<Pass> ctxc::createLowerContractionsFor(const CpuTarget &target) {
   return std::make_unique<LowerContractions>(
       LowerContractionsOptions{target.lanes, target.registers, target.bfloatPairs,
-                               target.requestsAhead},
+                               target.requestsAhead, target.tiles},
       byteProductsOf(target));
 }
