@@ -27,8 +27,11 @@ wheel() {
     "$root/test/python/elsewhere.sh" "$root" "$build/test/python/elsewhere" "$build"/wheels/ctxc-*.whl
 }
 
-# The site of all pages.
-site() { "$root/tools/docs.sh"; }
+# The site of all pages, and how it looks in a wide and a narrow window.
+site() {
+  "$root/tools/docs.sh" &&
+    python3 "$root/test/Inspect/site.py" "$(command -v chromium)" "$build/site"
+}
 
 # Each day takes another range of seeds. The log names it, so that a failure can be reproduced, and
 # a run that was stopped goes on if it is started again on that day.

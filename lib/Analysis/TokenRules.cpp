@@ -323,24 +323,18 @@ Mixing einsum(const TokenCall &c) {
   return joins(to.count(letter) != 1);
 }
 
-/// Repeats entries; the tokens' axis has their number still, so it is not repeated.
-Mixing expands(const TokenCall &c) { return entries(c); }
-
 struct Named {
   StringLiteral names;
   Rule rule;
 };
 
 constexpr Named rules[] = {
-    {"abs add addcdiv addcmul bitwise_and bitwise_not bitwise_or ceil clamp clamp_max clamp_min "
-     "cos "
-     "div elu eq erf exp exp2 expm1 floor ge gelu gt hardsigmoid hardswish hardtanh isinf isnan le "
-     "elu fmod floor_divide prelu remainder leaky_relu lerp log log1p log2 log_sigmoid logical_and "
-     "logical_not logical_or lt masked_fill "
-     "maximum minimum mish mul nan_to_num ne neg pow reciprocal relu relu6 round rsqrt rsub "
-     "sigmoid "
-     "bitwise_xor logical_xor logit sign silu sin softplus sqrt square sub tan tanh where xlogy "
-     "__and__ __or__",
+    {"__and__ __or__ abs add addcdiv addcmul bitwise_and bitwise_not bitwise_or bitwise_xor ceil "
+     "clamp clamp_max clamp_min cos div elu eq erf exp exp2 expm1 floor floor_divide fmod ge gelu "
+     "gt hardsigmoid hardswish hardtanh isinf isnan le leaky_relu lerp log log1p log2 log_sigmoid "
+     "logical_and logical_not logical_or logical_xor logit lt masked_fill maximum minimum mish mul "
+     "nan_to_num ne neg pow prelu reciprocal relu relu6 remainder round rsqrt rsub sigmoid sign "
+     "silu sin softplus sqrt square sub tan tanh where xlogy",
      entries},
     {"_to_copy alias clone contiguous copy detach dropout lift_fresh_copy to", entries},
     {"type_as", copies},
@@ -348,7 +342,8 @@ constexpr Named rules[] = {
     {"movedim mT numpy_T permute squeeze swapaxes t transpose unsqueeze view_as_complex "
      "view_as_real",
      permutes},
-    {"expand repeat tile expand_as broadcast_to", expands},
+    // The tokens' axis has their number still, so it is not repeated.
+    {"expand repeat tile expand_as broadcast_to", entries},
     {"index", indexes},
     {"index_select", selects},
     {"scatter scatter_add", scatters},

@@ -143,9 +143,9 @@ private:
     if (!given)
       return Error::success();
     std::vector<StringRef> words;
-    const Array *list = given->getAsArray();
-    for (const Value &value : list ? *list : Array())
-      words.push_back(value.getAsString().value_or(""));
+    if (const Array *list = given->getAsArray())
+      for (const Value &value : *list)
+        words.push_back(value.getAsString().value_or(""));
     return batchMake(words).moveInto(line.make);
   }
 

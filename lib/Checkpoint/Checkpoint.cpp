@@ -61,6 +61,29 @@ Error noWeights(StringRef directory) {
                    hint);
 }
 
+/// The files of weights.
+struct ShardList {
+  std::set<std::string> names;
+  std::string indexPath;
+  std::map<std::string, std::string> index; ///< tensor to file, where there are several
+};
+
+Expected<ShardList> listShards(StringRef directory) {
+  ShardList list;
+  list.indexPath = inside(directory, "model.safetensors.index.json");
+  if (sys::fs::exists(inside(directory, "model.safetensors"))) {
+    list.names.insert("model.safetensors");
+    return list;
+  }
+  if (!sys::fs::exists(list.indexPath))
+    return noWeights(directory);
+  if (Error error = readShardIndex(list.indexPath).moveInto(list.index))
+    return std::move(error);
+  for (const auto &[tensor, file] : list.index)
+    list.names.insert(file);
+  return list;
+}
+
 } // namespace
 
 Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
@@ -75,21 +98,9 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
     return config.takeError();
   checkpoint->configuration = std::move(*config);
 
-  std::map<std::string, std::string> index; // tensor to file
-  std::set<std::string> names;
-  std::string indexPath = inside(directory, "model.safetensors.index.json");
-  if (sys::fs::exists(inside(directory, "model.safetensors"))) {
-    names.insert("model.safetensors");
-  } else if (sys::fs::exists(indexPath)) {
-    Expected<std::map<std::string, std::string>> read = readShardIndex(indexPath);
-    if (!read)
-      return read.takeError();
-    index = std::move(*read);
-    for (const auto &[tensor, file] : index)
-      names.insert(file);
-  } else {
-    return noWeights(directory);
-  }
+  Expected<ShardList> list = listShards(directory);
+  if (!list)
+    return list.takeError();
 
   Error errors = Error::success();
   unsigned reported = 0;
@@ -101,7 +112,7 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
   };
   std::set<std::string> unread;
   std::map<std::string, std::string> home; // tensor to the file it was found in
-  for (const std::string &name : names) {
+  for (const std::string &name : list->names) {
     std::string path = inside(directory, name);
     if (!sys::fs::exists(path)) {
       report(makeError(path + ": the index names this shard, but it is missing; fetch it"));
@@ -125,11 +136,11 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
     }
     checkpoint->shards.push_back(std::move(*file));
   }
-  for (const auto &[tensor, file] : index) {
+  for (const auto &[tensor, file] : list->index) {
     auto found = home.find(tensor);
     if (unread.count(file) || (found != home.end() && found->second == file))
       continue;
-    report(makeError(indexPath + ": tensor " + quoted(tensor) + " is not in " + file +
+    report(makeError(list->indexPath + ": tensor " + quoted(tensor) + " is not in " + file +
                      (found == home.end() ? "" : " but in " + found->second)));
   }
   if (reported > maxReported)

@@ -1,6 +1,5 @@
 // How an experiment opens its model.
 #include "ctxc/Experiments/Lab.h"
-#include "ctxc/Support/Memory.h"
 
 using namespace ctxc;
 using namespace ctxc::experiments;
@@ -12,7 +11,6 @@ Expected<std::unique_ptr<ReadyModel>> ReadyModel::create(std::unique_ptr<Model> 
   Expected<Executor &> executor = ready->model->executor();
   if (!executor)
     return executor.takeError();
-  giveBackMemory(); // of the compiler
   Expected<PatchNorms &> norms = ready->model->norms();
   if (!norms)
     return norms.takeError();

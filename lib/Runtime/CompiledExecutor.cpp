@@ -272,6 +272,7 @@ ctxc::createCompiledExecutor(const Program &program, Weights &weights,
   module.getContext()->appendDialectRegistry(registry);
   module.getContext()->loadAllAvailableDialects();
   auto executor = std::make_unique<CompiledExecutor>(program, weights, options);
+  executor->setInterrupt(options.isCancelled);
   if (llvm::Error error = executor->compile())
     return std::move(error);
   return executor;

@@ -94,6 +94,7 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
     if (settings.ranks)
       return createShardedExecutor(*program, *numbers, options, *settings.ranks,
                                    settings.tensorRanks);
+    options.isCancelled = settings.interrupt;
     return createCompiledExecutor(*program, *numbers, options);
   }
   auto device = Device::open(settings.gpu);

@@ -13,7 +13,8 @@ namespace {
 /// The counts of BatchCounts, by name.
 nb::dict runFile(BoundModel &self, const std::string &prompts, const std::string &directory,
                  const std::vector<std::string> &make, bool allPositions,
-                 std::pair<int64_t, int64_t> part, int64_t window, int64_t shardBytes) {
+                 std::pair<int64_t, int64_t> part, int64_t window, int64_t shardBytes,
+                 const nb::object &progress) {
   BatchRequest request;
   request.prompts = prompts;
   request.directory = directory;
@@ -23,6 +24,7 @@ nb::dict runFile(BoundModel &self, const std::string &prompts, const std::string
   std::tie(request.part, request.parts) = part;
   request.window = window;
   request.shardBytes = shardBytes;
+  request.progress = [&](int64_t done, int64_t) { self.callBack(progress, done); };
   BatchResult result = self.take(unlocked([&] { return runBatch(self.get(), request); }));
   nb::dict counts;
   for (auto [name, count] : {std::pair("records", result.counts.records),
@@ -48,6 +50,8 @@ std::shared_ptr<BoundPatch> fromShard(const std::string &path, int64_t line, int
 } // namespace
 
 void python::addBatch(nb::class_<BoundModel> &model, nb::module_ &m) {
-  model.def("batch", &runFile);
+  model.def("batch", &runFile, nb::arg("prompts"), nb::arg("directory"), nb::arg("make"),
+            nb::arg("all_positions"), nb::arg("part"), nb::arg("window"), nb::arg("shard_bytes"),
+            nb::arg("progress").none());
   m.def("patch_from_shard", &fromShard);
 }

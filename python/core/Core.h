@@ -58,25 +58,39 @@ public:
                                                  const nanobind::dict &options);
 
   Model &get() { return *model; }
-  /// Throws the error, or the exception that a signal or a callback raised in this call.
-  [[noreturn]] void raise(llvm::Error error);
+  /// The result of a call. Throws its error, or the exception that a signal or a callback raised in
+  /// it, which a call may have been too near its end to notice.
   template <typename T> T take(llvm::Expected<T> value) {
     if (!value)
       raise(value.takeError());
+    raisePending();
     return std::move(*value);
   }
   template <typename T> T &take(llvm::Expected<T &> value) {
     if (!value)
       raise(value.takeError());
+    raisePending();
     return *value;
   }
   void check(llvm::Error error) {
     if (error)
       raise(std::move(error));
+    raisePending();
   }
   /// Keeps the exception that is being handled until `raise`; the running call ends soon.
   void interruptWith(nanobind::python_error &error);
-  bool isInterrupted() const { return bool(pending); }
+  /// Calls a function of Python, or None, from a call without Python's lock, which its exception
+  /// ends.
+  template <typename... Args> void callBack(const nanobind::object &callback, Args... args) {
+    if (callback.is_none() || pending || unlockedCalls.isEnding)
+      return;
+    nanobind::gil_scoped_acquire acquire;
+    try {
+      callback(args...);
+    } catch (nanobind::python_error &error) {
+      interruptWith(error);
+    }
+  }
   /// Whom the calls that follow tell how many of their tokens are done, of how many; or None.
   void setProgress(nanobind::object told) { progress = std::move(told); }
   /// What adapters say of the model; null where it has no checkpoint.
@@ -86,9 +100,10 @@ public:
 
 private:
   BoundModel() = default;
+  [[noreturn]] void raise(llvm::Error error);
+  void raisePending();
   LoadOptions read(const nanobind::dict &options);
   bool asksToStop();
-  void tell(int64_t done, int64_t all);
 
   std::vector<ModelDiagnostic> diagnostics;
   std::unique_ptr<nanobind::python_error> pending;

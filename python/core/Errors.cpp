@@ -1,7 +1,14 @@
 #include "Core.h"
+#include "ctxc/Report/Rules.h"
 
 namespace nb = nanobind;
 using namespace ctxc;
+
+/// The rule of a finding, which its message ends with in brackets; else empty.
+static llvm::StringRef ruleOf(llvm::StringRef message) {
+  auto [rest, rule] = message.rsplit(" [");
+  return rule.consume_back("]") && findRule(rule) ? rule : "";
+}
 
 nb::dict python::toDict(const ModelDiagnostic &diagnostic) {
   nb::dict result;
@@ -12,6 +19,7 @@ nb::dict python::toDict(const ModelDiagnostic &diagnostic) {
   result["module"] = place.module;
   result["severity"] = stringify(diagnostic.severity).str();
   result["message"] = diagnostic.message;
+  result["rule"] = ruleOf(diagnostic.message).str();
   result["source"] = diagnostic.sourceLine;
   nb::list notes;
   for (const ModelDiagnostic &note : diagnostic.notes)

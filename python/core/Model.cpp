@@ -88,7 +88,7 @@ LoadOptions BoundModel::read(const nb::dict &options) {
   given(options, "large_pages", result.largePages);
   result.diagnostics = [this](const ModelDiagnostic &each) { diagnostics.push_back(each); };
   result.interrupt = [this] { return asksToStop(); };
-  result.progress = [this](int64_t done, int64_t all) { tell(done, all); };
+  result.progress = [this](int64_t done, int64_t all) { callBack(progress, done, all); };
   return result;
 }
 
@@ -111,31 +111,25 @@ bool BoundModel::asksToStop() {
   return bool(pending);
 }
 
-void BoundModel::tell(int64_t done, int64_t all) {
-  if (progress.is_none() || pending || unlockedCalls.isEnding)
-    return;
-  nb::gil_scoped_acquire acquire;
-  try {
-    progress(done, all);
-  } catch (nb::python_error &error) {
-    interruptWith(error);
-  }
-}
-
 void BoundModel::interruptWith(nb::python_error &error) {
   if (!pending)
     pending = std::make_unique<nb::python_error>(std::move(error));
 }
 
-void BoundModel::raise(llvm::Error error) {
+void BoundModel::raisePending() {
   stayWhileInterpreterEnds();
-  if (pending) {
+  if (!pending)
+    return;
+  nb::python_error raised = std::move(*pending);
+  pending.reset();
+  takeDiagnostics();
+  throw raised;
+}
+
+void BoundModel::raise(llvm::Error error) {
+  if (pending)
     llvm::consumeError(std::move(error));
-    nb::python_error raised = std::move(*pending);
-    pending.reset();
-    takeDiagnostics();
-    throw raised;
-  }
+  raisePending();
   raiseError(std::move(error), takeDiagnostics());
 }
 
@@ -253,17 +247,7 @@ std::string verifyTokens(BoundModel &model, const std::vector<int64_t> &tokens,
   settings.request.materialize = materialize;
   settings.request.positions = positions;
   int64_t done = 0;
-  auto observe = [&](const VerifyStep &) {
-    ++done;
-    if (progress.is_none() || model.isInterrupted())
-      return;
-    nb::gil_scoped_acquire acquire;
-    try {
-      progress(done);
-    } catch (nb::python_error &error) {
-      model.interruptWith(error);
-    }
-  };
+  auto observe = [&](const VerifyStep &) { model.callBack(progress, ++done); };
   auto result =
       model.take(unlocked([&] { return model.get().verify(settings.request, generate, observe); }));
   return verifyJsonOf(model, std::move(settings), result);

@@ -38,6 +38,7 @@ class Context:
         tokens = model.tokens(prompt)
         with _reading(model, progress, len(tokens)):
             self._core = _core.Context.make(model._core, tokens, [int(at) for at in keep])
+        model._tell()
 
     @property
     def model(self) -> Model:
@@ -83,6 +84,7 @@ class Context:
         tokens = [int(more)] if isinstance(more, (int, np.integer)) else [int(token) for token in more]
         with _reading(self._model, progress, len(tokens)):
             self._core.extend(tokens)
+        self._model._tell()
         return self
 
     def fork(self) -> Context:
@@ -108,13 +110,16 @@ class Context:
 
     def logits(self, patch: Optional[Patch] = None) -> NDArray[Any]:
         """The logits after the last token, (vocabulary,), float32 (float64 by the reference): with the context; or,
-        given a patch, of the patched model, which has seen the kept tokens and the last alone. Raises BadInput for a
-        patch that changes what the model does not have.
+        given a patch, of the patched model, which has seen the kept tokens and the last alone. Raises Mismatch for a
+        patch of another model.
 
         >>> bool(abs(context.logits(patch) - context.logits()).max() < 1e-4)
         True
         """
-        return self._core.logits() if patch is None else self._core.patched_logits(patch._bound())
+        if patch is None:
+            return self._core.logits()
+        self._model._expect_own(patch)
+        return self._core.patched_logits(patch._bound())
 
 
 def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Patch] = None, generate: int = 1,
@@ -125,10 +130,10 @@ def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Pat
     generate: how many tokens the full run adds, each with a patch of its own. positions: verifies those of the
     prompt instead. patch: verifies this one, for the token that it was made for. materialize: patches are added to
     the weights, in their storage type. progress: True shows a bar where tqdm is installed; a function is called
-    with the number of tokens done.
+    with the number of tokens done: of those that are verified or, for a patch, of those that are read.
 
     The result is true where every token is the full run's and the logits are, but for roundings. Raises BadInput for a
-    prompt that cannot be read and for a patch of other weights; Refused where a layer has no patch.
+    prompt that cannot be read, Mismatch for a patch of other weights, Refused where a layer has no patch.
 
     >>> ctxc.verify(model, "And David said", generate=2).verified
     True
@@ -138,7 +143,12 @@ def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Pat
     if patch is not None:
         if prompt is not None:
             raise TypeError("a patch has the tokens that it was made for; leave the prompt out")
-        return Verification(json.loads(model._core.verify_patch_json(patch._bound())))
+        model._check()
+        model._expect_own(patch)
+        with _reading(model, progress, len(patch.origin.tokens)):
+            text = model._core.verify_patch_json(patch._bound())
+        model._tell()
+        return Verification(json.loads(text))
     if prompt is None:
         raise TypeError("expected a prompt, or patch=")
     model._check()
@@ -170,6 +180,7 @@ def positions(model: Model, prompt: Prompt, at: Optional[Sequence[int]] = None,
                 tell(len(patches))
 
         model._core.patch_positions(tokens, [int(each) for each in keep], wanted, take)
+    model._tell()
     return patches
 
 
@@ -211,8 +222,8 @@ def _reading(model: Model, progress: Progress, total: int) -> Iterator[None]:
 class _told:
     """A function that shows progress, or None."""
 
-    def __init__(self, progress: Progress, total: int):
-        self.progress, self.total = progress, total
+    def __init__(self, progress: Progress, total: Optional[int], unit: str = "token"):
+        self.progress, self.total, self.unit = progress, total, unit
         self.bar: Any = None
 
     def __enter__(self) -> Optional[Callable[[int], None]]:
@@ -224,7 +235,7 @@ class _told:
             from tqdm.auto import tqdm
         except ImportError:
             return None
-        bar = self.bar = tqdm(total=self.total, unit="token")
+        bar = self.bar = tqdm(total=self.total, unit=self.unit)
 
         def tell(done: int) -> None:
             bar.update(done - bar.n)

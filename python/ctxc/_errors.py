@@ -8,8 +8,8 @@ from typing import Any
 class Error(Exception):
     """The base of all of them.
 
-    diagnostics: a list of dicts with file, line, column, module, severity, message, source and notes, in the order
-    in which they occurred; empty where the message says everything.
+    diagnostics: a list of dicts with file, line, column, module, severity, message, rule (empty but for a verdict),
+    source and notes, in the order in which they occurred; empty where the message says everything.
 
     >>> try:
     ...     ctxc.load("/nowhere")

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ctxc import _core
-from ctxc._errors import BadInput
+from ctxc._errors import BadInput, Mismatch
 from ctxc._report import CheckReport
 
 if TYPE_CHECKING:
     import torch
+    from ctxc._patch import Patch
     from ctxc.hf import ModuleModel
 
 Prompt = Union[str, Sequence[int]]
@@ -115,6 +116,12 @@ class Model:
 
     def _check(self) -> None:
         """Raises where what the model reads has changed; that of a file is the library's to notice."""
+
+    def _expect_own(self, patch: Patch) -> None:
+        """Raises Mismatch for a patch of another model."""
+        if patch.origin.model_hash and patch.origin.model_hash != self.hash:
+            raise Mismatch(f"{self.name}: found weights with hash {self.hash}, expected {patch.origin.model_hash}; the "
+                           "patch was made for another model")
 
     def _module_of_patches(self) -> Optional[Callable[[], Any]]:
         """A weak reference to the live module whose weights these are; None for others."""

@@ -276,8 +276,8 @@ class Patch(Mapping[str, ParameterPatch]):
                 raise BadInput(f"{each.name}: the patch changes a vector, and a LoRA holds matrices alone; expected a "
                                "model that was loaded with parameters=[…] of a plan of matrices, as "
                                "ctxc.check(path, plans=True) lists them")
-        if model is not None and model.hash != self.origin.model_hash:
-            raise Mismatch("the patch is of another model")
+        if model is not None:
+            model._expect_own(self)
         self._bound().write_adapter(os.fspath(path), is_peft, None if model is None else model._core)
 
     def _bound(self) -> _core.Patch:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ctxc import _core
+from ctxc._context import Progress, _told
 from ctxc._errors import BadInput, Error
 from ctxc._model import Model
 from ctxc._patch import Patch
@@ -39,8 +40,9 @@ COUNTS = ("layerHarmless", "layerHarmful")
 
 def run(model: Model, prompts: Union[PathLike, Lines], directory: PathLike, *, make: Sequence[str] = ("patch",),
         positions: str = "last", part: tuple[int, int] = (1, 1), window: int = 64,
-        shard_bytes: int = 64 << 20) -> dict[str, int]:
+        shard_bytes: int = 64 << 20, progress: Progress = False) -> dict[str, int]:
     """Does what `ctxc batch` does, in `directory`: what `prompts`, a file or objects, asks for and is not there yet.
+    progress: True shows a bar where tqdm is installed; a function is called with the number of lines done.
 
     Returns how many records, patches, errors, compared and unequal ones the part's files hold; how many records were
     added; and of how many tokens how many were read. Raises BadInput where the directory is of another batch.
@@ -52,14 +54,17 @@ def run(model: Model, prompts: Union[PathLike, Lines], directory: PathLike, *, m
     if positions not in ("last", "all"):
         raise BadInput(f"positions: found {positions!r}, expected 'last' or 'all'")
     if isinstance(prompts, (str, os.PathLike)):
-        return model._core.batch(os.fspath(prompts), os.fspath(directory), list(make), positions == "all", part,
-                                 window, shard_bytes)
+        with _told(progress, None, "line") as tell:
+            counts = model._core.batch(os.fspath(prompts), os.fspath(directory), list(make), positions == "all", part,
+                                       window, shard_bytes, tell)
+        model._tell()
+        return counts
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         for line in prompts:
             file.write(json.dumps(line) + "\n")
         file.flush()
         return run(model, file.name, directory, make=make, positions=positions, part=part, window=window,
-                   shard_bytes=shard_bytes)
+                   shard_bytes=shard_bytes, progress=progress)
 
 
 def records(directory: PathLike) -> Iterator[dict[str, Any]]:
@@ -94,13 +99,22 @@ def patch(directory: PathLike, line: int, position: Optional[int] = None) -> Pat
 
 
 def of_record(directory: PathLike, record: Mapping[str, Any]) -> Patch:
-    """The patch that a record names."""
+    """The patch that a record names.
+
+    >>> counts = ctxc.batch.run(model, [{"tokens": [2, 5, 7]}], folder + "/of")
+    >>> [ctxc.batch.of_record(folder + "/of", record).origin.position for record in ctxc.batch.records(folder + "/of")]
+    [2]
+    """
     shard = os.path.join(directory, record["shard"])
     return Patch._of_core(_core.patch_from_shard(shard, record["line"], record["position"]))
 
 
 def schema() -> pyarrow.Schema:
-    """The columns of records, with Arrow's types."""
+    """The columns of records, with Arrow's types, for which pyarrow must be installed.
+
+    >>> ctxc.batch.schema().field("position").type  # doctest: +SKIP
+    DataType(int64)
+    """
     import pyarrow as pa
 
     of = ([(name, pa.int64()) for name in INTEGERS] + [(name, pa.string()) for name in TEXTS]
@@ -110,7 +124,12 @@ def schema() -> pyarrow.Schema:
 
 
 def to_parquet(directory: PathLike, path: PathLike, rows: int = 10000) -> int:
-    """Writes the records as a Parquet file, whole or not at all, with `rows` of them in memory. Returns how many."""
+    """Writes the records as a Parquet file, whole or not at all, with `rows` of them in memory, by pyarrow. Returns how
+    many. Raises BadInput where the directory has no batch.
+
+    >>> ctxc.batch.to_parquet(folder + "/run", folder + "/records.parquet")  # doctest: +SKIP
+    2
+    """
     import pyarrow as pa
     import pyarrow.parquet as parquet
 

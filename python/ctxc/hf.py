@@ -12,20 +12,22 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+import logging
 import re
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 import torch
 from transformers.pytorch_utils import Conv1D
 
 from ctxc import _core
-from ctxc._context import Context
+from ctxc._context import Context, Progress
 from ctxc._errors import BadInput, Mismatch
 from ctxc._model import Model, Prompt, _checked
 from ctxc._patch import ParameterPatch, Patch
 
+_log = logging.getLogger("ctxc")
 _TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
 
 
@@ -60,8 +62,7 @@ class ModuleModel(Model):
         >>> ctxc.hf.from_module(hf_model).is_stale
         False
         """
-        return any(owner.get(key) is not tensor or tensor._version != version or tensor.data_ptr() != address
-                   for owner, key, tensor, version, address in self._seen)
+        return _has_changed(self._seen)
 
     def _module_of_patches(self) -> Callable[[], Any]:
         return weakref.ref(self._module)
@@ -75,7 +76,8 @@ class ModuleModel(Model):
 def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
     """The model of a module of transformers, by its configuration and the memory of its parameters.
 
-    Nothing is copied but what is not contiguous on the CPU (`copied` of the result names it). Parameters have the
+    Nothing is copied but what is not contiguous on the CPU (`copied` of the result names it, and the logger `ctxc` says
+    so). Parameters have the
     module's names, so that a patch fits it. The options are those of `ctxc.load`. The module must live as long as
     the model, which keeps it. Raises BadInput for a module without a config of transformers, for a type other than
     float32, bfloat16 and float16, and for a family that ctxc cannot import.
@@ -99,6 +101,9 @@ def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
         if plain.data_ptr() != tensor.data_ptr():
             copied.append(key)
         rows.append((key, _TYPES[tensor.dtype], list(tensor.shape), plain.data_ptr(), plain))
+    if copied:
+        _log.info("%s: copied %d of %d tensors, which are not contiguous on the CPU: %s", name, len(copied), len(rows),
+                  ", ".join(copied))
     core = _core.Model.from_tensors(name, json.dumps(config), rows, _checked(options))
     return ModuleModel(core, module, copied)
 
@@ -109,10 +114,11 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
     """The module with the patch added to its weights, inside the context; afterwards every tensor is the one that it
     was, also after an exception.
 
-    A call gets the token's own absolute position where it does not give position_ids. A call with other tokens than
-    the one that the patch was made for (after the kept ones, in a cache, which were run unpatched) raises Mismatch,
-    as does a patch that does not fit the module, or was just made of another; anyway=True lets other tokens and weights
-    pass: the patch is not exact for them.
+    A call gets the token's own absolute position where it does not give position_ids. A call with another token than
+    the one that the patch was made for (after the kept ones, in a cache, which were run unpatched), or at another
+    position, raises Mismatch, as does a patch of other weights; anyway=True lets them pass: the patch is not exact for
+    them. Whether a patch that was read from a file is of the module's weights can be told where both have the same
+    names and types; elsewhere the logger `ctxc` says that it could not be.
 
     factored=True leaves the weights of linear modules as they are, and adds u (vᵀ z) to what each of them puts out, by
     hooks, so that the patch is not rounded to the type of the weights. Vectors, and matrices that are not a linear
@@ -124,12 +130,9 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
     ...
     ctxc._errors.Mismatch: found tokens [[1, 2]], expected [[6]]: the patch is exact for this token at position 11 ...
     """
-    made_on = None if patch._made_on is None else patch._made_on()
-    # A copy in another type has other bytes, and may be the same model all the same.
-    if made_on is not None and made_on is not module and not anyway and _types(made_on) == _types(module) and \
-            from_module(module).hash != patch.origin.model_hash:
-        raise Mismatch("the patch was made of another module, with other weights; anyway=True adds it all the same")
     parameters = {_plain(name): each for name, each in module.named_parameters(remove_duplicate=False)}
+    if not anyway:
+        _expect_weights_of(module, parameters, patch)
     changes: dict[str, torch.Tensor] = {}
     hooks: list[Any] = []
     for each in patch.values():
@@ -157,18 +160,19 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
             handle.remove()
 
 
-def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: int = 20,
-             keep: Sequence[int] = (), **options: Any) -> Iterator[tuple[int, Patch]]:
+def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: int = 20, keep: Sequence[int] = (), *,
+             progress: Progress = False, **options: Any) -> Iterator[tuple[int, Patch]]:
     """The paper's Algorithm 1 on a live model: for each of `tokens` steps, the token that the patched module chooses
     without the context, and the patch with which it does. The context is read once, and patches stay factored
-    (`patched`), so that no step copies a matrix. The options are those of `from_module`, and so are the errors.
+    (`patched`), so that no step copies a matrix. progress: of the reading, as for a context. The options are those of
+    `from_module`, and so are the errors.
 
     >>> [patch.origin.position for _, patch in ctxc.hf.generate(hf_model, None, [5, 17, 3], tokens=2)]
     [2, 3]
     """
     model = from_module(module, **options)
     ids = tokenizer(prompt)["input_ids"] if isinstance(prompt, str) else [int(token) for token in prompt]
-    context = Context(model, ids, keep)
+    context = Context(model, ids, keep, progress=progress)
     for _ in range(tokens):
         patch = context.patch()
         chosen = int(patched_logits(module, patch, factored=True).argmax())
@@ -209,11 +213,31 @@ def _add(weight: torch.Tensor, change: ParameterPatch) -> None:
     weight.copy_(total)
 
 
-def _types(module: torch.nn.Module) -> set[torch.dtype]:
-    return {tensor.dtype for tensor in module.parameters()}
+def _expect_weights_of(module: torch.nn.Module, parameters: Mapping[str, torch.Tensor], patch: Patch) -> None:
+    """Raises Mismatch where the patch was made of other weights than the module's."""
+    made_on = None if patch._made_on is None else patch._made_on()
+    if made_on is module or not patch.origin.model_hash:
+        return
+    # A copy in another type, or under other names, has another hash, and may be the same model all the same.
+    types = {_TYPES.get(tensor.dtype, "").lower() for tensor in module.parameters()}
+    if types != {patch.origin.dtype} or not all(each.name.partition("[")[0] in parameters for each in patch.values()):
+        _log.info("whether the patch is of %s's weights cannot be told: they are stored in another type or under other "
+                  "names than those that it was made of", type(module).__name__)
+    elif _hash_of(module) != patch.origin.model_hash:
+        raise Mismatch("the patch was made of another module, with other weights; anyway=True adds it all the same")
+
+
+def _hash_of(module: torch.nn.Module) -> str:
+    """The hash of the module's model, which is kept as long as its tensors stay as they are."""
+    seen, found = _hashes.get(module, ([], ""))
+    if not found or _has_changed(seen):
+        seen, found = _seen(module), from_module(module).hash
+        _hashes[module] = seen, found
+    return found
 
 
 _Seen = tuple[dict[str, Any], str, torch.Tensor, int, int]
+_hashes: weakref.WeakKeyDictionary[torch.nn.Module, tuple[list[_Seen], str]] = weakref.WeakKeyDictionary()
 
 
 def _seen(module: torch.nn.Module) -> list[_Seen]:
@@ -221,6 +245,12 @@ def _seen(module: torch.nn.Module) -> list[_Seen]:
     return [(owner, key, tensor, tensor._version, tensor.data_ptr()) for each in module.modules()
             for owner in (each._parameters, each._buffers) for key, tensor in owner.items()
             if tensor is not None and key not in each._non_persistent_buffers_set and torch.is_floating_point(tensor)]
+
+
+def _has_changed(seen: list[_Seen]) -> bool:
+    """Whether a tensor was replaced or written to since then."""
+    return any(owner.get(key) is not tensor or tensor._version != version or tensor.data_ptr() != address
+               for owner, key, tensor, version, address in seen)
 
 
 def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -290,14 +320,17 @@ def _guard(module: torch.nn.Module, patch: Patch, anyway: bool) -> Any:
 
     def before(_: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         given = signature.bind_partial(*args, **kwargs).arguments
-        ids = given.get("input_ids")
-        if ids is None or anyway:
+        ids, places = given.get("input_ids"), given.get("position_ids")
+        if ids is None:
             return args, kwargs
-        if ids.shape[-1] != 1 or bool((ids != origin.tokens[-1]).any()):
-            raise Mismatch(f"found tokens {ids.tolist()}, expected [[{origin.tokens[-1]}]]: the patch is exact for this "
-                           f"token at position {origin.position} alone; anyway=True runs others with it")
+        is_own = ids.shape[-1] == 1 and bool((ids == origin.tokens[-1]).all())
+        exact = f"the patch is exact for this token at position {origin.position} alone; anyway=True runs others with it"
+        if not is_own and not anyway:
+            raise Mismatch(f"found tokens {ids.tolist()}, expected [[{origin.tokens[-1]}]]: {exact}")
+        if places is not None and not anyway and bool((places != origin.position).any()):
+            raise Mismatch(f"found positions {places.tolist()}, expected [[{origin.position}]]: {exact}")
         takes_any = any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values())
-        if given.get("position_ids") is None and ("position_ids" in signature.parameters or takes_any):
+        if is_own and places is None and ("position_ids" in signature.parameters or takes_any):
             kwargs = kwargs | {"position_ids": torch.full_like(ids, origin.position)}
         return args, kwargs
 

@@ -82,7 +82,7 @@ Result cuModuleLoadDataEx(Module *module, const void *image, unsigned count, Jit
     log(state().options.compilerLog);
     return result;
   }
-  auto made = std::make_unique<ModuleObject>();
+  auto made = std::make_shared<ModuleObject>();
   std::string error;
   if (!ptx::parse(static_cast<const char *>(image), made->code, error)) {
     log("ptxas: " + error);
@@ -90,8 +90,7 @@ Result cuModuleLoadDataEx(Module *module, const void *image, unsigned count, Jit
   }
   if (std::atoi(made->code.target.c_str() + 3) > state().options.devices[0])
     return 209; // no binary for the device
-  *module = made.release();
-  state().handles[*module] = "module";
+  *module = give(std::move(made), "module");
   return 0;
 }
 Result cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, size_t bytes, Stream stream) {

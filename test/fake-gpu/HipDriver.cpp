@@ -64,7 +64,7 @@ Result cuModuleLoadDataEx(Module *module, const void *image, unsigned, JitOption
   auto &root = metadata.getRoot().getMap();
   if (!root["amdhsa.target"].getString().ends_with("--" + architectureOf(0)))
     return 209;
-  auto made = std::make_unique<ModuleObject>();
+  auto made = std::make_shared<ModuleObject>();
   for (auto &node : root["amdhsa.kernels"].getArray()) {
     auto &kernel = node.getMap();
     ptx::Kernel &read = made->code.kernels[kernel[".name"].getString().str()];
@@ -74,8 +74,7 @@ Result cuModuleLoadDataEx(Module *module, const void *image, unsigned, JitOption
     read.body.emplace_back();
     read.body.back().code = ptx::Instruction::Return;
   }
-  *module = made.release();
-  state().handles[*module] = "module";
+  *module = give(std::move(made), "module");
   return 0;
 }
 

@@ -91,7 +91,7 @@ std::vector<std::string> fake_gpu::alive() {
   if (s.context.retained)
     all.push_back("context");
   for (auto &handle : s.handles)
-    all.push_back(handle.second);
+    all.push_back(handle.second.kind);
   all.insert(all.end(), s.memory.size(), "memory");
   all.insert(all.end(), s.pinned.size(), "pinned memory");
   return all;

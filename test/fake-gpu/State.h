@@ -52,6 +52,12 @@ namespace fake_gpu {
 using namespace ctxc::cuda;
 using namespace ctxc::graphs;
 
+/// What the program has a handle of, until it destroys it.
+struct Handle {
+  std::string kind;
+  std::shared_ptr<void> object;
+};
+
 struct State {
   fake_gpu::Options options;
   std::vector<std::string> calls, problems, kernels;
@@ -59,7 +65,7 @@ struct State {
   bool isStarted = false;
   ContextObject context;
   std::map<uint64_t, size_t> memory, pinned; ///< address → size in bytes
-  std::map<const void *, std::string> handles;
+  std::map<const void *, Handle> handles;
   size_t used = 0;
   Result fault = 0;
   double clock = 0;
@@ -76,14 +82,16 @@ Result enter(const char *name, bool needsContext = true);
   if (Result result = enter(__func__ __VA_ARGS__))                                                 \
   return result
 
-template <typename T> T *make(const char *kind) {
-  T *made = new T();
-  state().handles[made] = kind;
-  return made;
+/// Gives the program a handle of `object`.
+template <typename T> T *give(std::shared_ptr<T> object, const char *kind) {
+  T *handle = object.get();
+  state().handles[handle] = {kind, std::move(object)};
+  return handle;
 }
+template <typename T> T *make(const char *kind) { return give(std::make_shared<T>(), kind); }
 template <typename T> bool isLive(T *handle, const char *kind) {
   auto found = state().handles.find(handle);
-  if (found != state().handles.end() && found->second == kind)
+  if (found != state().handles.end() && found->second.kind == kind)
     return true;
   problem(std::string("a dead or unknown ") + kind);
   return false;
@@ -97,7 +105,6 @@ constexpr Result kInvalidValue = 1, kInvalidHandle = 400, kNotPermitted = 800,
 template <typename T> Result destroy(T *handle, const char *kind) {
   LIVE(handle, kind);
   state().handles.erase(handle);
-  delete handle;
   return 0;
 }
 

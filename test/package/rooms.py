@@ -1,5 +1,5 @@
 """Every library declares exactly the libraries whose headers it includes: those that its public headers include as
-DEPS, and those that only its sources include as PRIVATE_DEPS.
+DEPS, and those that only its sources include as PRIVATE_DEPS. And no file includes itself by way of others.
 
     rooms.py SOURCE ARROWS    ARROWS is written by ctxc_check_layers: a line "Room DEPS|PRIVATE_DEPS Room"
 """
@@ -7,6 +7,7 @@ import pathlib
 import re
 import sys
 
+ANY = re.compile(r'^\s*#?\s*include\s+"([^"]+)"', re.M)
 INCLUDE = re.compile(r'^\s*#?\s*include\s+"(?:ctxc|dialects)/(\w+)/', re.M)
 
 
@@ -35,6 +36,30 @@ def check(source, room, declared):
             yield f"Ctxc{room} has {other} in {kind}, which no {'header' if kind == 'DEPS' else 'source alone'} includes"
 
 
+def find_cycles(source):
+    """A complaint for each file that a file which it includes, or one that this includes, and so on, includes."""
+    files = [path for folder in ("include", "dialects", "lib", "tools") for path in (source / folder).rglob("*")
+             if path.suffix in (".h", ".cpp", ".def")]
+    includes = {}
+    for path in files:
+        names = ANY.findall(path.read_text(encoding="utf-8"))
+        includes[path] = [found for name in names for folder in (source, source / "include")
+                          if (found := folder / name).exists()]
+    done, open_files = set(), []
+
+    def visit(path):
+        if path in open_files:
+            yield " includes ".join(str(each.relative_to(source)) for each in open_files[open_files.index(path):] + [path])
+        elif path not in done:
+            open_files.append(path)
+            for other in includes.get(path, []):
+                yield from visit(other)
+            done.add(open_files.pop())
+
+    for path in sorted(files):
+        yield from visit(path)
+
+
 def main(source, arrows):
     source = pathlib.Path(source)
     declared = {}
@@ -42,6 +67,7 @@ def main(source, arrows):
         room, kind, *others = line.split()
         declared.setdefault(room, {"DEPS": set(), "PRIVATE_DEPS": set()})[kind] |= set(others)
     complaints = [text for room in sorted(declared) for text in check(source, room, declared[room])]
+    complaints += find_cycles(source)
     print(*complaints, f"{len(declared)} rooms, {len(complaints)} complaints", sep="\n")
     return 1 if complaints or len(declared) < 10 else 0
 

@@ -28,7 +28,7 @@ MODEL = ROOT / "examples/models/gemma3-kjv-1m"
 PROMPT = "And David said unto Saul"
 NIGHT = os.environ.get("CTXC_KERNEL_OPT") == "3"
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
-GOLDENS = sorted(path.parent for path in (ROOT / "test/goldens").glob("*/model.safetensors"))
+GOLDENS = sorted(path.parent for path in (ROOT / "test/goldens").glob("*/golden.safetensors"))
 
 
 def command(*words):
@@ -191,8 +191,10 @@ class Core(unittest.TestCase):
             ctxc.load(MODEL, treads=2)
         other = ctxc.Context(self.model, PROMPT).patch()
         stranger = ctxc.Patch(dict(other), ctxc._patch.Origin("0" * 64, (1, 2), 1, ()))
-        with self.assertRaises(ctxc.Mismatch):
-            other + stranger
+        for use in (lambda: other + stranger, lambda: ctxc.verify(self.model, patch=stranger),
+                    lambda: ctxc.Context(self.model, PROMPT).logits(stranger)):
+            with self.assertRaisesRegex(ctxc.Mismatch, "two models|another model"):
+                use()
 
     def test_a_refusal_has_its_diagnostics(self):
         source = self.file("refused.mlir")
@@ -204,7 +206,13 @@ class Core(unittest.TestCase):
         self.assertTrue(errors)
         self.assertEqual(errors[0]["file"], str(source))
         self.assertGreater(errors[0]["line"], 0)
+        self.assertIn(f"[{errors[0]['rule']}]", errors[0]["message"])
+        self.assertNotIsInstance(raised.exception, ctxc.Undecided)
         self.assertEqual(pickle.loads(pickle.dumps(raised.exception)).diagnostics, raised.exception.diagnostics)
+
+    def test_what_is_undecided_is_not_refused_for_good(self):
+        with self.assertRaisesRegex(ctxc.Undecided, "undecided"):
+            ctxc.Context(ctxc.load(ROOT / "test/python/Inputs/undecided.mlir", seed=1), [1, 2, 3])
 
     def test_a_model_is_used_by_one_thread_at_a_time(self):
         outcomes = []
@@ -245,6 +253,49 @@ class Core(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "enough"):
             ctxc.verify(self.model, PROMPT, generate=1000, progress=stop)
         self.assertTrue(ctxc.verify(self.model, PROMPT).verified)
+
+    def test_an_exception_in_the_last_progress_is_not_lost(self):
+        def stop(done):
+            raise RuntimeError(f"enough of {done}")
+
+        with self.assertRaisesRegex(RuntimeError, "enough of 1"):
+            ctxc.verify(self.model, PROMPT, progress=stop)
+        with self.assertRaisesRegex(RuntimeError, "enough of 1"):
+            ctxc.batch.run(self.model, [{"tokens": [2, 5, 7]}], self.file("stopped"), progress=stop)
+        self.assertEqual(self.model.decode(self.model.tokenize(PROMPT)[1:]), PROMPT)  # and comes once
+
+    def test_a_bar_shows_progress(self):
+        import types
+        from unittest import mock
+
+        class Bar:
+            made = []
+
+            def __init__(self, **about):
+                self.about, self.n, self.closed = about, 0, False
+                self.made.append(self)
+
+            def update(self, more):
+                self.n += more
+
+            def close(self):
+                self.closed = True
+
+        fake = types.ModuleType("tqdm.auto")
+        fake.tqdm = Bar
+        with mock.patch.dict(sys.modules, {"tqdm": types.ModuleType("tqdm"), "tqdm.auto": fake}):
+            ctxc.verify(self.model, PROMPT, generate=3, progress=True)
+            ctxc.batch.run(self.model, [{"tokens": [2, 5, 7]}, {}], self.file("bar"), progress=True)
+        self.assertEqual([(each.about, each.n, each.closed) for each in Bar.made],
+                         [({"total": 3, "unit": "token"}, 3, True), ({"total": None, "unit": "line"}, 2, True)])
+
+    def test_what_the_library_says_beside_errors(self):
+        tokens = [10 + at % 900 for at in range(600)]
+        with self.assertWarnsRegex(UserWarning, "positions"):  # more than the model was made for
+            ctxc.Context(ctxc.load(MODEL), tokens)
+        context = ctxc.Context(ctxc.load(MODEL), tokens[:500])
+        with self.assertWarnsRegex(UserWarning, "positions"):
+            context.extend(tokens[500:])
 
     def test_ctrl_c_ends_a_call(self):
         program = ("import ctxc, sys\n"

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
 import adapters
 import ctxc
 import ctxc.hf
+import gguf_models
 import judge
 import torch
 import transformers
@@ -98,8 +99,15 @@ class Live(unittest.TestCase):
         with ctxc.hf.patched(module, patch):
             with self.assertRaisesRegex(ctxc.Mismatch, r"expected \[\[6\]\]: the patch is exact for this token at position 11"):
                 module(torch.tensor([[7]]))
+        own = torch.tensor([TOKENS[-1:]])
+        with ctxc.hf.patched(module, patch):
+            at_its_place = module(own).logits
+            with self.assertRaisesRegex(ctxc.Mismatch, r"found positions \[\[3\]\], expected \[\[11\]\]"):
+                module(own, position_ids=torch.tensor([[3]]))
         with ctxc.hf.patched(module, patch, anyway=True):
             module(torch.tensor([[7]]))
+            self.assertTrue(torch.equal(module(own).logits, at_its_place))
+            module(own, position_ids=torch.tensor([[3]]))
         stored = pickle.loads(pickle.dumps(patch))  # which no longer knows its module
         with self.assertRaisesRegex(ctxc.Mismatch, "no such parameter|has shape"):
             with ctxc.hf.patched(judge.load_checkpoint(GOLDENS / "gpt2"), stored):
@@ -132,6 +140,72 @@ class Live(unittest.TestCase):
                     pass
         with ctxc.hf.patched(other, patch, anyway=True):
             pass
+
+    @torch.no_grad()
+    def test_a_stored_patch_of_other_weights_is_refused(self):
+        module, other = (judge.load_checkpoint(GOLDENS / "llama").eval() for _ in range(2))
+        other.model.layers[0].mlp.up_proj.weight.mul_(2)
+        made = ctxc.Context(ctxc.from_module(module), TOKENS).patch()
+        stored = pickle.loads(pickle.dumps(made))  # which no longer knows its module
+        for _ in range(2):
+            with ctxc.hf.patched(module, stored):
+                pass
+            with self.assertRaisesRegex(ctxc.Mismatch, "of another module, with other weights"):
+                with ctxc.hf.patched(other, stored):
+                    pass
+        module.model.layers[0].mlp.up_proj.weight.mul_(2)
+        with self.assertRaisesRegex(ctxc.Mismatch, "of another module, with other weights"):
+            with ctxc.hf.patched(module, stored):
+                pass
+        with self.assertLogs("ctxc", "INFO") as said, ctxc.hf.patched(other.to(torch.bfloat16), stored):
+            pass
+        self.assertIn("cannot be told", said.output[0])
+
+    @torch.no_grad()
+    def test_what_is_copied_is_said(self):
+        module = judge.load_checkpoint(GOLDENS / "llama").eval()
+        weight = module.model.layers[0].mlp.up_proj.weight
+        weight.data = weight.data.T.contiguous().T
+        with self.assertLogs("ctxc", "INFO") as said:
+            model = ctxc.from_module(module)
+        self.assertEqual(model.copied, ["model.layers.0.mlp.up_proj.weight"])
+        self.assertIn("copied 1 of", said.output[0])
+        patch = ctxc.Context(model, TOKENS).patch()
+        full = module(torch.tensor([TOKENS])).logits[0, -1]
+        self.assertLessEqual((ctxc.hf.patched_logits(module, patch) - full).abs().max().item(), 1e-3)
+
+    @torch.no_grad()
+    def test_a_gguf_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.gguf"
+            gguf_models.write_model(path, "llama", 1)
+            model = ctxc.load(path)
+            self.assertTrue(ctxc.verify(model, TOKENS, generate=3).verified)
+            patch = ctxc.Context(model, TOKENS).patch()
+            patch.save(Path(folder) / "patch.safetensors")
+            self.assertTrue(ctxc.verify(model, patch=ctxc.Patch.load(Path(folder) / "patch.safetensors")).verified)
+
+    @torch.no_grad()
+    def test_generate_takes_a_text(self):
+        folder = GOLDENS.parents[1] / "examples/models/gemma3-kjv-1m"
+        module = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        ids = tokenizer("And David said unto Saul")["input_ids"]
+        made = list(ctxc.hf.generate(module, tokenizer, "And David said unto Saul", tokens=3))
+        whole = module.generate(torch.tensor([ids]), max_new_tokens=3, do_sample=False)[0].tolist()
+        self.assertEqual(ids + [token for token, _ in made], whole)
+
+    @torch.no_grad()
+    def test_sixteen_bits(self):
+        for dtype, allowed in ((torch.bfloat16, 0.1), (torch.float16, 0.02)):
+            module = judge.load_checkpoint(GOLDENS / "llama").to(dtype).eval()
+            patch = ctxc.Context(ctxc.hf.from_module(module), TOKENS).patch()
+            full = module(torch.tensor([TOKENS])).logits[0, -1].float()
+            control = module(torch.tensor([TOKENS[-1:]]), position_ids=torch.tensor([[11]])).logits[0, -1].float()
+            for factored in (False, True):
+                with self.subTest(dtype=dtype, factored=factored):
+                    error = (ctxc.hf.patched_logits(module, patch, factored=factored).float() - full).abs().max().item()
+                    self.assertLessEqual(error, allowed * (control - full).abs().max().item())
 
     def test_torch_takes_the_arrays_as_they_are(self):
         patch = ctxc.Context(ctxc.load(GOLDENS / "llama"), TOKENS).patch()

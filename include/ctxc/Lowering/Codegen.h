@@ -10,6 +10,7 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include <functional>
 #include <memory>
 
 namespace llvm {
@@ -60,10 +61,13 @@ void writeKernelHeader(const LibraryInterface &library, llvm::raw_ostream &os);
 void writeKernelManifest(const LibraryInterface &library, llvm::raw_ostream &os);
 
 /// Object files of modules of linalg kernels. They come from `cache`, or the modules are lowered
-/// and compiled, in the threads of their context, and the objects are cached.
+/// and compiled, in the threads of their context, and the objects are cached. `isCancelled` is
+/// asked in the caller's thread meanwhile: where it returns true, the objects that are being
+/// compiled are the last, and the error is Cancelled.
 llvm::Expected<std::vector<std::unique_ptr<llvm::MemoryBuffer>>>
 compileKernels(llvm::ArrayRef<mlir::ModuleOp> kernels, const CpuTarget &target,
-               const KernelCache &cache = KernelCache(""));
+               const KernelCache &cache = KernelCache(""),
+               const std::function<bool()> &isCancelled = {});
 
 /// Kernels loaded into this process.
 class KernelLibrary {

@@ -18,6 +18,9 @@ struct CompiledOptions {
   bool roundedPrompts = false;
   /// The caller's threads instead of OpenMP's, for all of the executor's parallel work.
   std::optional<ParallelFor> parallelFor = std::nullopt;
+  /// The executor's interrupt (Executor::setInterrupt), which is asked while kernels are compiled,
+  /// too.
+  std::function<bool()> isCancelled = {};
   /// How many tokens of a prompt go through a layer together, where no observer watches them; 0:
   /// as many as a layer computes well below a second. Logits do not depend on it.
   int64_t promptChunk = 0;
@@ -35,8 +38,8 @@ struct CompiledOptions {
 /// Compiles the program's blocks, each distinct one once, and runs them on
 /// float32 activations over weights in their storage type. `program` and `weights` must
 /// outlive the result. Fails where a block has no compiled form (a diagnostic
-/// says which op), the machine code cannot be made, or prompts are to be rounded and the processor
-/// has no instruction for it.
+/// says which op), the machine code cannot be made, prompts are to be rounded and the processor has
+/// no instruction for it, or with Cancelled.
 llvm::Expected<std::unique_ptr<Executor>>
 createCompiledExecutor(const Program &program, Weights &weights, const CompiledOptions &options);
 

@@ -73,7 +73,8 @@ static Value rebuildSize(OpBuilder &b, Value memref, int64_t i, ArrayRef<KernelA
     return rebuildSize(b, cast.getSource(), i, args, sizes, done);
   if (auto collapse = memref.getDefiningOp<memref::CollapseShapeOp>()) {
     Value product;
-    for (int64_t from : collapse.getReassociationIndices()[i]) {
+    const SmallVector<ReassociationIndices> groups = collapse.getReassociationIndices();
+    for (int64_t from : groups[i]) {
       Value factor = rebuildSize(b, collapse.getSrc(), from, args, sizes, done);
       if (!factor)
         return {};

@@ -83,7 +83,8 @@ std::optional<Extent> gpu_lowering::sizeOf(Value memref, int64_t i) {
   }
   if (auto collapse = dyn_cast<memref::CollapseShapeOp>(op)) {
     Extent all = fixedExtent(1);
-    for (int64_t source : collapse.getReassociationIndices()[i]) {
+    const SmallVector<ReassociationIndices> groups = collapse.getReassociationIndices();
+    for (int64_t source : groups[i]) {
       auto size = sizeOf(collapse.getSrc(), source);
       auto more = size ? product(all, *size) : std::nullopt;
       if (!more)

@@ -6,6 +6,7 @@
 // name; a kernel's object refers to the contractions that it calls.
 #include "ctxc/Lowering/Codegen.h"
 #include "ctxc/Lowering/Passes.h"
+#include "ctxc/Program/Executor.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Lowering/CPU/Contraction.h"
 #include "lib/Lowering/RunPipeline.h"
@@ -16,6 +17,8 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include <atomic>
+#include <future>
 #include <map>
 
 using namespace mlir;
@@ -40,6 +43,9 @@ public:
       : target(target), cache(cache) {}
 
   llvm::Expected<std::vector<Object>> compile(ArrayRef<ModuleOp> kernels);
+  /// From any thread: the units that are being compiled are the last.
+  void cancel() { isCancelled = true; }
+  bool wasCancelled() const { return isCancelled; }
 
 private:
   bool findContractions(const llvm::MemoryBuffer &kernel);
@@ -50,6 +56,7 @@ private:
   const CpuTarget &target;
   const KernelCache &cache;
   std::map<std::string, Unit, std::less<>> contractions; ///< by name
+  std::atomic<bool> isCancelled = false;
 };
 
 } // namespace
@@ -143,6 +150,8 @@ llvm::Error KernelCompiler::compile(MLIRContext *context, std::vector<Unit *> un
   llvm::sort(units, [&](Unit *a, Unit *b) { return sizes[a] > sizes[b]; });
   parallelForEach(context, units, [&](Unit *unit) {
     llvm::ErrorAsOutParameter checked(unit->error);
+    if (isCancelled)
+      return;
     auto object = emit(*unit);
     if (!object) {
       unit->error = object.takeError();
@@ -172,11 +181,15 @@ llvm::Expected<std::vector<Object>> KernelCompiler::compile(ArrayRef<ModuleOp> k
 
   if (!missing.empty()) {
     MLIRContext *context = missing.front()->module.getContext();
-    if (failed(failableParallelForEach(context, missing, [&](Unit *unit) {
+    if (failed(failableParallelForEach(context, missing, [&](Unit *unit) -> LogicalResult {
+          if (isCancelled)
+            return success();
           return runPipeline(unit->module,
                              [&](OpPassManager &pm) { buildContractPipeline(pm, target); });
         })))
       return makeError("the kernels could not be lowered");
+    if (isCancelled)
+      return llvm::make_error<Cancelled>();
     for (Unit *unit : missing)
       separateContractions(unit->module);
     for (auto &[name, unit] : contractions)
@@ -184,6 +197,8 @@ llvm::Expected<std::vector<Object>> KernelCompiler::compile(ArrayRef<ModuleOp> k
         missing.push_back(&unit);
     if (llvm::Error error = compile(context, std::move(missing)))
       return std::move(error);
+    if (isCancelled)
+      return llvm::make_error<Cancelled>();
   }
 
   std::vector<Object> objects;
@@ -196,6 +211,31 @@ llvm::Expected<std::vector<Object>> KernelCompiler::compile(ArrayRef<ModuleOp> k
 
 llvm::Expected<std::vector<Object>> ctxc::compileKernels(ArrayRef<ModuleOp> kernels,
                                                          const CpuTarget &target,
-                                                         const KernelCache &cache) {
-  return KernelCompiler(target, cache).compile(kernels);
+                                                         const KernelCache &cache,
+                                                         const std::function<bool()> &isCancelled) {
+  KernelCompiler compiler(target, cache);
+  if (!isCancelled || kernels.empty())
+    return compiler.compile(kernels);
+  if (isCancelled())
+    return llvm::make_error<Cancelled>();
+  // The caller's thread is the one that may ask, and the one that diagnostics are emitted in.
+  ModuleOp first = kernels.front();
+  MLIRContext *context = first.getContext();
+  std::vector<Diagnostic> emitted;
+  auto objects = [&]() -> llvm::Expected<std::vector<Object>> {
+    ScopedDiagnosticHandler keep(context, [&](Diagnostic &diagnostic) {
+      emitted.push_back(std::move(diagnostic));
+      return success();
+    });
+    auto compiled = std::async(std::launch::async, [&] { return compiler.compile(kernels); });
+    while (compiled.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout)
+      if (isCancelled())
+        compiler.cancel();
+    return compiled.get();
+  }();
+  for (Diagnostic &diagnostic : emitted)
+    context->getDiagEngine().emit(std::move(diagnostic));
+  if (objects && compiler.wasCancelled())
+    return llvm::make_error<Cancelled>();
+  return objects;
 }

@@ -89,6 +89,9 @@ private:
   llvm::Expected<MessageReader> lastReply(int rank);
   llvm::Error settle(llvm::Error own, llvm::function_ref<void(int, MessageReader &)> take,
                      EarlyReplies early = {});
+  static llvm::Error lost(llvm::Error error, llvm::Error other);
+  static void readObserved(MessageReader &reply, const LayerObserver &observer,
+                           const LayerObserver &ofReduced);
   llvm::Error giveRow(const TokenPatch &own, PatchSink sink, EarlyReplies &early);
   llvm::Expected<Logits> ownHead(llvm::ArrayRef<double> vectors, int64_t count);
   llvm::Expected<MessageReader> askOne(int rank, MessageWriter command);

@@ -20,7 +20,7 @@ from typing import Optional, Union
 import numpy as np
 import torch
 
-from ctxc._errors import BadInput, Mismatch
+from ctxc._errors import BadInput
 from ctxc._model import Prompt
 from ctxc._patch import Patch
 from ctxc.hf import ModuleModel
@@ -170,8 +170,7 @@ class Context:
         if patch is None:
             states = [each.truncated(place) for each in self._full]
             return self._run([place], states)[0][-1]
-        if patch.origin.model_hash != self._model.hash:
-            raise Mismatch("the patch is of another model")
+        self._model._expect_own(patch)
         loads = [{name: [torch.from_numpy(np.array(part)) for part in parts] for name, parts in each.items()}
                  for each in self._model._core.parts_of_patch(patch._bound())]
         states = [each.truncated(len(self._kept)) for each in self._reduced]

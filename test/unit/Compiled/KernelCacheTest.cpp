@@ -2,11 +2,13 @@
 #include "ctxc/Lowering/KernelCache.h"
 #include "TextModel.h"
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Program/Executor.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include <thread>
 
 using namespace ctxc;
 using namespace ctxc::test;
@@ -126,31 +128,43 @@ TEST_F(KernelCacheTest, CompilingLeavesLlvmsOptionsAsTheyAre) {
     EXPECT_EQ(option->getNumOccurrences(), 0) << name.str();
 }
 
-/// A kernel refers to the contractions that it calls. It is found in the cache with all of them or
-/// not at all.
-TEST_F(KernelCacheTest, ContractionsAreCompiledOnce) {
-  std::string name = "contract_33x33_bf16", text;
+/// Two kernels that call one contraction.
+std::string twoKernels() {
+  std::string text;
   for (const char *block : {"plain", "normed"}) {
     BlockText b(block, 33);
     auto y = b.linear(b.input(), 33, "bf16");
     b.output(block[0] == 'p' ? y : b.unary("normalize rms", y, " eps 1.0e-5"));
     text += b.text();
   }
+  return text;
+}
+
+llvm::Expected<std::vector<std::unique_ptr<llvm::MemoryBuffer>>>
+compileBlocks(llvm::StringRef text, const KernelCache &cache,
+              const std::function<bool()> &isCancelled = {}) {
+  mlir::DialectRegistry registry;
+  registerCodegenDialects(registry);
+  mlir::MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  auto source = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> kernels;
+  std::vector<mlir::ModuleOp> modules;
+  for (xf::BlockOp block : source->getOps<xf::BlockOp>()) {
+    kernels.push_back(*buildKernelModule(block));
+    modules.push_back(*kernels.back());
+  }
+  return compileKernels(modules, CpuTarget::host(), cache, isCancelled);
+}
+
+/// A kernel refers to the contractions that it calls. It is found in the cache with all of them or
+/// not at all.
+TEST_F(KernelCacheTest, ContractionsAreCompiledOnce) {
   KernelCache cache(root + "/kernels");
-  std::string path = root + "/kernels/llvmcache-" + KernelCache::keyOf(name, CpuTarget::host());
+  std::string path =
+      root + "/kernels/llvmcache-" + KernelCache::keyOf("contract_33x33_bf16", CpuTarget::host());
   auto compile = [&] {
-    mlir::DialectRegistry registry;
-    registerCodegenDialects(registry);
-    mlir::MLIRContext context(registry);
-    context.loadAllAvailableDialects();
-    auto source = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-    std::vector<mlir::OwningOpRef<mlir::ModuleOp>> kernels;
-    std::vector<mlir::ModuleOp> modules;
-    for (xf::BlockOp block : source->getOps<xf::BlockOp>()) {
-      kernels.push_back(*buildKernelModule(block));
-      modules.push_back(*kernels.back());
-    }
-    auto objects = llvm::cantFail(compileKernels(modules, CpuTarget::host(), cache));
+    auto objects = llvm::cantFail(compileBlocks(twoKernels(), cache));
     EXPECT_EQ(objects.size(), 3u);
     auto library = llvm::cantFail(KernelLibrary::load(std::move(objects)));
     for (const char *kernel : {"ctxc_plain", "ctxc_normed"})
@@ -162,6 +176,26 @@ TEST_F(KernelCacheTest, ContractionsAreCompiledOnce) {
   ASSERT_FALSE(fs::remove(path));
   compile();
   EXPECT_TRUE(fs::exists(path));
+}
+
+/// Whenever it is that a compilation is cancelled, what is in the cache afterwards can be used.
+TEST_F(KernelCacheTest, ACompilationIsCancelled) {
+  KernelCache cache(root + "/kernels");
+  for (int after : {0, 1, 2, 4, 8}) {
+    std::thread::id self = std::this_thread::get_id();
+    int asked = 0;
+    auto objects = compileBlocks(twoKernels(), cache, [&] {
+      EXPECT_EQ(std::this_thread::get_id(), self);
+      return ++asked > after;
+    });
+    EXPECT_EQ(bool(objects), asked <= after) << after;
+    if (!objects) {
+      llvm::Error error = objects.takeError();
+      EXPECT_TRUE(error.isA<Cancelled>()) << after;
+      llvm::consumeError(std::move(error));
+    }
+  }
+  EXPECT_EQ(llvm::cantFail(compileBlocks(twoKernels(), cache)).size(), 3u);
 }
 
 /// What one executor has compiled, the next takes from the cache, with the same results bit for
