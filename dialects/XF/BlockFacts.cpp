@@ -150,9 +150,7 @@ void FactsPass::setSources(Operation *op, Term &term) const {
     handOn(site.getParameterOperand().getOperandNumber());
     if (site.getObligation() != Obligation::None)
       handOn(site.getDataOperand().getOperandNumber());
-  } else if (auto link = dyn_cast<SolvableOpInterface>(op);
-             link && !isa<ContextualOpInterface>(op)) {
-    // What moves the operand at this token moves it at others too, and the op reads both.
+  } else if (auto link = dyn_cast<SolvableOpInterface>(op); link && !contexts.count(op)) {
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (handsOnMovers(link, i))
         handOn(i);

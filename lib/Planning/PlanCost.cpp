@@ -1,5 +1,6 @@
 #include "ctxc/Planning/PlanCost.h"
 #include "ctxc/Analysis/Sites.h"
+#include "dialects/XF/Sizes.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -47,6 +48,7 @@ PlanCost ctxc::costOf(const BlockPlan &plan) {
   }
   for (const PlanObligation &o : plan.obligations)
     if (o.kind == xf::Obligation::NonzeroElements && !isa<xf::AssignableOpInterface>(o.site))
-      cost.elementDivisions += elements(o.value);
+      // Of a tap's weights those of the token itself divide, one for each entry.
+      cost.elementDivisions += elements(xf::isTap(o.site) ? o.site->getResult(0) : o.value);
   return cost;
 }
