@@ -5,10 +5,12 @@
 
 In tile registers where the processor has AMX, in vectors (CTXC_AMX=off), without rounding, and by PyTorch in
 bfloat16. A round measures all of them one after the other; a table has the medians over --rounds rounds, and the median
-of the rounds' ratios to the fastest of ctxc's own. With --page the table goes into the page's section.
+of the rounds' ratios to the first of ctxc's own. A second table has single products, beside oneDNN's, where ctxc-gemm is
+built. With --page the tables go into the page's section.
 """
 
 import argparse
+import json
 import statistics
 import sys
 import time
@@ -18,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "peers")]
 import programs  # noqa: E402
 from page import table, write_section  # noqa: E402
+from report import medians, number  # noqa: E402
 
 SETTLED = 0.3  # seconds until the threads of the previous program have stopped spinning
 TILES, VECTORS, EXACT, PYTORCH = "in tiles", "in vectors", "not rounded", "PyTorch, bf16"
@@ -30,8 +33,14 @@ vectors with avx512_bf16 (`CTXC_AMX=off`); without rounding; and PyTorch. Median
 runs after the other, and in brackets the median of the rounds' ratios of its speed to that of the first column. {machine}
 
 ```sh
-tools/build.sh ctxc-bench && build/judges/bin/python bench/rounded_prompts.py build {path} --page docs/measurements.md
+tools/setup.sh --bench && tools/build.sh ctxc-bench ctxc-gemm
+build/judges/bin/python bench/rounded_prompts.py build {path} --page docs/measurements.md
 ```
+
+{table}
+"""
+PRODUCTS = """
+One matrix times the 512 vectors of a prompt, rounding included: GFLOP/s.
 
 {table}
 """
@@ -83,6 +92,30 @@ def row(args, threads, prefill):
     return cells
 
 
+def products(args):
+    """The table of single products; empty where ctxc-gemm is not built."""
+    program = Path(args.build) / "bin/ctxc-gemm"
+    if not program.is_file():
+        return ""
+    libraries = {TILES: "ctxc-rounded", VECTORS: "ctxc-vectors-rounded", "oneDNN": "oneDNN-rounded"}
+    if not programs.has_tiles():
+        libraries = {VECTORS: "ctxc-rounded", "oneDNN": "oneDNN-rounded"}
+    rows = []
+    for threads in args.threads:
+        speeds = {}
+        for found in medians(json.loads(programs.output_of(
+                [program, f"--threads={threads}", "--benchmark_filter=rounded", "--benchmark_min_time=0.1",
+                 "--benchmark_repetitions=9", "--benchmark_enable_random_interleaving=true",
+                 "--benchmark_format=json"]))):
+            library, _, shape = found["run_name"].split("/")[:3]
+            speeds.setdefault(shape, {})[library] = found["GFLOPS"]
+        for shape, by in speeds.items():
+            sizes = [int(size) for size in shape.split("x")]
+            rows.append((sizes, threads, [number(by.get(library)) for library in libraries.values()]))
+    rows = [[" × ".join(map(str, sizes)), threads, *cells] for sizes, threads, cells in sorted(rows)]
+    return PRODUCTS.format(table=table(["W", "threads", *libraries], rows))
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -98,7 +131,7 @@ def main():
     rows = [row(args, threads, prefill) for prefill in lengths for threads in args.threads]
     section = TEXT.format(
         model="Gemma 3 270M", path=args.model, rounds=args.rounds, machine=programs.machine(),
-        table=table(["tokens", "threads", TILES, VECTORS, EXACT, PYTORCH], rows))
+        table=table(["tokens", "threads", TILES, VECTORS, EXACT, PYTORCH], rows)) + products(args)
     print(section)
     if args.page:
         write_section(args.page, HEADING, section)
