@@ -101,7 +101,7 @@ def medians(run):
 def gemm_table(runs):
     """GFLOP/s by matrix: float32, and vectors rounded to bfloat16."""
     columns = [("ctxc", "f32"), ("OpenBLAS", "f32"), ("oneDNN", "f32"), ("ctxc", "bf16"),
-               ("ctxc-rounded", "bf16"), ("ctxc-vectors-rounded", "bf16"), ("oneDNN-rounded", "bf16")]
+               ("ctxc-rounded", "bf16"), ("oneDNN-rounded", "bf16")]
     rows = []
     for threads, run in runs.items():
         speeds = {}
