@@ -1,6 +1,5 @@
 #include "ctxc/Planning/PlanCost.h"
 #include "ctxc/Analysis/Sites.h"
-#include "dialects/XF/Sizes.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -48,7 +47,6 @@ PlanCost ctxc::costOf(const BlockPlan &plan) {
   }
   for (const PlanObligation &o : plan.obligations)
     if (o.kind == xf::Obligation::NonzeroElements && !isa<xf::AssignableOpInterface>(o.site))
-      // Of a tap's weights those of the token itself divide, one for each entry.
-      cost.elementDivisions += elements(xf::isTap(o.site) ? o.site->getResult(0) : o.value);
+      cost.elementDivisions += elements(o.value);
   return cost;
 }
