@@ -15,7 +15,7 @@ import json
 import logging
 import re
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
 import torch
@@ -116,9 +116,9 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
 
     A call gets the token's own absolute position where it does not give position_ids. A call with another token than
     the one that the patch was made for (after the kept ones, in a cache, which were run unpatched), or at another
-    position, raises Mismatch, as does a patch of other weights; anyway=True lets them pass: the patch is not exact for
-    them. Whether a patch that was read from a file is of the module's weights can be told where both have the same
-    names and types; elsewhere the logger `ctxc` says that it could not be.
+    position, raises Mismatch, as does a patch that does not fit the module, or was made of another one with other
+    weights; anyway=True lets them pass: the patch is not exact for them. A patch that was read from a file names the
+    checkpoint that it was made of, whose bytes a module no longer has: `ctxc.verify` compares it with the checkpoint.
 
     factored=True leaves the weights of linear modules as they are, and adds u (vᵀ z) to what each of them puts out, by
     hooks, so that the patch is not rounded to the type of the weights. Vectors, and matrices that are not a linear
@@ -130,9 +130,9 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
     ...
     ctxc._errors.Mismatch: found tokens [[1, 2]], expected [[6]]: the patch is exact for this token at position 11 ...
     """
-    parameters = {_plain(name): each for name, each in module.named_parameters(remove_duplicate=False)}
     if not anyway:
-        _expect_weights_of(module, parameters, patch)
+        _expect_weights_of(module, patch)
+    parameters = {_plain(name): each for name, each in module.named_parameters(remove_duplicate=False)}
     changes: dict[str, torch.Tensor] = {}
     hooks: list[Any] = []
     for each in patch.values():
@@ -213,18 +213,17 @@ def _add(weight: torch.Tensor, change: ParameterPatch) -> None:
     weight.copy_(total)
 
 
-def _expect_weights_of(module: torch.nn.Module, parameters: Mapping[str, torch.Tensor], patch: Patch) -> None:
+def _expect_weights_of(module: torch.nn.Module, patch: Patch) -> None:
     """Raises Mismatch where the patch was made of other weights than the module's."""
     made_on = None if patch._made_on is None else patch._made_on()
-    if made_on is module or not patch.origin.model_hash:
-        return
-    # A copy in another type, or under other names, has another hash, and may be the same model all the same.
-    types = {_TYPES.get(tensor.dtype, "").lower() for tensor in module.parameters()}
-    if types != {patch.origin.dtype} or not all(each.name.partition("[")[0] in parameters for each in patch.values()):
-        _log.info("whether the patch is of %s's weights cannot be told: they are stored in another type or under other "
-                  "names than those that it was made of", type(module).__name__)
-    elif _hash_of(module) != patch.origin.model_hash:
+    # A copy in another type has other bytes, and may be the same model all the same; so may a file.
+    if made_on is not None and made_on is not module and _types(made_on) == _types(module) and \
+            _hash_of(module) != patch.origin.model_hash:
         raise Mismatch("the patch was made of another module, with other weights; anyway=True adds it all the same")
+
+
+def _types(module: torch.nn.Module) -> set[torch.dtype]:
+    return {tensor.dtype for tensor in module.parameters()}
 
 
 def _hash_of(module: torch.nn.Module) -> str:
