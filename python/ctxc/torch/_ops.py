@@ -212,7 +212,7 @@ def _transpose(op: Op, run: Evaluation) -> None:
 @meaning("xf.permute")
 def _permute(op: Op, run: Evaluation) -> None:
     axis = 1 + op.attributes.get("along", 0)
-    parts = run.rows(op.operands[0]).split(op.attributes["parts"], axis)
+    parts = torch.split(run.rows(op.operands[0]), op.attributes["parts"], axis)
     run.set(op.results[0], torch.cat([parts[part] for part in op.attributes["order"]], axis))
 
 
