@@ -155,3 +155,29 @@ xf.block @one_direction(%x: tensor<6xf32>) -> tensor<6xf32> {
   %y = xf.add %v, %s : tensor<6xf32>
   xf.yield %y : tensor<6xf32>
 }
+
+// Two streams get the same vector, each through numbers of its own: they are no multiples of one vector, and a large
+// vector would bring both to any target.
+// CHECK-DAG: error: whether block 'gated_streams' can take the context into its parameters is undecided: a patch of 'down' would also change another output
+xf.block @gated_streams(%x: tensor<6xf32>, %z: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %w = xf.add %z, %c : tensor<6xf32>
+  %U = xf.param "up" : tensor<8x6xf32>
+  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %h = xf.activation gelu %u : tensor<8xf32>
+  %D = xf.param "down" : tensor<6x8xf32>
+  %d = xf.linear %D * %h : tensor<6x8xf32>, tensor<8xf32>
+  %G = xf.param "g" : tensor<6x8xf32>
+  %g = xf.linear %G * %h : tensor<6x8xf32>, tensor<8xf32>
+  %s = xf.activation tanh %g : tensor<6xf32>
+  %H = xf.param "h" : tensor<6x8xf32>
+  %k = xf.linear %H * %h : tensor<6x8xf32>, tensor<8xf32>
+  %t = xf.activation tanh %k : tensor<6xf32>
+  %p = xf.mul %d, %s : tensor<6xf32>, tensor<6xf32>
+  %q = xf.mul %d, %t : tensor<6xf32>, tensor<6xf32>
+  %y = xf.add %v, %p : tensor<6xf32>
+  %e = xf.add %w, %q : tensor<6xf32>
+  xf.yield %y, %e : tensor<6xf32>, tensor<6xf32>
+}
