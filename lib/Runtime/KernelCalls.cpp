@@ -56,13 +56,8 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
     owned.push_back(std::move(*module));
     made.push_back({name, {nullptr, nullptr, kernelArguments(function)}});
   }
-  auto isCancelled = [&] {
-    llvm::Error error = mayGoOn();
-    const bool is(error);
-    llvm::consumeError(std::move(error));
-    return is;
-  };
-  auto objects = compileKernels(modules, target, KernelCache::ofUser(), isCancelled);
+  auto objects = compileKernels(modules, target, KernelCache::ofUser(),
+                                [&] { return llvm::errorToBool(mayGoOn()); });
   if (!objects)
     return objects.takeError();
   auto loaded = KernelLibrary::load(std::move(*objects));

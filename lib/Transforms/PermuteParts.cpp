@@ -64,15 +64,15 @@ Value Permuter::firstOf(xf::ConcatOp concat) {
 bool Permuter::collect(xf::ConcatOp concat, Value whole) {
   parts.clear();
   int64_t along = concat.getAlong();
-  SmallVector<Value> todo(llvm::reverse(concat.getParts())); // the next one last
-  while (!todo.empty()) {
-    Value part = todo.pop_back_val();
+  SmallVector<Value> pending(llvm::reverse(concat.getParts())); // the next one last
+  while (!pending.empty()) {
+    Value part = pending.pop_back_val();
     Stretch stretch = stretchOf(part, along);
     if (stretch.of != whole) {
       auto inner = part.getDefiningOp<xf::ConcatOp>();
       if (!inner || int64_t(inner.getAlong()) != along)
         return false;
-      llvm::append_range(todo, llvm::reverse(inner.getParts()));
+      llvm::append_range(pending, llvm::reverse(inner.getParts()));
       continue;
     }
     // Entries that are there twice end the search, so that no op is looked into twice.

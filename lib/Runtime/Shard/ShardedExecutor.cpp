@@ -26,12 +26,7 @@ llvm::Error RankExecutor::create(Weights &weights, CompiledOptions options) {
   if (!made)
     return made.takeError();
   local.reset(static_cast<CompiledExecutor *>(made->release()));
-  local->setInterrupt([this] {
-    llvm::Error error = checkInterrupt();
-    const bool isCancelled(error);
-    llvm::consumeError(std::move(error));
-    return isCancelled;
-  });
+  local->setInterrupt([this] { return llvm::errorToBool(checkInterrupt()); });
   local->setProgress([this](int64_t done, int64_t all) { tell(done, all, /*chunk=*/0); });
   return llvm::Error::success();
 }
