@@ -45,8 +45,11 @@ namespace ctxc::xf {
 /// Whether the result of `contextual` may differ with the context, where `operands` are the facts
 /// of its operands.
 bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
+/// Whether `op` is solved for a part of what makes its result: PartsOpInterface, and a product of
+/// findDirection with the norm that it multiplies.
+bool isSolvedInParts(mlir::Operation *op);
 /// Whether operand `index` of `op` is one of several parts of its result, or the result a part of
-/// it (PartsOpInterface).
+/// it.
 bool isPartOfResult(mlir::Operation *op, unsigned index);
 bool isPartOfOperand(mlir::Operation *op, unsigned index);
 /// Whether `op` reads the context and is solved for its token's own operand (TapOpInterface).
@@ -59,6 +62,13 @@ mlir::Value buildTapMoved(mlir::Operation *tap, mlir::OpBuilder &b, mlir::Value 
                           mlir::Value x, mlir::Value y, mlir::ValueRange operands);
 /// The operand of which the result of `op` is a multiple by one number (MultipleOpInterface).
 std::optional<unsigned> multipliedOperand(mlir::Operation *op);
+/// Where `op` is `g N(d)`, a number g times an rms or l2 norm that nothing else reads: the norm.
+/// For a target t, d is solved for t's direction and g for its length, each without the other:
+///
+///     d' = t / |t|,   g' = |t| / |N(d')|,   so that   g' N(d') = t,
+///
+/// where |t| is √(mean t²) for rms and √(Σ t²) for l2; t = 0 gives d' = 0 and g' = 0.
+NormalizeOp findDirection(mlir::Operation *op);
 } // namespace ctxc::xf
 
 #endif // CTXC_DIALECTS_XF_SIZES_H

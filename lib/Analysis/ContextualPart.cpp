@@ -13,7 +13,7 @@ using xf::Solvability;
 static bool handsOn(Operation *op, unsigned index, const ContextDependence &context) {
   auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;
-  if (!solvable || isa<xf::PartsOpInterface, xf::ContextualOpInterface>(op))
+  if (!solvable || xf::isSolvedInParts(op) || isa<xf::ContextualOpInterface>(op))
     return false;
   switch (solvable.getSolvability(index, reason)) {
   case Solvability::Exact:

@@ -51,8 +51,7 @@ static std::string findUnknownChoice(const OutputChain &chain) {
 }
 
 static bool isPartial(const OutputChain &chain) {
-  return llvm::any_of(chain.links,
-                      [](ChainLink link) { return isa<xf::PartsOpInterface>(link.op); });
+  return llvm::any_of(chain.links, [](ChainLink link) { return xf::isSolvedInParts(link.op); });
 }
 
 std::string ctxc::checkChain(const BlockGraph &graph, const ZeroRange &zeros,

@@ -139,7 +139,7 @@ Error ctxc::checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch)
       problems.add(name + " of the patch is not in the checkpoint");
       continue;
     }
-    ArrayRef<int64_t> shape = stored->shape;
+    ArrayRef<int64_t> shape = stored->axes();
     if (slice && (shape.size() < 2 || *slice >= shape.front())) {
       problems.add(name + ": the stored tensor, of shape " + shapeText(shape) +
                    ", has no such slice");

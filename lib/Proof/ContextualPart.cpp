@@ -10,7 +10,7 @@ using xf::Solvability;
 /// Whether `op` passes the residual stream of its operand `index` on: solvable for it as a whole,
 /// and not multiplied with a value of `mixing`.
 static bool passesStream(Operation *op, unsigned index, const Values &mixing) {
-  if (isa<xf::PartsOpInterface, xf::ContextualOpInterface>(op))
+  if (xf::isSolvedInParts(op) || isa<xf::ContextualOpInterface>(op))
     return false;
   auto link = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;

@@ -181,8 +181,12 @@ llvm::Expected<Matrix> SuccessReplay::solve(const ResolvedOutput &output) {
       target = std::move(found->front());
       continue;
     }
-    auto clone = cast<xf::SolvableOpInterface>(scratch.builder.clone(*link.op, operands));
-    SmallVector<Value> values(clone->getOperands());
+    // A part is solved for by the ops around it, which a clone has not.
+    auto clone = cast<xf::SolvableOpInterface>(
+        xf::isPartOfResult(link.op, link.operand) ? link.op
+                                                  : scratch.builder.clone(*link.op, operands));
+    auto values =
+        llvm::map_to_vector(link.op->getOperands(), [&](Value v) { return operands.lookup(v); });
     Value leverage; // for the least norm any positive numbers are valid
     if (output.split == xf::Split::LeastNorm && clone.isUnderdetermined(link.operand)) {
       auto type = cast<RankedTensorType>(link.op->getOperand(link.operand).getType());

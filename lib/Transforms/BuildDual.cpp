@@ -250,8 +250,8 @@ Value DualBuilder::solveLink(const OutputPatch &output, unsigned i, Value target
   // The full run's clone stands in the dual block, and so do its parameters.
   auto clone = cast<xf::SolvableOpInterface>(full.lookup(link.op->getResult(0)).getDefiningOp());
   bool isChoice = clone.isUnderdetermined(link.operand),
-       startsFromPresent = isChoice || xf::isPartOfOperand(clone, link.operand),
-       areOthersRead = !xf::isPartOfResult(clone, link.operand);
+       startsFromPresent = isChoice || xf::isPartOfOperand(link.op, link.operand),
+       areOthersRead = !xf::isPartOfResult(link.op, link.operand);
   SmallVector<Value> operands;
   for (OpOperand &operand : link.op->getOpOperands()) {
     bool isWanted = operand.getOperandNumber() == link.operand;

@@ -33,6 +33,31 @@ graph.program @norm tokens "s" {
 
 // -----
 
+// Stored numbers: one without an axis, and an entry of a matrix. Each is the scale of a one, so that it may be patched.
+// CHECK-LABEL: xf.block @model
+// CHECK: %[[A:.*]] = xf.param "a" : tensor<1xf32>
+// CHECK: %[[ONE:.*]] = xf.setting "one_1" : tensor<1xf32>
+// CHECK: %[[S:.*]] = xf.scale %[[ONE]] by %[[A]] : tensor<1xf32>, tensor<1xf32>
+// CHECK: %[[Y:.*]] = xf.mul %{{.*}}, %[[S]] : tensor<4xf32>, tensor<1xf32>
+// CHECK: %[[B:.*]] = xf.param "b" : tensor<2x3xf32>
+// CHECK: %[[ALL:.*]] = xf.scale %{{.*}} by %[[B]] : tensor<2x3xf32>, tensor<2x3xf32>
+// CHECK: %[[F:.*]] = xf.reshape %[[ALL]] : tensor<2x3xf32> to tensor<6xf32>
+// CHECK: %[[E:.*]] = xf.slice %[[F]] from 4 : tensor<6xf32> to tensor<1xf32>
+// CHECK: %[[Z:.*]] = xf.mul %[[Y]], %[[E]] : tensor<4xf32>, tensor<1xf32>
+// CHECK: xf.yield %[[Z]]
+graph.program @numbers tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %a = graph.stored "a" : !graph.tensor<[], f32>
+  %b = graph.stored "b" : !graph.tensor<[2, 3], f32>
+  %y = graph.call "aten.mul.Tensor"(%a, %x) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[], f32>, !graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %c = graph.call "aten.select.int"(%b) {dim = 1 : i64, index = -2 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<[2, 3], f32>) -> !graph.tensor<[2], f32>
+  %d = graph.call "aten.select.int"(%c) {dim = 0 : i64, index = 1 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<[2], f32>) -> !graph.tensor<[], f32>
+  %z = graph.call "aten.mul.Tensor"(%y, %d) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %z : !graph.tensor<[1, "s", 4], f32>
+}
+
+// -----
+
 // What joins tokens is contextual, and reads its parameters. Of a sum over tokens it is not shown
 // that its result varies with others, so that nothing is rejected for it.
 // CHECK-LABEL: xf.block @model(

@@ -2,25 +2,6 @@
 // a counterexample, follows.
 // RUN: not ctxc check %s 2>&1 | FileCheck %s
 
-// A length by a number and a direction by a norm, each of which reaches a part alone.
-// CHECK-DAG: error: whether block 'norm_number' can take the context into its parameters is undecided: one number multiplies a whole vector, which leaves its direction
-xf.block @norm_number(%x: tensor<6xf32>) -> tensor<6xf32> {
-  %K = xf.param "conv" : tensor<6x3xf32>
-  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
-  %v = xf.add %x, %c : tensor<6xf32>
-  %U = xf.param "up" : tensor<8x6xf32>
-  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
-  %h = xf.activation gelu %u : tensor<8xf32>
-  %D = xf.param "down" frozen : tensor<6x8xf32>
-  %d = xf.linear %D * %h : tensor<6x8xf32>, tensor<8xf32>
-  %n = xf.normalize rms %d eps 1.0e-06 : tensor<6xf32>
-  %G = xf.param "gate" : tensor<1x8xf32>
-  %g = xf.linear %G * %h : tensor<1x8xf32>, tensor<8xf32>
-  %f = xf.mul %n, %g : tensor<6xf32>, tensor<1xf32>
-  %y = xf.add %v, %f : tensor<6xf32>
-  xf.yield %y : tensor<6xf32>
-}
-
 // Two branches of three dimensions each, which reach six together.
 // CHECK-DAG: error: whether block 'two_narrow' can take the context into its parameters is undecided: 'pb' is frozen, and a fixed matrix reaches only the span of its columns
 xf.block @two_narrow(%x: tensor<6xf32>) -> tensor<6xf32> {

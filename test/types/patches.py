@@ -56,7 +56,8 @@ def add(model, path):
         whole, _, part = name.partition("[")
         with torch.no_grad():
             parameter = parameters[whole].data
-            (parameter[int(part[:-1])] if part else parameter).add_(change)
+            parameter = parameter[int(part[:-1])] if part else parameter
+            parameter.add_(change.reshape(parameter.shape))  # a number has an axis in a patch
 
 
 def judge(binary, program, model, takes_positions, sites):

@@ -25,7 +25,7 @@ struct ChainBreak {
 /// The chains that end in one target value.
 struct OutputChains {
   llvm::SmallVector<OutputChain> chains; ///< nearest to the value first
-  /// Chains through ops that are solved for a part (PartsOpInterface), nearest first. Of those that
+  /// Chains through ops that are solved for a part (isSolvedInParts), nearest first. Of those that
   /// bring one part each to its target, one for every part is needed.
   llvm::SmallVector<OutputChain> partial;
   llvm::SmallVector<ChainBreak> breaks; ///< nearest first

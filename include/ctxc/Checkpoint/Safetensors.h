@@ -37,6 +37,11 @@ struct TensorView {
   std::shared_ptr<ctxc_scaled_matrix[]> matrices = {};
 
   int64_t elements() const; ///< product of `shape`
+  /// The shape of the parameter that it holds: a number that is stored without an axis has one.
+  llvm::ArrayRef<int64_t> axes() const {
+    static constexpr int64_t one = 1;
+    return shape.empty() ? llvm::ArrayRef<int64_t>(one) : llvm::ArrayRef<int64_t>(shape);
+  }
   /// What readFloats and kernels take.
   const void *stored() const { return matrices ? static_cast<const void *>(matrices.get()) : data; }
 };

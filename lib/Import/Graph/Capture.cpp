@@ -14,7 +14,7 @@ graph::StoredOp ctxc::pt2::parameterOf(Value value) {
   bool isParameter = element.isF32() || element.isBF16() || element.isF16();
   for (unsigned i = 0; i < type.getRank(); ++i)
     isParameter &= type.getNumber(i).value_or(0) > 0;
-  return isParameter && type.getRank() > 0 ? stored : graph::StoredOp();
+  return isParameter ? stored : graph::StoredOp();
 }
 
 Capture::Capture(ModuleOp module, graph::ProgramOp program, const TokenAxes &axes)

@@ -119,6 +119,8 @@ Value Raiser::parameter(graph::StoredOp stored) {
   SmallVector<int64_t> shape;
   for (unsigned i = 0; i < type.getRank(); ++i)
     shape.push_back(*type.getNumber(i));
+  if (shape.empty())
+    shape = {1}; // see TensorView::axes
   std::string name = naming(stored.getName());
   known = xf::ParamOp::create(builder, NameLoc::get(builder.getStringAttr(name)),
                               RankedTensorType::get(shape, type.getElementType()), name,
@@ -209,8 +211,7 @@ llvm::Error Raiser::raiseUnknown(Value value, ArrayRef<Value> data, StringRef ta
     for (graph::StoredOp source : sourcesOf(operand)) {
       if (!parameterOf(source))
         return makeError("parameter '" + source.getName() +
-                         "' is of a type or shape that no patch changes; expected f32, bf16 or "
-                         "f16, and one axis at least");
+                         "' is of a type that no patch changes; expected f32, bf16 or f16");
       if (!llvm::is_contained(arguments, Value(source)))
         arguments.push_back(source);
     }

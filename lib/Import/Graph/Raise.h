@@ -130,6 +130,7 @@ private:
   /// `data` plus or times a stored tensor, where its shape allows.
   Value withBias(mlir::Location loc, Value data, Value bias);
   Value withScale(mlir::Location loc, Value data, Value scale);
+  Value withNumber(mlir::Location loc, Value data, Value number);
   /// Ops that are written out: null where they are not.
   Value writtenNorm(graph::CallOp call);
   Value dividedBySum(graph::CallOp call);
