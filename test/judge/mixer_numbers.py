@@ -158,6 +158,11 @@ def numbered(layer, x, positions):
     return attended(x, q @ k.mT * 0.5, v)
 
 
+def stored(layer, x, positions):
+    """The same in a layer with a term that is made of stored tensors alone (Stored)."""
+    return numbered(layer, x, positions)
+
+
 class Layer(nn.Module):
     def __init__(self, mixer):
         super().__init__()
@@ -186,11 +191,20 @@ class Numbered(Layer):
         return x + F.rms_norm(self.down(F.gelu(self.up(x))), (WIDTH,), eps=1e-6) * self.length
 
 
+class Stored(Layer):
+    def forward(self, x, positions):
+        x = x + self.mixer(self, self.norm(x), positions)
+        return x + self.down(F.gelu(self.up(x))) + self.scale.exp()
+
+
+OTHER = {numbered: Numbered, stored: Stored}
+
+
 class Model(nn.Module):
     def __init__(self, mixers):
         super().__init__()
         self.embed = nn.Embedding(40, WIDTH)
-        self.layers = nn.ModuleList((Numbered if mixer is numbered else Layer)(mixer) for mixer in mixers)
+        self.layers = nn.ModuleList(OTHER.get(mixer, Layer)(mixer) for mixer in mixers)
         self.head = nn.Linear(WIDTH, 40, bias=False)
 
     def forward(self, input_ids, position_ids):
@@ -225,7 +239,7 @@ def judged(binary, mixers, folder):
     return "" if difference < 1e-4 and control > 100 * difference else "differs"
 
 
-MODELS = [turning, chosen, slopes], [convolved, running, before], [around], [summed, sliced], [rounded, factored], [numbered, numbered]
+MODELS = [turning, chosen, slopes], [convolved, running, before], [around], [summed, sliced], [rounded, factored], [numbered, numbered], [stored]
 RAISED = {summed, sliced, rounded, factored, numbered}  # kernels run these
 
 

@@ -162,6 +162,9 @@ llvm::Expected<Matrix> ctxc::reference::runFunction(graph::FunctionOp function,
   return FunctionRun(function, positions).run(operands);
 }
 
+/// Whether the result belongs to tokens; else all of them have the same.
+static bool isOfTokens(graph::FunctionOp function) { return int64_t(function.getResultAxis()) >= 0; }
+
 /// The operands' numbers for the state's tokens: of those that belong to tokens, what the state
 /// has.
 static SmallVector<Matrix> operandsOf(graph::FunctionOp function, Operation *op,
@@ -198,14 +201,16 @@ llvm::Error ctxc::reference::evaluateFunction(graph::FunctionOp function, Operat
   if (llvm::Error error = run.checkSettled())
     return error;
   int64_t count = evaluation.tokenCount();
-  Matrix result = function.getResultAxis() < 0 ? Matrix(made->replicate(count, 1))
-                                               : Matrix(made->bottomRows(count));
+  Matrix result = isOfTokens(function) ? Matrix(made->bottomRows(count))
+                                       : Matrix(made->replicate(count, 1));
   evaluation.set(op->getResult(0), std::move(result));
   return llvm::Error::success();
 }
 
 llvm::Expected<bool> ctxc::reference::seesBehind(graph::FunctionOp function, Operation *op,
                                                  Evaluation &evaluation) {
+  if (!isOfTokens(function))
+    return false;
   constexpr int64_t count = 6;
   std::vector<int64_t> positions(count);
   for (int64_t i = 0; i < count; ++i)
@@ -236,5 +241,5 @@ llvm::Expected<bool> ctxc::reference::seesBehind(graph::FunctionOp function, Ope
   if (!after)
     return after.takeError();
   double change = (before->topRows(count - 1) - after->topRows(count - 1)).cwiseAbs().maxCoeff();
-  return function.getResultAxis() >= 0 && change > 1e-9 * before->cwiseAbs().maxCoeff();
+  return change > 1e-9 * before->cwiseAbs().maxCoeff();
 }
