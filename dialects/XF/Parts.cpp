@@ -10,8 +10,8 @@ bool ctxc::xf::isSolvedInParts(Operation *op) {
   if (!op)
     return false;
   // A direction alone is no whole vector either.
-  bool isDirection = isa<NormalizeOp>(op) && op->hasOneUse() &&
-                     findDirection(*op->user_begin()) == op;
+  bool isDirection =
+      isa<NormalizeOp>(op) && op->hasOneUse() && findDirection(*op->user_begin()) == op;
   return isa<PartsOpInterface>(op) || isDirection || findDirection(op);
 }
 

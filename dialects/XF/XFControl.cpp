@@ -142,8 +142,7 @@ Value SubOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange o
 static Value lengthOf(OpBuilder &b, Location loc, NormKind kind, Value t) {
   auto type = cast<RankedTensorType>(t.getType());
   int64_t n = type.getNumElements();
-  Value column =
-      ReshapeOp::create(b, loc, RankedTensorType::get({n, 1}, type.getElementType()), t);
+  Value column = ReshapeOp::create(b, loc, RankedTensorType::get({n, 1}, type.getElementType()), t);
   Value squares = CombineOp::create(b, loc, t, column);
   if (kind == NormKind::rms)
     squares = TimesOp::create(b, loc, squares, APFloat(1.0f / n));

@@ -98,8 +98,8 @@ Value Raiser::withScale(Location loc, Value data, Value scale) {
   return fits ? Value(xf::ScaleOp::create(builder, loc, data, s, llvm::APFloat(offset))) : Value();
 }
 
-/// Which entry of a tensor of that shape is left by indices that are taken of it, the first one last;
-/// none where more than one is.
+/// Which entry of a tensor of that shape is left by indices that are taken of it, the first one
+/// last; none where more than one is.
 static std::optional<int64_t> entryOf(ArrayRef<int64_t> shape, ArrayRef<graph::CallOp> selects) {
   auto dims = llvm::to_vector(llvm::seq<size_t>(0, shape.size()));
   SmallVector<int64_t> index(shape.size(), 0);
