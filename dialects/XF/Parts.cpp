@@ -9,7 +9,7 @@ using namespace ctxc::xf;
 bool ctxc::xf::isSolvedInParts(Operation *op) {
   if (!op)
     return false;
-  // A direction alone is no whole vector either.
+  // A direction alone is no whole vector either. What else reads it would need its length.
   bool isDirection =
       isa<NormalizeOp>(op) && op->hasOneUse() && findDirection(*op->user_begin()) == op;
   return isa<PartsOpInterface>(op) || isDirection || findDirection(op);
@@ -37,7 +37,7 @@ NormalizeOp ctxc::xf::findDirection(Operation *op) {
   auto norm = product.getLhs().getDefiningOp<NormalizeOp>();
   bool isOnSphere = norm && (norm.getKind() == NormKind::rms || norm.getKind() == NormKind::l2);
   bool isVector = cast<RankedTensorType>(product.getType()).getRank() == 1;
-  return isOnSphere && isVector && norm->hasOneUse() ? norm : NormalizeOp();
+  return isOnSphere && isVector ? norm : NormalizeOp();
 }
 
 static int64_t sizeAlong(Value value, int64_t along) {

@@ -46,7 +46,7 @@ namespace ctxc::xf {
 /// of its operands.
 bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
 /// Whether `op` is solved for a part of what makes its result: PartsOpInterface, and a product of
-/// findDirection with the norm that it multiplies.
+/// findDirection with the norm that it multiplies, where nothing else reads that.
 bool isSolvedInParts(mlir::Operation *op);
 /// Whether operand `index` of `op` is one of several parts of its result, or the result a part of
 /// it.
@@ -62,7 +62,7 @@ mlir::Value buildTapMoved(mlir::Operation *tap, mlir::OpBuilder &b, mlir::Value 
                           mlir::Value x, mlir::Value y, mlir::ValueRange operands);
 /// The operand of which the result of `op` is a multiple by one number (MultipleOpInterface).
 std::optional<unsigned> multipliedOperand(mlir::Operation *op);
-/// Where `op` is `g N(d)`, a number g times an rms or l2 norm that nothing else reads: the norm.
+/// Where `op` is `g N(d)`, a number g times an rms or l2 norm: the norm.
 /// For a target t, d is solved for t's direction and g for its length, each without the other:
 ///
 ///     d' = t / |t|,   g' = |t| / |N(d')|,   so that   g' N(d') = t,

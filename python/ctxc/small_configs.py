@@ -69,6 +69,7 @@ OWN: dict[str, dict[str, Any]] = {
     "longcat_flash": {"head_dim": 8},
     "qwen4_exp_text": {"indexer_n_heads": 4, "indexer_kv_heads": 1, "indexer_head_dim": 16, "indexer_budget": 8,
                        "indexer_compress_ratio": 4},
+    "rwkv": {"rescale_every": 0},  # or it changes its weights while it runs
     "reformer": {"axial_pos_embds_dim": [16, 48], "axial_pos_shape": [8, 16]},
     "xmod": {"default_language": "en_XX"},
     "zamba": {"num_hidden_layers": 4, "layers_block_type": ["linear_attention", "hybrid"] * 2,

@@ -122,6 +122,28 @@ xf.block @two_lengths(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
   xf.yield %y, %z : tensor<6xf32>, tensor<6xf32>
 }
 
+// The norm is also added elsewhere, where its length matters.
+// CHECK-DAG: block 'added_elsewhere': rejected {{\[}}bounded-output{{\]}}
+xf.block @added_elsewhere(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %U = xf.param "up" : tensor<8x6xf32>
+  %u = xf.linear %U * %v : tensor<8x6xf32>, tensor<6xf32>
+  %h = xf.activation gelu %u : tensor<8xf32>
+  %D = xf.param "down" : tensor<6x8xf32>
+  %d = xf.linear %D * %h : tensor<6x8xf32>, tensor<8xf32>
+  %n = xf.normalize rms %d eps 1.0e-06 : tensor<6xf32>
+  %G = xf.param "gate" : tensor<1x8xf32>
+  %g = xf.linear %G * %h : tensor<1x8xf32>, tensor<8xf32>
+  %B = xf.param "bias" : tensor<6xf32>
+  %z = xf.add %v, %n : tensor<6xf32>
+  %f = xf.mul %n, %g : tensor<6xf32>, tensor<1xf32>
+  %r = xf.add %v, %f : tensor<6xf32>
+  %y = xf.bias %r + %B : tensor<6xf32>, tensor<6xf32>
+  xf.yield %y, %z : tensor<6xf32>, tensor<6xf32>
+}
+
 // Behind the residual stream the product is the output itself, whose parts are brought to theirs.
 // CHECK-DAG: block 'residual': controllable
 xf.block @residual(%x: tensor<6xf32>) -> tensor<6xf32> {

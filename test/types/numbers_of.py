@@ -12,6 +12,8 @@ import math
 import torch
 
 TOKENS = 13
+# Types of models that make the least number of float64 a number of the default type.
+ALL_DOUBLE = ("xglm",)
 
 
 class Stop(Exception):
@@ -22,6 +24,7 @@ def random_model(config):
     """A model of `config` whose weights are of one scale, so that every part of it matters. They are numbers of
     float32."""
     from transformers import AutoModelForCausalLM
+    torch.set_default_dtype(torch.float32)
     torch.manual_seed(0)
     build = AutoModelForCausalLM.from_config
     model = build(config, attn_implementation="eager", experts_implementation="eager").eval().double()
@@ -35,6 +38,8 @@ def random_model(config):
             parameter.add_(0.2 * noise)
         elif "A_log" not in name and "conv" not in name:
             parameter.copy_(noise / math.sqrt(parameter.shape[-1]))
+    if config.model_type in ALL_DOUBLE:
+        torch.set_default_dtype(torch.float64)
     return model.float().double()
 
 
