@@ -6,13 +6,14 @@
 using namespace mlir;
 using namespace ctxc::xf;
 
+bool ctxc::xf::isDirection(Operation *op) {
+  // What else reads it would need its length.
+  return isa_and_nonnull<NormalizeOp>(op) && op->hasOneUse() &&
+         findDirection(*op->user_begin()) == op;
+}
+
 bool ctxc::xf::isSolvedInParts(Operation *op) {
-  if (!op)
-    return false;
-  // A direction alone is no whole vector either. What else reads it would need its length.
-  bool isDirection =
-      isa<NormalizeOp>(op) && op->hasOneUse() && findDirection(*op->user_begin()) == op;
-  return isa<PartsOpInterface>(op) || isDirection || findDirection(op);
+  return isa_and_nonnull<PartsOpInterface>(op) || isDirection(op) || findDirection(op);
 }
 
 bool ctxc::xf::isPartOfResult(Operation *op, unsigned index) {

@@ -46,7 +46,7 @@ namespace ctxc::xf {
 /// of its operands.
 bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
 /// Whether `op` is solved for a part of what makes its result: PartsOpInterface, and a product of
-/// findDirection with the norm that it multiplies, where nothing else reads that.
+/// findDirection with its isDirection.
 bool isSolvedInParts(mlir::Operation *op);
 /// Whether operand `index` of `op` is one of several parts of its result, or the result a part of
 /// it.
@@ -69,6 +69,9 @@ std::optional<unsigned> multipliedOperand(mlir::Operation *op);
 ///
 /// where |t| is √(mean t²) for rms and √(Σ t²) for l2; t = 0 gives d' = 0 and g' = 0.
 NormalizeOp findDirection(mlir::Operation *op);
+/// Whether `op` is the norm of such a product, and nothing else reads it. Solved for its input, its
+/// result has the direction of the target alone, so that a chain does not end in it.
+bool isDirection(mlir::Operation *op);
 } // namespace ctxc::xf
 
 #endif // CTXC_DIALECTS_XF_SIZES_H

@@ -70,6 +70,8 @@ std::string ctxc::checkChain(const BlockGraph &graph, const ZeroRange &zeros,
         return "'" + Sites::name(chain.site) + "' also reaches it by another way";
     below = link.op;
   }
+  if (!chain.links.empty() && xf::isDirection(chain.links.back().op))
+    return "a patch gives what this norm computes a direction, and no length";
   return findUnknownChoice(chain);
 }
 

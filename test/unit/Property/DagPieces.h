@@ -40,7 +40,7 @@ class DagPieces {
 protected:
   DagPieces(uint64_t seed, bool nasty)
       : random(seed), nasty(nasty), hasParts(seed % 8 == 5), hasBiases(seed % 8 == 6),
-        hasOrders(seed % 16 == 4), hasTaps(seed % 16 == 7),
+        hasOrders(seed % 16 == 4), hasTaps(seed % 16 == 7), hasDirections(seed % 16 == 12),
         functions(seed % 4 == 3 ? otherActivations : activations), width(2 + below(5)),
         hidden(2 + below(7)), b(random, width) {}
 
@@ -162,6 +162,14 @@ protected:
   }
 
   /// The entries of a vector in another order; or, once in a while, some of them twice.
+  /// A number, mostly one that a patch may change, times a norm.
+  TextValue directed(const TextValue &x, const TextValue &y) {
+    TextValue d = oneIn(4) ? x : linear(x, x.shape[0]), n = norm(d);
+    TextValue g = oneIn(3) ? number(y) : b.linear(oneIn(4) ? d : y, 1);
+    if (oneIn(4))
+      g = b.bias(g, g.shape, element());
+    return b.mul(n, g);
+  }
   TextValue reordered(const TextValue &x) {
     int64_t n = x.shape[0];
     if (n < 2)
@@ -212,6 +220,7 @@ protected:
   bool hasBiases;               ///< of the experts that are selected
   bool hasOrders;               ///< entries in another order
   bool hasTaps;                 ///< convolutions behind MLPs
+  bool hasDirections;           ///< numbers times norms
   const char *const *functions; ///< ten activations
   int64_t width, hidden;
   DagText b;

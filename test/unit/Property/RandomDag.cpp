@@ -116,6 +116,8 @@ private:
     int64_t n = x.shape[0];
     if (nasty && oneIn(4))
       return deceive(x, pool);
+    if (hasDirections && oneIn(3))
+      return directed(x, pick(pool));
     if (hasOrders && oneIn(3))
       return reordered(x);
     switch (below(16)) {
