@@ -6,6 +6,11 @@
 using namespace llvm;
 using namespace ctxc;
 
+bool ctxc::isSameShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
+  auto isLong = [](int64_t size) { return size != 1; };
+  return llvm::equal(llvm::make_filter_range(a, isLong), llvm::make_filter_range(b, isLong));
+}
+
 int64_t TensorView::elements() const {
   int64_t count = 1;
   for (int64_t size : shape)

@@ -139,7 +139,7 @@ Error ctxc::checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch)
       problems.add(name + " of the patch is not in the checkpoint");
       continue;
     }
-    ArrayRef<int64_t> shape = stored->axes();
+    ArrayRef<int64_t> shape = stored->shape;
     if (slice && (shape.size() < 2 || *slice >= shape.front())) {
       problems.add(name + ": the stored tensor, of shape " + shapeText(shape) +
                    ", has no such slice");
@@ -147,7 +147,7 @@ Error ctxc::checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch)
     }
     if (slice)
       shape = shape.drop_front();
-    if (ArrayRef<int64_t>(p.shape) != shape)
+    if (!isSameShape(p.shape, shape))
       problems.add(name + ": the patch has shape " + shapeText(p.shape) + ", expected the stored " +
                    shapeText(shape));
     if (!isReadable(stored->dtype))

@@ -1,6 +1,6 @@
 """Models that mix tokens in ways that xf has no op for: ctxc runs the exported program itself, and PyTorch, with the patch
 added to its weights and without the context, must give the logits that it gives with it. The mixers have between them the ops of PyTorch that models use, so that a wrong meaning of any shows as a wrong patch.
-Others are attention as models spell it: these are an xf.attention to ctxc. Two have no numbers, and are refused."""
+Others are attention and convolutions as models spell them: these are an xf.attention and xf.conv to ctxc. Two have no numbers, and are refused."""
 import math
 import subprocess
 import sys
@@ -122,6 +122,23 @@ def convolved(layer, x, positions):
     return F.silu(y) * torch.sigmoid(layer.b(x)) + F.softplus(y).clamp(max=1.5) - F.elu(y) + bounded
 
 
+def short(layer, x, positions):
+    """A causal convolution, by zeros at both ends; what it reads and gives is gated (LFM2)."""
+    y = (layer.a(x) * layer.b(x)).transpose(1, 2)
+    y = F.conv1d(y, layer.filter.squeeze(1).unsqueeze(1), padding=2, groups=WIDTH)[..., :x.shape[1]]
+    return y.transpose(1, 2) * layer.c(x)
+
+
+def front(layer, x, positions):
+    """The same by zeros in front, with a bias, and behind the MLP as well (Short)."""
+    return convolution(layer, x)
+
+
+def convolution(layer, x):
+    y = F.pad(x.transpose(1, 2), (2, 0))
+    return F.conv1d(y, layer.filter, layer.scale, groups=WIDTH).transpose(1, 2)
+
+
 def running(layer, x, positions):
     """Sums, products and means over the tokens before."""
     y = F.normalize(layer.a(x), dim=-1)
@@ -210,7 +227,18 @@ class Stored(Layer):
         return x + self.down(F.gelu(self.up(x))) + self.scale.exp()
 
 
-OTHER = {numbered: Numbered, stored: Stored}
+class Short(Layer):
+    def __init__(self, mixer):
+        super().__init__(mixer)
+        self.behind = nn.Conv1d(WIDTH, WIDTH, 3, padding=2, groups=WIDTH, bias=False)
+
+    def forward(self, x, positions):
+        x = x + self.mixer(self, self.norm(x), positions)
+        y = self.down(F.gelu(self.up(x))).transpose(1, 2)
+        return x + self.behind(y)[:, :, :y.shape[2]].transpose(1, 2)
+
+
+OTHER = {numbered: Numbered, stored: Stored, front: Short}
 
 
 class Model(nn.Module):
@@ -253,8 +281,8 @@ def judged(binary, mixers, folder):
 
 
 MODELS = ([turning, chosen, slopes], [convolved, running, before], [around], [summed, sliced], [rounded, factored],
-          [numbered, numbered], [stored], [unrolled])
-RAISED = {summed, sliced, rounded, factored, numbered}  # kernels run these
+          [numbered, numbered], [stored], [unrolled], [short, front])
+RAISED = {summed, sliced, rounded, factored, numbered, short, front}  # of them nothing is left of the program
 # PyTorch does not say which of equal scores topk takes; and a program for some tokens is that of fewer only where none sees
 # those behind it. There are no numbers to compare.
 REFUSED = {tied: "'aten.topk.default' keeps 2 of 8 entries",
@@ -267,7 +295,7 @@ def problem_of(binary, mixers, folder):
     if problem or not RAISED.issuperset(mixers):
         return problem
     text = subprocess.run([binary, "import", str(folder / "model.pt2")], capture_output=True, text=True).stdout
-    return "" if "xf.attention" in text and "graph.body" not in text else "is not attention to ctxc"
+    return "" if "graph.body" not in text else "is not attention, or a convolution, to ctxc"
 
 
 def failures(binary):

@@ -37,14 +37,14 @@ struct TensorView {
   std::shared_ptr<ctxc_scaled_matrix[]> matrices = {};
 
   int64_t elements() const; ///< product of `shape`
-  /// The shape of the parameter that it holds: a number that is stored without an axis has one.
-  llvm::ArrayRef<int64_t> axes() const {
-    static constexpr int64_t one = 1;
-    return shape.empty() ? llvm::ArrayRef<int64_t>(one) : llvm::ArrayRef<int64_t>(shape);
-  }
   /// What readFloats and kernels take.
   const void *stored() const { return matrices ? static_cast<const void *>(matrices.get()) : data; }
 };
+
+/// Whether the shapes are equal but for axes of one entry: a parameter of one shape holds what is
+/// stored in the other. PyTorch stores a number without an axis, and the weights of a convolution
+/// of each channel with one between the channels and the taps.
+bool isSameShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 
 /// What a header says of one tensor; [begin, end) counts from dataStart.
 struct SafetensorsEntry {

@@ -120,7 +120,7 @@ Value Raiser::parameter(graph::StoredOp stored) {
   for (unsigned i = 0; i < type.getRank(); ++i)
     shape.push_back(*type.getNumber(i));
   if (shape.empty())
-    shape = {1}; // see TensorView::axes
+    shape = {1}; // isSameShape
   std::string name = naming(stored.getName());
   known = xf::ParamOp::create(builder, NameLoc::get(builder.getStringAttr(name)),
                               RankedTensorType::get(shape, type.getElementType()), name,
@@ -298,6 +298,8 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
         "tokens");
   std::string obstacle;
   if (isa<xf::BlockOp>(builder.getInsertionBlock()->getParentOp())) {
+    if (raiseConvolution(value))
+      return llvm::Error::success();
     llvm::Expected<bool> raised = raiseAttention(value, obstacle);
     if (!raised) // what is in the way of an attention is none to a region
       obstacle = llvm::toString(raised.takeError());
