@@ -40,7 +40,7 @@ class DagPieces {
 protected:
   DagPieces(uint64_t seed, bool nasty)
       : random(seed), nasty(nasty), hasParts(seed % 8 == 5), hasBiases(seed % 8 == 6),
-        hasOrders(seed % 16 == 4), hasTaps(seed % 16 == 7), hasDirections(seed % 16 == 12),
+        hasOrders(seed % 16 == 4), hasTaps(seed % 16 == 7), hasDirections(seed % 16 == 10),
         functions(seed % 4 == 3 ? otherActivations : activations), width(2 + below(5)),
         hidden(2 + below(7)), b(random, width) {}
 
