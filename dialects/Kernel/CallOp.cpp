@@ -97,8 +97,8 @@ static std::optional<int64_t> rowDistance(MemRefType type) {
   int64_t offset, inner = 1;
   if (!type.getRank() || failed(type.getStridesAndOffset(strides, offset)))
     return std::nullopt;
-  for (auto [size, stride] : llvm::reverse(llvm::zip(type.getShape().drop_front(),
-                                                     ArrayRef(strides).drop_front()))) {
+  for (auto [size, stride] :
+       llvm::reverse(llvm::zip(type.getShape().drop_front(), ArrayRef(strides).drop_front()))) {
     if (ShapedType::isDynamic(size) || (size != 1 && stride != inner))
       return std::nullopt;
     inner *= size;
@@ -139,7 +139,7 @@ LogicalResult CallOp::verify() {
                       << types(signature.memory()) << ")";
   // C4
   Type last = getMemory().back().getType();
-  for (auto [memory, parameter] : llvm::zip(getMemory(), signature.memory())) {
+  for (auto [memory, parameter] : llvm::reverse(llvm::zip(getMemory(), signature.memory()))) {
     auto type = cast<MemRefType>(memory.getType());
     if (parameter.isShared)
       continue;

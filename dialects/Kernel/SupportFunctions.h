@@ -1,8 +1,8 @@
 //===- SupportFunctions.h - the C functions that kernels call -------------===//
 //
 // What kernel.call, the lowering and the linker of kernels know of the functions of
-// ctxc/Numerics/SupportFunctions.def. The parameters are those of the C declarations: `const` memory
-// is read, other memory is read and written.
+// ctxc/Numerics/SupportFunctions.def. The parameters are those of the C declarations: `const`
+// memory is read, other memory is read and written.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_KERNEL_SUPPORTFUNCTIONS_H

@@ -18,8 +18,7 @@ func.func @scale(%g: memref<?x64xf32>, %m: memref<64xf32>, %n: memref<?x64xf32>,
   // CHECK: memref.extract_aligned_pointer_as_index %[[M]]
   // CHECK: %[[MP:.*]] = llvm.inttoptr
   // CHECK: memref.extract_aligned_pointer_as_index %[[N]]
-  // CHECK: %[[COUNT0:.*]] = memref.extract_aligned_pointer_as_index
-  // CHECK-SAME: memref<?x2xi64
+  // CHECK: %[[COUNT0:.*]] = memref.extract_aligned_pointer_as_index %{{.*}} : memref<?x2xi64
   // CHECK: arith.addi %[[COUNT0]], %[[C16]]
   // CHECK: %[[COUNTSP:.*]] = llvm.inttoptr
   // CHECK: %[[ROWS:.*]] = memref.dim %{{.*}}, %c0 : memref<?x576xf64>

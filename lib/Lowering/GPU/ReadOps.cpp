@@ -1,6 +1,5 @@
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "dialects/Kernel/Kernel.h"
-#include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -138,7 +138,8 @@ static constexpr Form forms[] = {
     {kernel::SupportFunction::ctxc_rows_count_unserved, write<&SupportWriter::countUnserved>},
     {kernel::SupportFunction::ctxc_rows_count_different, write<&SupportWriter::countDifferent>},
     {kernel::SupportFunction::ctxc_rows_predict_scale_replay, writePredictScaleReplay},
-    {kernel::SupportFunction::ctxc_rows_predict_rank1_replay, write<&SupportWriter::predictRank1Replay>},
+    {kernel::SupportFunction::ctxc_rows_predict_rank1_replay,
+     write<&SupportWriter::predictRank1Replay>},
 };
 
 bool gpu_lowering::isSupported(kernel::SupportFunction function) {

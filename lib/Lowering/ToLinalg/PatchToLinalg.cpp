@@ -204,10 +204,10 @@ struct LowerObligation : Lowering<LowerObligation, patch::ObligationOp> {
                   {e.data(obligation.getData()), countsOf(e, obligation.getIndex())});
       return success();
     }
-    callForRows(
-        e, Function::ctxc_rows_count_unserved,
-        {vectors, width, ranked(obligation.getChange()).getNumElements() / vectors},
-        {e.data(obligation.getData()), e.data(obligation.getChange()), countsOf(e, obligation.getIndex())});
+    callForRows(e, Function::ctxc_rows_count_unserved,
+                {vectors, width, ranked(obligation.getChange()).getNumElements() / vectors},
+                {e.data(obligation.getData()), e.data(obligation.getChange()),
+                 countsOf(e, obligation.getIndex())});
     return success();
   }
 };
@@ -289,11 +289,10 @@ void emitReplayPrediction(KernelEmitter &e) {
       eps = norm.getEps().convertToDouble();
     }
     auto patched = target.getDefiningOp<patch::ApplyRank1Op>();
-    callForRows(
-        e, Function::ctxc_rows_predict_scale_replay, {1, count(target), eps},
-        {effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat()),
-         e.data(solve.getResult()), e.data(target), e.data(patched ? patched.getBase() : target),
-         replay});
+    callForRows(e, Function::ctxc_rows_predict_scale_replay, {1, count(target), eps},
+                {effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat()),
+                 e.data(solve.getResult()), e.data(target),
+                 e.data(patched ? patched.getBase() : target), replay});
   } else if (auto shift = dyn_cast_or_null<xf::SubOp>(maker)) { // Δb = target − current
     Value change = e.data(shift.getResult());
     callForRows(e, Function::ctxc_rows_predict_rank1_replay, {1, count(shift.getResult()), 0},

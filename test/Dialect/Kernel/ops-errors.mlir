@@ -194,8 +194,8 @@ func.func @call_c2(%x: memref<?x8xf32>, %counts: memref<?x2xi64>) {
 // -----
 
 func.func @call_c2_types(%m: memref<8xf32>, %x: memref<?x8xf32>, %error: memref<?xf64>) {
-  // expected-error @below {{'kernel.call' op gives @ctxc_rows_predict_scale_replay the numbers [1, 8, 1.000000e-06 : f64]; expected numbers of ('i64', 'i64', 'f32')}}
-  kernel.call @ctxc_rows_predict_scale_replay [1, 8, 1.0e-6 : f64] (%m, %x, %x, %x, %error)
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_predict_scale_replay the numbers [1, 8, 5.000000e-01]; expected numbers of ('i64', 'i64', 'f32')}}
+  kernel.call @ctxc_rows_predict_scale_replay [1, 8, 0.5 : f64] (%m, %x, %x, %x, %error)
       : memref<8xf32>, memref<?x8xf32>, memref<?x8xf32>, memref<?x8xf32>, memref<?xf64>
   return
 }
@@ -245,6 +245,15 @@ func.func @call_c4_apart(%x: memref<?x8xf32, strided<[16, 2]>>, %counts: memref<
 func.func @call_c4_none(%x: memref<f32>, %counts: memref<?x2xi64>) {
   // expected-error @below {{'kernel.call' op gives @ctxc_rows_count_zeros 'memref<f32>'; expected rows at a known distance}}
   kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 1] (%x, %counts) : memref<f32>, memref<?x2xi64>
+  return
+}
+
+// -----
+
+func.func @call_c4_last(%m: memref<8xf32>, %x: memref<?x8xf32>, %error: memref<f64>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_predict_scale_replay 'memref<f64>'; expected rows at a known distance}}
+  kernel.call @ctxc_rows_predict_scale_replay [1, 8, 0.5 : f32] (%m, %x, %x, %x, %error)
+      : memref<8xf32>, memref<?x8xf32>, memref<?x8xf32>, memref<?x8xf32>, memref<f64>
   return
 }
 

@@ -87,21 +87,6 @@ func.func @call(%table: memref<680xi8>, %ids: memref<?xi32>, %x: memref<?x32xf32
   return
 }
 
-// A call reads what its function declares const, and writes the rest: the second read of %x sees no write between,
-// that of %y does.
-// EFFECTS-LABEL: func.func @effects(
-func.func @effects(%x: memref<?xi32>, %y: memref<?x2xi64>, %i: index) -> (i32, i32, i64, i64) {
-  %c0 = arith.constant 0 : index
-  // EFFECTS: %[[X:.*]] = memref.load %{{.*}} : memref<?xi32>
-  // EFFECTS: %[[Y:.*]] = memref.load %{{.*}} : memref<?x2xi64>
-  %a = memref.load %x[%i] : memref<?xi32>
-  %c = memref.load %y[%i, %c0] : memref<?x2xi64>
-  kernel.call @ctxc_rows_count_different [1, 1] (%x, %x, %y) : memref<?xi32>, memref<?xi32>, memref<?x2xi64>
-  %b = memref.load %x[%i] : memref<?xi32>
-  %d = memref.load %y[%i, %c0] : memref<?x2xi64>
-  return %a, %b, %c, %d : i32, i32, i64, i64
-}
-
 // The numbers of a bank on a GPU; and the cost of a launch.
 module attributes {gpu.container_module} {
   // CHECK-LABEL: func.func private @launch(
