@@ -84,6 +84,19 @@ defvar fma = Target<"fma", "fma", "bool", "true", "fused multiply-add is an inst
 defvar halfPrecision = Target<"halfPrecision", "half-precision", "bool", "true",
                               "conversions from and to float16 are instructions">;
 
+def LowerCalls : KernelPass<"lower-calls"> {
+  let summary = "make each kernel.call a loop over the rows, with the call of a C function";
+  let description = [{
+    The loop is marked with kernel.row_loop, and the function is declared.
+
+    The pass needs buffers. It comes before --ctxc-share-rows, which has threads share the rows.
+  }];
+  let dependentDialects = [
+    "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
 def LowerContractions : KernelPass<"lower-contractions"> {
   let summary = "make contractions with a stored matrix calls of functions that threads share out";
   let description = [{

@@ -199,17 +199,8 @@ KernelLibrary::load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects) {
                                               llvm::JITSymbolFlags::Exported |
                                                   llvm::JITSymbolFlags::Callable};
   };
-  define("ctxc_decode", &ctxc_decode);
-  define("ctxc_decode_rows", &ctxc_decode_rows);
-  define("ctxc_round_to_bytes", &ctxc_round_to_bytes);
-  define("ctxc_scaled_row", &ctxc_scaled_row);
-  define("ctxc_rows_invert_rms_norm", &ctxc_rows_invert_rms_norm);
-  define("ctxc_rows_solve_scale", &ctxc_rows_solve_scale);
-  define("ctxc_rows_count_zeros", &ctxc_rows_count_zeros);
-  define("ctxc_rows_count_unserved", &ctxc_rows_count_unserved);
-  define("ctxc_rows_count_different", &ctxc_rows_count_different);
-  define("ctxc_rows_predict_scale_replay", &ctxc_rows_predict_scale_replay);
-  define("ctxc_rows_predict_rank1_replay", &ctxc_rows_predict_rank1_replay);
+#define CTXC_SUPPORT_FUNCTION(name) define(#name, &name);
+#include "ctxc/Numerics/SupportFunctions.def"
   if (auto failed = library.define(llvm::orc::absoluteSymbols(std::move(support))))
     return std::move(failed);
   for (std::unique_ptr<llvm::MemoryBuffer> &object : objects)
