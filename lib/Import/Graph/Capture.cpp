@@ -14,7 +14,8 @@ graph::StoredOp ctxc::pt2::parameterOf(Value value) {
   bool isParameter = element.isF32() || element.isBF16() || element.isF16();
   for (unsigned i = 0; i < type.getRank(); ++i)
     isParameter &= type.getNumber(i).value_or(0) > 0;
-  return isParameter ? stored : graph::StoredOp();
+  // A number without an axis that is not trained is a constant of the program.
+  return isParameter && (type.getRank() > 0 || !stored.getFixed()) ? stored : graph::StoredOp();
 }
 
 Capture::Capture(ModuleOp module, graph::ProgramOp program, const TokenAxes &axes)
