@@ -44,11 +44,11 @@ static Signature ofRows(Signature signature, int shared) {
   return signature;
 }
 
-ArrayRef<Parameter> Signature::numbers() const {
+ArrayRef<Parameter> Signature::numbers() const & {
   return ArrayRef(parameters).take_until([](const Parameter &each) { return each.isMemory; });
 }
 
-ArrayRef<Parameter> Signature::memory() const {
+ArrayRef<Parameter> Signature::memory() const & {
   return ArrayRef(parameters).drop_front(numbers().size());
 }
 

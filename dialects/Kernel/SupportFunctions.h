@@ -33,9 +33,12 @@ struct Signature {
   bool returnsAddress = false;
   bool isOfRows = false; ///< whether kernel.call calls it
 
-  /// The parameters that are numbers come first in a function of rows.
-  llvm::ArrayRef<Parameter> numbers() const;
-  llvm::ArrayRef<Parameter> memory() const;
+  /// The parameters that are numbers come first in a function of rows. Both are parts of this
+  /// signature, which is to be kept.
+  llvm::ArrayRef<Parameter> numbers() const &;
+  llvm::ArrayRef<Parameter> memory() const &;
+  void numbers() const && = delete;
+  void memory() const && = delete;
 };
 Signature signatureOf(SupportFunction function, mlir::MLIRContext *context);
 

@@ -59,7 +59,8 @@ static void lower(kernel::CallOp op) {
   kernel::mark<kernel::RowLoop>(loop);
   b.setInsertionPointToStart(loop.getBody());
   Value row = toI64(b, loc, loop.getInductionVar());
-  for (auto [i, memory] : llvm::enumerate(op.getSignature().memory())) {
+  const kernel::Signature signature = op.getSignature();
+  for (auto [i, memory] : llvm::enumerate(signature.memory())) {
     if (memory.isShared)
       continue;
     Value &address = operands[op.getNumbers().size() + i];

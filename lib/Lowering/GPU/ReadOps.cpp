@@ -3,7 +3,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -225,7 +225,8 @@ private:
       row.loops.push_back(*count);
       row.isReduction.push_back(false);
     }
-    for (auto [memory, parameter] : llvm::zip(call.getMemory(), call.getSignature().memory())) {
+    const kernel::Signature signature = call.getSignature();
+    for (auto [memory, parameter] : llvm::zip(call.getMemory(), signature.memory())) {
       auto view = readView(memory);
       if (failed(view))
         return failure();
