@@ -12,7 +12,7 @@ HEAD = """# Every causal model type of transformers
 {version} calls a causal language model: a small model of the type is exported, `ctxc check` reads the file, and its verdict
 is held against numbers. It is made, every night, by
 
-<!-- not run: it takes hours -->
+<!-- not run: it takes half an hour -->
 ```sh
 build/judges/bin/python test/types/run.py build/bin/ctxc python build/types --page docs/torch-types.md
 ```
