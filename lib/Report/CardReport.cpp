@@ -1,7 +1,9 @@
 #include "ctxc/Report/CardReport.h"
 #include "ctxc/Support/Count.h"
+#include "ctxc/Support/ForeignText.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 
 using namespace ctxc;
 using llvm::format;
@@ -12,6 +14,53 @@ static void writeGroup(llvm::raw_ostream &os, const char *name, const TokenGroup
   os << format("  %-24s%7lld%10.3f%10.3f%10.1f %%%8.0f %%%6.0f %%\n", name,
                static_cast<long long>(group.tokens), group.klPlain, group.klAdapted,
                100 * group.share(), 100 * group.agreementPlain, 100 * group.agreementAdapted);
+}
+
+std::optional<int64_t> ctxc::requestsToPay(const Card &card, const CardSettings &settings) {
+  if (!settings.fit || !(card.secondsSaved() > 0))
+    return std::nullopt;
+  return std::ceil((settings.fit->seconds + settings.fit->sampleSeconds) / card.secondsSaved());
+}
+
+/// `text` in quotes and on one line.
+static std::string quoted(llvm::StringRef text) {
+  std::string line;
+  llvm::raw_string_ostream os(line);
+  os << '"' << printableLine(text) << '"';
+  return line;
+}
+
+static void writeFailures(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
+  if (!card.worst && card.failures.empty())
+    return;
+  os << "where it fails\n";
+  if (card.taken.tokens && card.others.tokens)
+    os << format("  on tokens that answers take from the context %.1f %% are recovered, on all "
+                 "others %.1f %%\n",
+                 100 * card.taken.share(), 100 * card.others.share());
+  if (card.worst) {
+    os << format("  worst: %.1f %% of text ", 100 * card.worst->share) << card.worst->text + 1;
+    if (!settings.worstText.empty())
+      os << ", " << quoted(settings.worstText);
+    os << "\n";
+  }
+  for (auto [failure, text] : llvm::zip(card.failures, settings.failures))
+    os << "  after " << quoted(text.before) << " the model with the context has "
+       << quoted(text.full) << ", the adapted one " << quoted(text.adapted)
+       << format(" (KL %.2f)\n", failure.kl);
+}
+
+static void writeSavings(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
+  os << "; saves " << counted(card.tokensSaved, "token") << " of each request";
+  if (!(card.secondsSaved() > 0)) {
+    os << ", and no time\n";
+    return;
+  }
+  os << format(", and the %.3f s of reading them\n", card.secondsSaved());
+  if (auto requests = requestsToPay(card, settings))
+    os << format("the %.1f s of making it are saved after ",
+                 settings.fit->seconds + settings.fit->sampleSeconds)
+       << counted(*requests, "request") << "\n";
 }
 
 void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
@@ -72,8 +121,9 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
                  100 * point.interval.high);
   if (!settings.curve.empty())
     os << "\n";
-  os << "size: " << counted(card.numbers, "number") << "; saves "
-     << counted(card.tokensSaved, "token") << " of each request\n";
+  writeFailures(os, card, settings);
+  os << "size: " << counted(card.numbers, "number");
+  writeSavings(os, card, settings);
 }
 
 static llvm::json::Value groupJson(const TokenGroup &group) {
@@ -118,6 +168,36 @@ static llvm::json::Value examplesJson(llvm::ArrayRef<ExampleText> examples) {
   return all;
 }
 
+static llvm::json::Value failuresJson(const Card &card, const CardSettings &settings) {
+  llvm::json::Array all;
+  for (auto [i, failure] : llvm::enumerate(card.failures)) {
+    llvm::json::Object one{{"text", int64_t(failure.text)},
+                           {"at", failure.at},
+                           {"full", failure.full},
+                           {"adapted", failure.adapted},
+                           {"kl", failure.kl}};
+    if (i < settings.failures.size()) {
+      const FailureText &text = settings.failures[i];
+      one["before_text"] = llvm::json::fixUTF8(text.before);
+      one["full_text"] = llvm::json::fixUTF8(text.full);
+      one["adapted_text"] = llvm::json::fixUTF8(text.adapted);
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+static void addFailuresJson(llvm::json::Object &json, const Card &card,
+                            const CardSettings &settings) {
+  json["taken_from_context"] = groupJson(card.taken);
+  json["not_taken_from_context"] = groupJson(card.others);
+  if (card.worst)
+    json["worst_text"] = llvm::json::Object{{"text", int64_t(card.worst->text)},
+                                            {"share_recovered", card.worst->share}};
+  if (!card.failures.empty())
+    json["failures"] = failuresJson(card, settings);
+}
+
 llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings) {
   llvm::json::Object json{
       {"format", "ctxc-card"},
@@ -140,6 +220,11 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
        llvm::json::Object{{"adapted", card.agreedAdapted}, {"without", card.agreedPlain}}},
       {"numbers", card.numbers},
       {"tokens_saved", card.tokensSaved}};
+  json["seconds_of_context"] = card.secondsOfContext;
+  json["seconds_saved"] = card.secondsSaved();
+  if (auto requests = requestsToPay(card, settings))
+    json["requests_to_pay"] = *requests;
+  addFailuresJson(json, card, settings);
   if (card.unrelatedTokens)
     json["drift"] = llvm::json::Object{{"tokens", card.unrelatedTokens},
                                        {"adapted", card.drift},

@@ -166,6 +166,8 @@ Expected<CardSettings> settingsOf(const Arguments &arguments, Opened &opened, co
   if (!settings)
     return settings.takeError();
   settings->fit = task.fit;
+  if (Error error = addFailureTexts(*opened.model, task.about, card, *settings))
+    return std::move(error);
   if (keepsTokens(task))
     if (Error error = shareOfKept(*opened.model, adapter, task.about).moveInto(settings->keptShare))
       return std::move(error);

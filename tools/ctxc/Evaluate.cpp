@@ -43,6 +43,8 @@ static Expected<int> runEvaluate(const Arguments &arguments) {
   auto settings = settingsOf(*opened, *adapter);
   if (!settings)
     return settings.takeError();
+  if (Error error = addFailureTexts(model, about, *card, *settings))
+    return std::move(error);
   if (arguments.has("--html"))
     if (Error error = exampleTexts(model, *adapter, about).moveInto(settings->examples))
       return std::move(error);
