@@ -66,6 +66,8 @@ static void writeSavings(llvm::raw_ostream &os, const Card &card, const CardSett
 void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
   os << "approximate: an adapter of rank " << settings.rank << " in the place of "
      << counted(settings.contextTokens, "token") << " of context\n";
+  if (settings.strength != 1)
+    os << llvm::formatv("strength: {0} of what was fitted\n", settings.strength);
   if (settings.fit)
     os << "fitted on " << counted(settings.fit->tokens, "token") << " of "
        << counted(settings.fit->texts, "text") << " (" << settings.fit->protectedTokens
@@ -220,6 +222,8 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
        llvm::json::Object{{"adapted", card.agreedAdapted}, {"without", card.agreedPlain}}},
       {"numbers", card.numbers},
       {"tokens_saved", card.tokensSaved}};
+  if (settings.strength != 1)
+    json["strength"] = settings.strength;
   json["seconds_of_context"] = card.secondsOfContext;
   json["seconds_saved"] = card.secondsSaved();
   if (auto requests = requestsToPay(card, settings))

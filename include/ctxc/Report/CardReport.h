@@ -47,6 +47,7 @@ struct CardSettings {
   int64_t contextTokens = 0; ///< with the tokens in front
   std::vector<int64_t> prefix;
   int64_t rank = 0;
+  double strength = 1; ///< by which the changes are multiplied
   /// Where tokens of the context are kept: what these recover by themselves, without the adapter.
   std::optional<double> keptShare;
   /// None where the adapter was made elsewhere.

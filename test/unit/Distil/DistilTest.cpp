@@ -265,3 +265,26 @@ TEST(Distilling, RefusesBadInput) {
   auto half = opened(golden("llama"), narrow);
   EXPECT_NE(refusal(*half, training(2)).find("expected f32"), std::string::npos);
 }
+
+/// Nothing of an adapter is nothing; all of it is itself, and half of it lies between, also for
+/// norms' scales. What stays in front does.
+TEST(Adapters, HaveAStrength) {
+  auto model = modelOf("gemma3");
+  EvaluateRequest seen = heldOut();
+  seen.texts = training(0).texts;
+  DistilRequest request = training(4);
+  Adapter whole = llvm::cantFail(model->distil(request)).adapter;
+  double last = -1;
+  for (double strength : {0.0, 0.5, 1.0}) {
+    Adapter some = whole;
+    scale(some, strength);
+    EXPECT_EQ(some.prefix, whole.prefix);
+    ASSERT_FALSE(some.vectors.empty());
+    EXPECT_EQ(some.vectors[0].delta[0], float(strength) * whole.vectors[0].delta[0]);
+    const double share = llvm::cantFail(model->evaluate(some, seen)).all.share();
+    EXPECT_GT(share, last);
+    if (strength == 0)
+      EXPECT_EQ(share, 0);
+    last = share;
+  }
+}

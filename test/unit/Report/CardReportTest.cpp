@@ -55,6 +55,14 @@ TEST(Cards, sayWhenTheAdapterPays) {
   EXPECT_FALSE(says(card(), elsewhere, "making it"));
 }
 
+TEST(Cards, nameAnotherStrength) {
+  CardSettings half = settings();
+  half.strength = 0.5;
+  EXPECT_TRUE(says(card(), half, "strength: 0.50 of what was fitted\n"));
+  EXPECT_EQ(*cardJson(card(), half).getAsObject()->getNumber("strength"), 0.5);
+  EXPECT_FALSE(says(card(), settings(), "strength"));
+}
+
 TEST(Cards, sayWhereTheAdapterFails) {
   Card some = card();
   EXPECT_FALSE(says(some, settings(), "where it fails"));
