@@ -25,19 +25,26 @@ std::optional<Scores> compare(const Prediction &prediction, llvm::ArrayRef<float
   Distribution p(full), q(plain), r(adapted);
   if (!p.isFinite() || !q.isFinite() || !r.isFinite())
     return std::nullopt;
-  return Scores{prediction,           p.largest,
-                r.largest,            divergence(p, q),
-                divergence(p, r),     p.largest == q.largest,
-                p.largest == r.largest, -p[prediction.next],
-                -q[prediction.next],  -r[prediction.next]};
+  return Scores{prediction,
+                p.largest,
+                r.largest,
+                divergence(p, q),
+                divergence(p, r),
+                p.largest == q.largest,
+                p.largest == r.largest,
+                -p[prediction.next],
+                -q[prediction.next],
+                -r[prediction.next]};
 }
 
 /// Compares three models on all predictions, some rows at a time: their logits are as wide as the
 /// vocabulary.
 llvm::Expected<std::vector<Scores>> score(TextReader &full, TextReader &plain, TextReader &adapted,
-                                          llvm::ArrayRef<Prediction> predictions) {
+                                          llvm::ArrayRef<Prediction> predictions,
+                                          const ProgressCall &compared) {
   constexpr size_t together = 64;
   std::vector<Scores> scores;
+  tell(compared, 0, predictions.size());
   for (size_t from = 0; from < predictions.size(); from += together) {
     auto some = predictions.slice(from, std::min(together, predictions.size() - from));
     std::vector<float> logits[3];
@@ -65,6 +72,7 @@ llvm::Expected<std::vector<Scores>> score(TextReader &full, TextReader &plain, T
         return makeError("the logits of a token of the text are not finite");
       scores.push_back(*each);
     }
+    tell(compared, scores.size(), predictions.size());
   }
   return scores;
 }
@@ -198,7 +206,8 @@ llvm::Error addDrift(const SplitModel &model, Weights &adaptedWeights, const Ada
   auto adapted = TextReader::read(model, adaptedWeights, adapter.prefix, request.unrelated);
   if (!adapted)
     return adapted.takeError();
-  auto scores = score(*plain, *full, *adapted, predictions); // the plain model is the truth here
+  auto scores = score(*plain, *full, *adapted, predictions,
+                      request.compared); // the plain model is the truth here
   if (!scores)
     return scores.takeError();
   TokenGroup group = groupOf(*scores, [](const Scores &) { return true; });
@@ -228,7 +237,7 @@ llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
   auto adapted = TextReader::read(model, weights, adapter.prefix, request.texts);
   if (!adapted)
     return adapted.takeError();
-  auto scores = score(*full, *plain, *adapted, predictions);
+  auto scores = score(*full, *plain, *adapted, predictions, request.compared);
   if (!scores)
     return scores.takeError();
 

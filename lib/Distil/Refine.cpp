@@ -292,6 +292,9 @@ llvm::Error Refiner::pass(int64_t number) {
     move(step + 1, 1 - double(step) / (steps * request.fit.passes));
     if (llvm::Error error = weights.add(adapter))
       return error;
+    // The last step is told when the last pass is judged.
+    tell(request.stepped, std::min(step + 1, steps * request.fit.passes - 1),
+         steps * request.fit.passes);
   }
   return llvm::Error::success();
 }
@@ -332,6 +335,8 @@ llvm::Error Refiner::run() {
     return before.takeError();
   distilled.divergenceBefore = distilled.divergenceAfter = *before;
   Adapter best = adapter;
+  const int64_t steps = fitted.size() * request.fit.passes;
+  tell(request.stepped, 0, steps);
   for (int64_t number = 0; number < request.fit.passes && number < distilled.passes + patience;
        ++number) {
     if (llvm::Error error = pass(number))
@@ -345,6 +350,7 @@ llvm::Error Refiner::run() {
     distilled.passes = number + 1;
     best = adapter;
   }
+  tell(request.stepped, steps, steps);
   adapter = std::move(best);
   return llvm::Error::success();
 }

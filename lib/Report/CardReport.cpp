@@ -24,10 +24,12 @@ std::optional<int64_t> ctxc::requestsToPay(const Card &card, const CardSettings 
 
 /// `text` in quotes and on one line.
 static std::string quoted(llvm::StringRef text) {
-  std::string line;
-  llvm::raw_string_ostream os(line);
-  os << '"' << printableLine(text) << '"';
-  return line;
+  std::string line = "\"";
+  llvm::SmallVector<llvm::StringRef> lines;
+  text.split(lines, '\n');
+  for (auto [i, part] : llvm::enumerate(lines))
+    line += (i ? "\\n" : "") + printableLine(part);
+  return line + "\"";
 }
 
 static void writeFailures(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {

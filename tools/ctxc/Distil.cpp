@@ -10,6 +10,7 @@
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/Timer.h"
 #include "tools/CommandLine/Streams.h"
+#include "tools/CommandLine/TokenProgress.h"
 #include "tools/CommandLine/Values.h"
 #include <ctime>
 
@@ -27,6 +28,8 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   if (!rank)
     return rank.takeError();
   request.fit.rank = *rank;
+  request.fitted = progressOnTerminal("matrices");
+  request.stepped = progressOnTerminal("steps");
   if (Error error = arguments.integer("--refine", 0, 10000, 0).moveInto(request.fit.passes))
     return std::move(error);
   request.fit.scales = !arguments.has("--matrices-only") && !arguments.has("--gguf");
@@ -308,7 +311,7 @@ Command driver::distilCommand() {
       {"--refine", "N",
        "behind the closed form, take N passes of gradient over the texts. Of 40 texts and more, a\n"
        "fifth is not fitted at first, and chooses the best number up to N. Default 0"},
-       strengthOption(),
+      strengthOption(),
       objectiveOption(),
       {"--protection", "X",
        "the weight of unrelated texts, relative to the others; default 0.3. Every second one\n"

@@ -1,5 +1,6 @@
 #include "DistilTexts.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/TokenProgress.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <random>
 
@@ -153,6 +154,7 @@ Expected<std::vector<TextSequence>> Writer::sample(llvm::ArrayRef<int64_t> front
   request.temperature = temperature;
   request.stops = stops;
   request.seed = seed * 3 + stream;
+  request.written = progressOnTerminal();
   auto sampled = model.sample(request);
   if (!sampled)
     return sampled.takeError();

@@ -74,8 +74,7 @@ Command driver::evaluateCommand() {
                   "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
                   runEvaluate};
   const OptionSpec own[] = {
-      reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}),
-      strengthOption(),
+      reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}), strengthOption(),
       writes({"--json", "FILE", "write the card as JSON, too"}),
       writes({"--html", "FILE", "write the card as a page, too, with answers side by side"})};
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));

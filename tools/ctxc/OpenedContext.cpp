@@ -1,6 +1,7 @@
 #include "OpenedContext.h"
 #include "ctxc/CardPage/CardPage.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/TokenProgress.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace ctxc;
@@ -25,6 +26,7 @@ EvaluateRequest driver::aboutOf(const Opened &opened) {
   about.context = opened.context.context;
   about.front = opened.context.front;
   about.seed = opened.seed;
+  about.compared = progressOnTerminal("predictions");
   return about;
 }
 
@@ -39,9 +41,9 @@ Expected<double> driver::strengthOf(const Arguments &arguments) {
   double strength = 1;
   StringRef text = arguments.get("--strength", "1");
   if (text.getAsDouble(strength) || !(strength >= 0) || strength > most)
-    return makeError(llvm::formatv("--strength: found '{0}', expected a number from 0 to {1}", text,
-                                   most)
-                         .str());
+    return makeError(
+        llvm::formatv("--strength: found '{0}', expected a number from 0 to {1}", text, most)
+            .str());
   return strength;
 }
 

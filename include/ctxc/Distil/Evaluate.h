@@ -17,6 +17,7 @@ struct EvaluateRequest {
   std::vector<TextSequence> texts;     ///< each after the context by itself
   std::vector<TextSequence> unrelated; ///< what the adapter should not change; may be empty
   uint64_t seed = 0;                   ///< of the bootstrap
+  ProgressCall compared;               ///< of the predictions; may be empty
 };
 
 /// Means over some tokens: of predictions, each of one model against the full one.

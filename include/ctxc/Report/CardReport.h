@@ -69,9 +69,9 @@ struct CardSettings {
   std::vector<ExampleText> examples;
   std::string worstText;             ///< what the worst text begins with
   std::vector<FailureText> failures; ///< of the card's, in their order
-  std::string objective;          ///< where it is another than to recover the context
-  std::vector<TradeOff> tradeOff; ///< by rising protection; empty unless drift is bounded
-  std::vector<CurvePoint> curve;  ///< this fit's own point too
+  std::string objective;             ///< where it is another than to recover the context
+  std::vector<TradeOff> tradeOff;    ///< by rising protection; empty unless drift is bounded
+  std::vector<CurvePoint> curve;     ///< this fit's own point too
 };
 
 /// After how many requests the adapter has saved as many seconds as it took to make, the model's

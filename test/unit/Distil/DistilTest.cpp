@@ -288,3 +288,37 @@ TEST(Adapters, HaveAStrength) {
     last = share;
   }
 }
+
+/// Everything that takes long says how far it is: each matrix, each step, each prediction, and the
+/// tokens of answers, of which one may end early.
+TEST(Distilling, TellsItsProgress) {
+  auto model = modelOf("gemma3");
+  Told fitted, stepped, compared, written;
+  DistilRequest request = training(3);
+  request.fitted = fitted.progress();
+  request.stepped = stepped.progress();
+  request.fit.passes = 2;
+  Distilled made = llvm::cantFail(model->distil(request));
+  EXPECT_TRUE(fitted.isWhole());
+  EXPECT_EQ(fitted.all, int64_t(made.adapter.matrices.size()));
+  EXPECT_EQ(fitted.calls.size(), made.adapter.matrices.size() + 1);
+  EXPECT_TRUE(stepped.isWhole());
+
+  EvaluateRequest about = heldOut();
+  about.unrelated.clear();
+  for (int i = 0; i < 5; ++i)
+    llvm::append_range(about.texts, heldOut().texts); // more than are compared at once
+  about.compared = compared.progress();
+  Card card = llvm::cantFail(model->evaluate(made.adapter, about));
+  EXPECT_TRUE(compared.isWhole());
+  EXPECT_EQ(compared.all, card.all.tokens);
+
+  SampleRequest sampled;
+  sampled.context = context();
+  sampled.prompts = {{}, {4}, {5, 6}};
+  sampled.length = 5;
+  sampled.written = written.progress();
+  ASSERT_TRUE(bool(model->sample(sampled)));
+  EXPECT_TRUE(written.isWhole());
+  EXPECT_EQ(written.all, 3 * 5);
+}

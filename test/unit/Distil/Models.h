@@ -52,6 +52,23 @@ inline DistilRequest training(int64_t rank) {
   return request;
 }
 
+/// What a progress is told.
+struct Told {
+  ProgressCall progress() {
+    return [this](int64_t done, int64_t of) {
+      all = of;
+      calls.push_back(done);
+    };
+  }
+  /// Nothing first, everything last and only then, and never less than before.
+  bool isWhole() const {
+    return calls.size() > 2 && calls.front() == 0 && calls.back() == all &&
+           llvm::is_sorted(calls) && llvm::count(calls, all) == 1;
+  }
+  std::vector<int64_t> calls;
+  int64_t all = 0;
+};
+
 } // namespace ctxc::test
 
 #endif // CTXC_TEST_UNIT_DISTIL_MODELS_H

@@ -76,7 +76,7 @@ TEST(Cards, sayWhereTheAdapterFails) {
   const char *expected = "where it fails\n"
                          "  on tokens that answers take from the context 33.3 % are recovered, on "
                          "all others 90.0 %\n"
-                         "  worst: -50.0 % of text 2, \"Where does\\x0ashe live?\"\n"
+                         "  worst: -50.0 % of text 2, \"Where does\\nshe live?\"\n"
                          "  after \"she lives in\" the model with the context has \" Rome\", the "
                          "adapted one \" Paris\" (KL 4.50)\n";
   EXPECT_TRUE(says(some, named, expected)) << textOf(some, named);
