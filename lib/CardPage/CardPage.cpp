@@ -112,7 +112,7 @@ void writeFailures(llvm::raw_ostream &os, Shown of) {
       table.row(
           {escaped(text.before), escaped(text.full), escaped(text.adapted), number(failure.kl)});
   }
-  if (card.taken.tokens && card.others.tokens)
+  if (saysWhatIsTaken(card))
     os << "<p class=\"note\">Of what answers take from the context " << percent(card.taken.share())
        << " are recovered, of all other tokens " << percent(card.others.share()) << ".</p>\n";
   os << endOfSection;

@@ -22,6 +22,10 @@ std::optional<int64_t> ctxc::requestsToPay(const Card &card, const CardSettings 
   return std::ceil((settings.fit->seconds + settings.fit->sampleSeconds) / card.secondsSaved());
 }
 
+bool ctxc::saysWhatIsTaken(const Card &card) {
+  return std::min(card.taken.tokens, card.others.tokens) >= 4;
+}
+
 /// `text` in quotes and on one line.
 static std::string quoted(llvm::StringRef text) {
   std::string line = "\"";
@@ -36,10 +40,11 @@ static void writeFailures(llvm::raw_ostream &os, const Card &card, const CardSet
   if (!card.worst && card.failures.empty())
     return;
   os << "where it fails\n";
-  if (card.taken.tokens && card.others.tokens)
-    os << format("  on tokens that answers take from the context %.1f %% are recovered, on all "
-                 "others %.1f %%\n",
-                 100 * card.taken.share(), 100 * card.others.share());
+  if (saysWhatIsTaken(card))
+    os << "  on " << counted(card.taken.tokens, "token")
+       << format(" that answers take from the context %.1f %% are recovered, on ",
+                 100 * card.taken.share())
+       << counted(card.others.tokens, "other") << format(" %.1f %%\n", 100 * card.others.share());
   if (card.worst) {
     os << format("  worst: %.1f %% of text ", 100 * card.worst->share) << card.worst->text + 1;
     if (!settings.worstText.empty())

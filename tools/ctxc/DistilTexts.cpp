@@ -16,19 +16,20 @@ static constexpr int64_t heldOutTokens = 400, unrelatedTokens = 512;
 static constexpr int64_t sampledTokens = 2000;
 
 std::vector<OptionSpec> driver::textOptions() {
-  return {reads({"--text", "FILE",
-                 "texts to fit; a fifth of them is held out for the card. Default: the model\n"
-                 "writes them, with the context in front, and unrelated ones without it"}),
-          reads({"--held-out", "FILE", "texts for the card, in place of that fifth"}),
-          {"--tokens", "N",
-           "fit so many tokens, up to the end of a text; default: all of --text, or 2000"},
-          reads({"--prompts", "FILE",
-                 "what texts that the model writes begin with: a prompt a line, or JSON lines\n"
-                 "(.jsonl). Without --held-out a fifth of them is for the card alone. Default: every\n"
-                 "second text begins with a few words of one that the model wrote without the\n"
-                 "context"}),
-          {"--length", "N", "of an answer that the model writes, in tokens; default 40"},
-          {"--temperature", "X", "at which the model writes; default 1"}};
+  return {
+      reads({"--text", "FILE",
+             "texts to fit; a fifth of them is held out for the card. Default: the model\n"
+             "writes them, with the context in front, and unrelated ones without it"}),
+      reads({"--held-out", "FILE", "texts for the card, in place of that fifth"}),
+      {"--tokens", "N",
+       "fit so many tokens, up to the end of a text; default: all of --text, or 2000"},
+      reads({"--prompts", "FILE",
+             "what texts that the model writes begin with: a prompt a line, or JSON lines\n"
+             "(.jsonl). Without --held-out a fifth of them is for the card alone. Default: every\n"
+             "second text begins with a few words of one that the model wrote without the\n"
+             "context"}),
+      {"--length", "N", "of an answer that the model writes, in tokens; default 40"},
+      {"--temperature", "X", "at which the model writes; default 1"}};
 }
 
 Error driver::checkTextOptions(const Arguments &arguments) {

@@ -78,6 +78,10 @@ struct CardSettings {
 /// writing of texts too. None where that is not known, or never.
 std::optional<int64_t> requestsToPay(const Card &card, const CardSettings &settings);
 
+/// Whether there are enough tokens that answers take from the context, and others, to tell them
+/// apart.
+bool saysWhatIsTaken(const Card &card);
+
 void writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings);
 /// `format` is "ctxc-card"; docs/distil.md describes the members.
 llvm::json::Value cardJson(const Card &card, const CardSettings &settings);

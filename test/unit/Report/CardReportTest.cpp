@@ -74,12 +74,15 @@ TEST(Cards, sayWhereTheAdapterFails) {
   named.worstText = "Where does\nshe live?";
   named.failures = {{"she lives in", " Rome", " Paris"}};
   const char *expected = "where it fails\n"
-                         "  on tokens that answers take from the context 33.3 % are recovered, on "
-                         "all others 90.0 %\n"
+                         "  on 4 tokens that answers take from the context 33.3 % are recovered, "
+                         "on 6 others 90.0 %\n"
                          "  worst: -50.0 % of text 2, \"Where does\\nshe live?\"\n"
                          "  after \"she lives in\" the model with the context has \" Rome\", the "
                          "adapted one \" Paris\" (KL 4.50)\n";
   EXPECT_TRUE(says(some, named, expected)) << textOf(some, named);
+  some.taken.tokens = 3; // too few
+  EXPECT_FALSE(says(some, named, "take from the context"));
+  some.taken.tokens = 4;
   auto json = cardJson(some, named);
   const llvm::json::Object *object = json.getAsObject();
   EXPECT_EQ(*object->getObject("worst_text")->getInteger("text"), 1);
