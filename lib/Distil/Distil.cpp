@@ -220,9 +220,13 @@ llvm::Expected<Distilled> Distiller::run() {
     return std::move(error);
   if (llvm::Error error = start())
     return std::move(error);
-  for (size_t number = 0; number < model.split.sites.size(); ++number)
+  const size_t sites = model.split.sites.size();
+  tell(request.fitted, 0, sites);
+  for (size_t number = 0; number < sites; ++number) {
     if (llvm::Error error = fit(number))
       return std::move(error);
+    tell(request.fitted, number + 1, sites);
+  }
   result.adapter.prefix = request.prefix;
   teacher.reset();
   student.reset();

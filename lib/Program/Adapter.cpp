@@ -21,6 +21,17 @@ int64_t Adapter::rank() const {
   return largest;
 }
 
+void ctxc::scale(Adapter &adapter, double strength) {
+  auto multiply = [strength](std::vector<float> &numbers) {
+    for (float &x : numbers)
+      x = float(x * strength);
+  };
+  for (MatrixChange &change : adapter.matrices)
+    multiply(change.left);
+  for (VectorChange &change : adapter.vectors)
+    multiply(change.delta);
+}
+
 static bool isFinite(ArrayRef<float> numbers) {
   return llvm::all_of(numbers, [](float x) { return std::isfinite(x); });
 }

@@ -10,6 +10,7 @@
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/Timer.h"
 #include "tools/CommandLine/Streams.h"
+#include "tools/CommandLine/TokenProgress.h"
 #include "tools/CommandLine/Values.h"
 #include <ctime>
 
@@ -27,6 +28,8 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   if (!rank)
     return rank.takeError();
   request.fit.rank = *rank;
+  request.fitted = progressOnTerminal("matrices");
+  request.stepped = progressOnTerminal("steps");
   if (Error error = arguments.integer("--refine", 0, 10000, 0).moveInto(request.fit.passes))
     return std::move(error);
   request.fit.scales = !arguments.has("--matrices-only") && !arguments.has("--gguf");
@@ -120,9 +123,13 @@ Expected<double> shareOfKept(Model &model, const Adapter &adapter, const Evaluat
   return card->all.share();
 }
 
-/// Takes every fifth text away.
+/// Takes every fifth text away. Fewer than eight would choose by chance: of few texts, none is
+/// taken.
 std::vector<TextSequence> takeFifth(std::vector<TextSequence> &texts) {
+  constexpr size_t fewest = 40;
   std::vector<TextSequence> taken;
+  if (texts.size() < fewest)
+    return taken;
   for (size_t i = 4; i < texts.size(); i += 4) {
     taken.push_back(std::move(texts[i]));
     texts.erase(texts.begin() + i);
@@ -166,6 +173,8 @@ Expected<CardSettings> settingsOf(const Arguments &arguments, Opened &opened, co
   if (!settings)
     return settings.takeError();
   settings->fit = task.fit;
+  if (Error error = addFailureTexts(*opened.model, task.about, card, *settings))
+    return std::move(error);
   if (keepsTokens(task))
     if (Error error = shareOfKept(*opened.model, adapter, task.about).moveInto(settings->keptShare))
       return std::move(error);
@@ -234,6 +243,9 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto task = taskOf(arguments, *opened, std::move(*request), *keeping);
   if (!task)
     return task.takeError();
+  auto strength = strengthOf(arguments);
+  if (!strength)
+    return strength.takeError();
   const std::clock_t start = std::clock();
   Expected<Fitted> fitted = [&] {
     Timer timer(task->fit.seconds);
@@ -243,6 +255,7 @@ Expected<int> runDistil(const Arguments &arguments) {
     return fitted.takeError();
   task->fit.processorSeconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   Distilled *made = &fitted->made;
+  scale(made->adapter, *strength);
   task->fit.tokens = made->tokens;
   task->fit.protectedTokens = made->protectedTokens;
   task->fit.mostPasses = task->request.fit.passes;
@@ -255,6 +268,7 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto settings = settingsOf(arguments, *opened, *task, made->adapter, *card);
   if (!settings)
     return settings.takeError();
+  settings->strength = *strength;
   settings->objective = arguments.get("--objective", "recover");
   if (*objective == DistilObjective::Recover)
     settings->objective.clear();
@@ -295,8 +309,9 @@ Command driver::distilCommand() {
       writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
       {"--rank", "K", "the rank of each matrix's change; default 16, 0: as it comes"},
       {"--refine", "N",
-       "behind the closed form, take up to N passes of gradient over the texts: so many as are\n"
-       "best for a fifth of them, which is not fitted until then. Default 0"},
+       "behind the closed form, take N passes of gradient over the texts. Of 40 texts and more, a\n"
+       "fifth is not fitted at first, and chooses the best number up to N. Default 0"},
+      strengthOption(),
       objectiveOption(),
       {"--protection", "X",
        "the weight of unrelated texts, relative to the others; default 0.3. Every second one\n"

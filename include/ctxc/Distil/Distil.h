@@ -50,6 +50,10 @@ struct FitOptions {
   double rate = 0.02;       ///< size of its first step, relative to what the step changes
 };
 
+/// Told how much of something long is done: 0 first, and all of it last, unless it ends with an
+/// error.
+using ProgressCall = std::function<void(int64_t done, int64_t all)>;
+
 struct DistilRequest {
   std::vector<int64_t> context; ///< with the tokens that the tokenizer puts in front
   /// What still stands before every text when the context is left out: the tokens that the
@@ -63,6 +67,8 @@ struct DistilRequest {
   /// The weight of all unrelated tokens, and of the prefix's, relative to that of the texts'.
   double protection = 0.3, prefixWeight = 0.05;
   FitOptions fit;
+  /// Of the matrices, and then of the steps of gradient; may be empty.
+  ProgressCall fitted, stepped;
 };
 
 /// The `count` most informative tokens of `context` from its token `front` on, in the context's
