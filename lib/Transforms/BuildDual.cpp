@@ -121,13 +121,13 @@ void DualBuilder::cloneFull(Operation &op) {
   Operation *clone = b.clone(op, full);
   clone->setLoc(renamed(op.getLoc(), "_C"));
   if (auto contextual = dyn_cast<xf::ContextualOpInterface>(clone))
-    contextual.setStateStream("full");
+    contextual.setStateRun(xf::Run::full);
 }
 
 Operation *DualBuilder::cloneReduced(Operation &op) {
   Operation *clone = b.clone(op, reduced);
   if (auto contextual = dyn_cast<xf::ContextualOpInterface>(clone))
-    contextual.setStateStream("reduced");
+    contextual.setStateRun(xf::Run::reduced);
   return clone;
 }
 
@@ -297,7 +297,7 @@ void DualBuilder::runTap(Operation *op, IRMapping &run) {
   if (!taps.contains(op)) {
     needEarlierContext(op);
     Operation *clone = b.clone(*op, run);
-    cast<xf::ContextualOpInterface>(clone).setStateStream("reduced");
+    cast<xf::ContextualOpInterface>(clone).setStateRun(xf::Run::reduced);
     clone->setLoc(renamed(op->getLoc(), "_0"));
     Value x = clone->getOperand(cast<xf::TapOpInterface>(op).getTokenOperand());
     taps[op] = {x, clone->getResult(0)};

@@ -110,8 +110,8 @@ def BuildDual : BuildPass<"patch-build-dual"> {
     gets beside it
     ```mlir
     xf.block @ffn_dual(%x_C: tensor<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
-      %c_C = xf.contextual "mix"(%x_C) stream "full" : (tensor<4xf32>) -> tensor<4xf32>
-      %c = xf.contextual "mix"(%x) stream "reduced" : (tensor<4xf32>) -> tensor<4xf32>
+      %c_C = xf.contextual "mix"(%x_C) run full : (tensor<4xf32>) -> tensor<4xf32>
+      %c = xf.contextual "mix"(%x) run reduced : (tensor<4xf32>) -> tensor<4xf32>
       %v_C = xf.add %x_C, %c_C : tensor<4xf32>
       %v = xf.add %x, %c : tensor<4xf32>
       %W = xf.param "w" : tensor<4x4xf32>

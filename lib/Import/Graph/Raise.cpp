@@ -322,7 +322,7 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
   // A contextual op has floating-point numbers, of which others may be made.
   auto floats = RankedTensorType::get(type->getShape(), builder.getF32Type());
   auto contextual = xf::OpaqueContextualOp::create(builder, call.getLoc(), floats, name,
-                                                   standing->operands, StringAttr());
+                                                   standing->operands, xf::RunAttr());
   standing->name(contextual);
   if (!obstacle.empty())
     contextual->setAttr(graph::FunctionOp::whyName, builder.getStringAttr(obstacle));

@@ -233,7 +233,7 @@ llvm::Expected<bool> Raiser::raiseAttention(Value mixed, std::string &obstacle) 
   Value result = xf::AttentionOp::create(
       builder, loc, RankedTensorType::get({heads, width}, builder.getF32Type()), queries, keys,
       values, window, slopes, sinks, llvm::APFloat(float(found->scale)), cap,
-      /*rounded=*/found->slopes.rounded != 0, sight->bidirectional, StringAttr());
+      /*rounded=*/found->slopes.rounded != 0, sight->bidirectional, xf::RunAttr());
   bind(mixed, reshaped(loc, result, *type));
   return true;
 }

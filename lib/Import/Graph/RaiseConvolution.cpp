@@ -86,7 +86,7 @@ bool Raiser::raiseConvolution(Value mixed) {
       xf::ParamOp::create(builder, NameLoc::get(builder.getStringAttr(name)),
                           RankedTensorType::get({channels, taps}, of.getElementType()), name,
                           /*frozen=*/false);
-  Value y = xf::ConvOp::create(builder, loc, weight, lookup(x), StringAttr());
+  Value y = xf::ConvOp::create(builder, loc, weight, lookup(x), xf::RunAttr());
   if (Value bias = call.getTensor("bias"))
     y = withBias(loc, y, bias);
   if (!y)

@@ -198,8 +198,9 @@ static llvm::Expected<Matrix> runAmongMore(graph::FunctionOp function, ArrayRef<
       if (axis < 0)
         continue;
       auto element = cast<graph::SymbolicType>(argument.getType()).getElementType();
-      bool isMoved = i > 0 && isa<FloatType>(element);
-      Matrix other = isMoved ? Matrix(rows.topRows(1) * -0.5) : Matrix(rows.topRows(1));
+      Matrix other = rows.topRows(1);
+      if (i > 0)
+        other = isa<FloatType>(element) ? Matrix(1 - 0.5 * other.array()) : Matrix(0 * other);
       rows.conservativeResize(all, Eigen::NoChange);
       rows.bottomRows(all - count) = other.replicate(all - count, 1);
     }
