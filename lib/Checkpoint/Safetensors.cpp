@@ -7,8 +7,14 @@ using namespace llvm;
 using namespace ctxc;
 
 bool ctxc::isSameShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
-  auto isLong = [](int64_t size) { return size != 1; };
-  return llvm::equal(llvm::make_filter_range(a, isLong), llvm::make_filter_range(b, isLong));
+  auto plain = [](llvm::ArrayRef<int64_t> shape) {
+    llvm::SmallVector<int64_t, 4> sizes;
+    for (auto [i, size] : llvm::enumerate(shape))
+      if (i == 0 || i + 1 == shape.size() || size != 1)
+        sizes.push_back(size);
+    return sizes.empty() ? llvm::SmallVector<int64_t, 4>{1} : sizes;
+  };
+  return plain(a) == plain(b);
 }
 
 int64_t TensorView::elements() const {

@@ -41,9 +41,10 @@ struct TensorView {
   const void *stored() const { return matrices ? static_cast<const void *>(matrices.get()) : data; }
 };
 
-/// Whether the shapes are equal but for axes of one entry: a parameter of one shape holds what is
-/// stored in the other. PyTorch stores a number without an axis, and the weights of a convolution
-/// of each channel with one between the channels and the taps.
+/// Whether the shapes are equal but for axes of one entry between others, and a number has an axis
+/// or none: a parameter of one shape holds what is stored in the other. PyTorch stores a number
+/// without an axis, and the weights of a convolution of each channel with an axis more between the
+/// channels and the taps.
 bool isSameShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 
 /// What a header says of one tensor; [begin, end) counts from dataStart.
