@@ -56,7 +56,12 @@ StringRef keywordOf(mlir::Operation &op, StringRef attribute) {
       .Case<patch::ObligationOp>([&](auto op) {
         return attribute == "condition" ? stringifyCondition(op.getCondition()) : StringRef();
       })
-      .Default([](mlir::Operation *) { return StringRef(); });
+      .Default([&](mlir::Operation *op) {
+        auto contextual = llvm::dyn_cast<xf::ContextualOpInterface>(op);
+        std::optional<xf::Run> run =
+            contextual && attribute == "run" ? contextual.getStateRun() : std::nullopt;
+        return run ? xf::stringifyRun(*run) : StringRef();
+      });
 }
 
 /// Numbers, texts, and lists of integers; None for what a run needs not.
