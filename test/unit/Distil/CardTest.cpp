@@ -97,21 +97,8 @@ TEST(Cards, TellTakenTokensFromOthers) {
   auto logarithms = [&](std::vector<int64_t> tokens, const TextSequence &text) {
     const size_t before = tokens.size();
     llvm::append_range(tokens, text.tokens);
-    auto positions = llvm::to_vector(llvm::seq<int64_t>(0, tokens.size()));
-    auto run = executor.start(tokens.size());
-    ForwardOptions options;
-    options.allLogits = true;
-    auto logits = llvm::cantFail(executor.forward(*run, tokens, positions, options));
-    const size_t width = executor.vocabulary();
-    std::vector<double> found;
-    for (size_t at = before + text.prompt; at < tokens.size(); ++at) {
-      llvm::ArrayRef<double> row = llvm::ArrayRef(logits).slice((at - 1) * width, width);
-      double sum = 0;
-      for (double x : row)
-        sum += std::exp(x);
-      found.push_back(row[tokens[at]] - std::log(sum));
-    }
-    return found;
+    std::vector<double> all = logarithmsOf(executor, tokens);
+    return std::vector<double>(all.begin() + before + text.prompt, all.end());
   };
   int64_t taken = 0, all = 0;
   for (const TextSequence &text : request.texts) {

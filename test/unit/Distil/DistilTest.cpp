@@ -127,25 +127,7 @@ TEST(Distilling, IsDeterministic) {
 TEST(Kept, AreTheMostTelling) {
   auto model = modelOf("llama");
   Executor &executor = llvm::cantFail(model->executor());
-  const int64_t width = executor.vocabulary();
-  // The logarithm of each token's probability, but for the first.
-  auto logarithms = [&](llvm::ArrayRef<int64_t> tokens) {
-    std::vector<int64_t> positions;
-    llvm::append_range(positions, llvm::seq<int64_t>(0, tokens.size()));
-    auto run = executor.start(tokens.size());
-    ForwardOptions options;
-    options.allLogits = true;
-    auto logits = llvm::cantFail(executor.forward(*run, tokens, positions, options));
-    std::vector<double> result = {0};
-    for (size_t at = 1; at < tokens.size(); ++at) {
-      llvm::ArrayRef<double> row = llvm::ArrayRef(logits).slice((at - 1) * width, width);
-      double sum = 0;
-      for (double x : row)
-        sum += std::exp(x);
-      result.push_back(row[tokens[at]] - std::log(sum));
-    }
-    return result;
-  };
+  auto logarithms = [&](llvm::ArrayRef<int64_t> tokens) { return logarithmsOf(executor, tokens); };
   auto expected = [&](llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<TextSequence> texts,
                       int64_t count) {
     std::vector<double> surprise = logarithms(tokens), copied(tokens.size());

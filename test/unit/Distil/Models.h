@@ -24,6 +24,26 @@ inline std::vector<int64_t> someTokens(int64_t count, int64_t seed) {
   return tokens;
 }
 
+/// The logarithm of each token's probability after those before it, by the executor's logits; 0 of
+/// the first.
+inline std::vector<double> logarithmsOf(Executor &executor, llvm::ArrayRef<int64_t> tokens) {
+  auto positions = llvm::to_vector(llvm::seq<int64_t>(0, tokens.size()));
+  auto run = executor.start(tokens.size());
+  ForwardOptions options;
+  options.allLogits = true;
+  auto logits = llvm::cantFail(executor.forward(*run, tokens, positions, options));
+  const size_t width = executor.vocabulary();
+  std::vector<double> result = {0};
+  for (size_t at = 1; at < tokens.size(); ++at) {
+    llvm::ArrayRef<double> row = llvm::ArrayRef(logits).slice((at - 1) * width, width);
+    double sum = 0;
+    for (double x : row)
+      sum += std::exp(x);
+    result.push_back(row[tokens[at]] - std::log(sum));
+  }
+  return result;
+}
+
 inline const std::vector<int64_t> front = {2};
 
 inline std::vector<int64_t> context() {
