@@ -34,7 +34,7 @@ public:
       kernels.share(*options.local, *options.neighbours);
   }
 
-  llvm::Error compile() { return kernels.compile(); }
+  llvm::Error compile() { return kernels.compile(ownThreads); }
 
   /// How many tokens patchEach takes through the layers together.
   int64_t patchChunk(const PatchEachOptions &options) {
