@@ -29,7 +29,7 @@ public:
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},
                 [this] { return checkInterrupt(); }),
         bidirectional(ctxc::isBidirectional(program)), names(program),
-        promptChunk(options.promptChunk) {
+        promptChunk(options.promptChunk), stages(options.stages) {
     if (options.local)
       kernels.share(*options.local, *options.neighbours);
   }
@@ -96,7 +96,7 @@ private:
   KernelCalls kernels;
   bool bidirectional;
   const PatchableNames names;
-  const int64_t promptChunk;
+  const int64_t promptChunk, stages;
   WeightMemory patchedMemory;
   Values values[2]; ///< those of one token stay, as memory for the next
   struct {
