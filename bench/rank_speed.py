@@ -6,7 +6,7 @@
 
 Each round runs `ctxc verify` in one process and then with each of --shard; the speeds are those that it reports:
 tokens of the prompt, patches (Algorithm 1 whole) and patched tokens a second. Printed are the medians, and of each
-quotient of neighbours the median. With --page the table goes into the page's section.
+quotient of neighbours the median.
 """
 
 import argparse
@@ -20,11 +20,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from orientation import processor
-from page import table, write_section
+from page import table
 
 SPEEDS = {"prefill": "prompt", "patch": "patches", "verify": "patched tokens"}
-HEADING = "## Speed of ranks"
 
 
 def measure(args, ranks, *shard):
@@ -55,7 +53,6 @@ def main():
     parser.add_argument("--prompt", type=int, default=256, help="tokens")
     parser.add_argument("--generate", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--page", type=Path)
     args = parser.parse_args()
     shards = args.shard or ["tensor=2", "pipeline=2"]
     rows, rounds = [], []
@@ -72,20 +69,7 @@ def main():
         rows.append([f"`{shard}`"] + [cell for key in SPEEDS for cell in (
             f"{median(lambda one, of: of[i][key]):.1f}", f"{median(lambda one, of: of[i][key] / one[key]):.2f} ×")])
     head = ["run by"] + [cell for text in SPEEDS.values() for cell in (text, "")]
-    text = table(head, rows)
-    print(text)
-    if args.page:
-        write_section(args.page, HEADING, f"""{HEADING}
-
-Tokens a second of {args.model.name}, a prompt of {args.prompt} tokens and {args.generate} generated ones, by ranks of one
-thread each beside one process of {args.threads} threads ({processor()}); {args.rounds} rounds, all in turn; the medians, and
-of the quotients of neighbours the median.
-
-```sh
-bench/rank_speed.py build/bin/ctxc build/models/gemma-3-270m --page docs/measurements.md
-```
-
-{text}""")
+    print(table(head, rows))
 
 
 if __name__ == "__main__":
