@@ -6,8 +6,8 @@
 // positions. For decoding, every token goes through all kinds of decoding and one reading of
 // memory: the machine's speed changes from second to second, so that only ratios of neighbouring
 // measurements count.
-#include "bench/Bandwidth.h"
 #include "bench/WeightBytes.h"
+#include "ctxc/Runtime/Bandwidth.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/ModelArguments.h"
@@ -72,7 +72,7 @@ public:
   /// Measures what a line of --ask names, and fills its columns.
   Error measure(llvm::StringRef name, Round &result) {
     if (name == "read") {
-      bench::ReadResult fastest = best(bandwidth().measure(sizes.seconds));
+      ReadResult fastest = best(bandwidth().measure(sizes.seconds));
       pattern = fastest.pattern;
       result[ReadGbps] = fastest.gigabytesPerSecond;
     } else if (name == "plain")
@@ -193,7 +193,7 @@ private:
   }
 
   /// Takes memory only where it is measured.
-  const bench::ReadBandwidth &bandwidth() {
+  const ReadBandwidth &bandwidth() {
     if (!memory)
       memory.emplace(threads);
     return *memory;
@@ -201,9 +201,9 @@ private:
 
   Executor &executor;
   int threads;
-  std::optional<bench::ReadBandwidth> memory;
+  std::optional<ReadBandwidth> memory;
   Sizes sizes;
-  bench::ReadPattern pattern{2, 0, true};
+  ReadPattern pattern{2, 0, true};
   std::unique_ptr<Run> full, reduced, prompt;
 };
 

@@ -8,9 +8,9 @@
 // some. The result is GFLOPS. Every product is first compared with a float64 sum.
 //
 //===----------------------------------------------------------------------===//
-#include "bench/Contraction.h"
 #include "bench/Threads.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Runtime/Tune/LinearKernel.h"
 #include "llvm/Support/raw_ostream.h"
 #include <benchmark/benchmark.h>
 #include <cblas.h>
@@ -25,6 +25,7 @@
 extern "C" void openblas_set_num_threads(int threads);
 
 using namespace ctxc::bench;
+using ctxc::LinearKernel;
 
 namespace {
 
@@ -135,11 +136,11 @@ void add(const char *library, bool rounded, const char *type, std::shared_ptr<Pr
 llvm::Error addOurs(std::shared_ptr<Problem> problem, const char *type, bool rounded,
                     bool isTiled = true) {
   ctxc::CpuTarget host = ctxc::CpuTarget::host();
-  auto compiled = Contraction::compile(problem->shape.outputs, problem->shape.inputs, type, rounded,
-                                       isTiled ? host : host.withoutTiles());
+  auto compiled = LinearKernel::compile(problem->shape.outputs, problem->shape.inputs, type,
+                                        rounded, isTiled ? host : host.withoutTiles());
   if (!compiled)
     return compiled.takeError();
-  std::shared_ptr<Contraction> ours = std::move(*compiled);
+  std::shared_ptr<LinearKernel> ours = std::move(*compiled);
   bool half = std::strcmp(type, "bf16") == 0;
   add(isTiled ? "ctxc" : "ctxc-vectors", rounded, type, problem, [=](Problem &p) {
     const void *w = half ? static_cast<const void *>(p.half.data()) : p.w.data();

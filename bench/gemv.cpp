@@ -10,11 +10,11 @@
 // a float64 sum.
 //
 //===----------------------------------------------------------------------===//
-#include "bench/Bandwidth.h"
-#include "bench/Contraction.h"
 #include "bench/Threads.h"
+#include "ctxc/Runtime/Bandwidth.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Memory.h"
+#include "lib/Runtime/Tune/LinearKernel.h"
 #include "lib/Runtime/Workspace.h"
 #include "llvm/Support/raw_ostream.h"
 #include <Eigen/Dense>
@@ -29,6 +29,8 @@
 extern "C" void openblas_set_num_threads(int threads);
 
 using namespace ctxc::bench;
+using ctxc::LinearKernel;
+using ctxc::ReadBandwidth;
 
 namespace {
 
@@ -161,10 +163,10 @@ void add(const std::string &name, std::shared_ptr<Problem> problem, int64_t stre
 /// Registers all benchmarks of one shape and type.
 llvm::Error addShape(Shape shape, bool half, size_t bytes) {
   auto problem = std::make_shared<Problem>(shape, half, bytes);
-  auto compiled = Contraction::compile(shape.outputs, shape.inputs, half ? "bf16" : "f32");
+  auto compiled = LinearKernel::compile(shape.outputs, shape.inputs, half ? "bf16" : "f32");
   if (!compiled)
     return compiled.takeError();
-  std::shared_ptr<Contraction> ours = std::move(*compiled);
+  std::shared_ptr<LinearKernel> ours = std::move(*compiled);
   for (int64_t streams = 1; streams <= kStreams; ++streams) {
     add("ctxc", problem, streams,
         [ours](Problem &p, int64_t s) { ours->run(p.next(), p.x.data(), p.y.data(), s, threads); });

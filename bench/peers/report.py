@@ -204,7 +204,7 @@ units of the prefill without rounding.
   and loading.
 - **Llama 260M** has random weights, made on the spot
   ([`random_llama.py`](../bench/peers/random_llama.py)): 16 layers, vocabulary 32,000.
-- **memory**: [`Bandwidth.h`](../bench/Bandwidth.h), the best of twenty-four ways to read a buffer of ten
+- **memory**: [`Bandwidth.h`](../include/ctxc/Runtime/Bandwidth.h), the best of twenty-four ways to read a buffer of ten
   times the last-level cache, in small and in large pages; the fastest of them is then taken with every token that ctxc
   decodes. What the system keeps of a checkpoint in memory is dropped before its setup, as after a start
   of the machine, and ctxc, which asks for large pages, is the first to read it; others that map the

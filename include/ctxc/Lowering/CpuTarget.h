@@ -2,6 +2,7 @@
 #ifndef CTXC_LOWERING_CPUTARGET_H
 #define CTXC_LOWERING_CPUTARGET_H
 
+#include "ctxc/Lowering/Readings.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -20,9 +21,8 @@ struct CpuTarget {
   bool halfPrecision = true; ///< conversions from and to float16 are instructions
   bool bfloatPairs = false;  ///< sums of products of pairs of bfloat16 are an instruction
   bool tiles = false;        ///< sums of products of tiles of bfloat16 are an instruction (AMX)
-  /// Rows that stay in the caches' reach are read faster when their lines are asked for ahead.
-  bool requestsAhead = false;
-  int optimisation = 3; ///< LLVM's level: 0 to 3, as in -O3
+  Readings readings = {};    ///< what is fastest for a token
+  int optimisation = 3;      ///< LLVM's level: 0 to 3, as in -O3
   /// The features that a machine must have to run the code, in the order of CpuFeatures.def; none
   /// for the baseline of x86-64 or AArch64.
   llvm::SmallVector<llvm::StringRef> needed = {};

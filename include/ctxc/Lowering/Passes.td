@@ -76,8 +76,8 @@ defvar lanes = Target<"lanes", "lanes", "int64_t", "8", "float32 lanes of a vect
 defvar registers = Target<"registers", "registers", "int64_t", "16", "vector registers">;
 defvar bfloatPairs = Target<"bfloatPairs", "bfloat-pairs", "bool", "false",
                             "sums of products of pairs of bfloat16 are an instruction">;
-defvar requestsAhead = Target<"requestsAhead", "requests-ahead", "bool", "false",
-                              "rows are read faster when their lines are asked for ahead">;
+defvar readings = Target<"readings", "readings", "std::string", "\"\"",
+                         "how each kind of matrix is read for a token (Readings.h)">;
 defvar tiles = Target<"tiles", "tiles", "bool", "false",
                       "products of tiles of bfloat16 are instructions (AMX)">;
 defvar fma = Target<"fma", "fma", "bool", "true", "fused multiply-add is an instruction">;
@@ -110,7 +110,7 @@ def LowerContractions : KernelPass<"lower-contractions"> {
     over rows, and before --ctxc-place-buffers, since it allocates memory. A quantised matrix that
     is read by anything but a contraction is an error.
   }];
-  let options = [lanes, registers, bfloatPairs, requestsAhead, tiles];
+  let options = [lanes, registers, bfloatPairs, readings, tiles];
   let dependentDialects = [
     "::ctxc::kernel::KernelDialect", "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",

@@ -45,7 +45,8 @@ static void setVectors(CpuTarget &target, const llvm::StringSet<> &has) {
     target.tiles = target.bfloatPairs && llvm::all_of(tileFeatures, [&](StringRef feature) {
                      return has.contains(feature);
                    });
-    target.requestsAhead = isFasterAhead(has);
+    if (isFasterAhead(has))
+      target.readings = Readings::ahead();
   }
 }
 

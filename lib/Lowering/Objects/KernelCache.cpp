@@ -26,7 +26,7 @@ std::string KernelCache::keyOf(StringRef what, const CpuTarget &target) {
      << target.cpu << "\n"
      << target.features << "\n"
      << target.lanes << " " << target.registers << " " << target.optimisation << " "
-     << target.bfloatPairs << target.requestsAhead << target.tiles << "\n"
+     << target.bfloatPairs << target.tiles << " " << target.readings.text() << "\n"
      << what;
   return toHex(SHA256::hash(arrayRefFromStringRef(text)), /*LowerCase=*/true);
 }

@@ -15,6 +15,7 @@ llvm::Error RankExecutor::create(Weights &weights, CompiledOptions options) {
     names.emplace_back(part);
   }
   options.stage = stages[stageOf(ranks.rank())];
+  options.stages = stages.size();
   options.neighbours = &link;
   if (llvm::Error error = shareBlocks(options))
     return error;

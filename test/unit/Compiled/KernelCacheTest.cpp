@@ -115,7 +115,7 @@ TEST_F(KernelCacheTest, KeysAreOfTheKernelAndTheProcessor) {
   optimised.optimisation = host.optimisation == 3 ? 1 : 3;
   paired.bfloatPairs = !host.bfloatPairs;
   tiled.tiles = !host.tiles;
-  ahead.requestsAhead = !host.requestsAhead;
+  ahead.readings.half.asksAhead = !host.readings.half.asksAhead;
   EXPECT_EQ(keyFor(5, host), keyFor(5, host));
   EXPECT_NE(keyFor(5, host), keyFor(6, host));
   EXPECT_NE(keyFor(5, host), keyFor(5, other));

@@ -11,17 +11,17 @@ CpuTarget named(llvm::StringRef name) { return llvm::cantFail(CpuTarget::named(n
 
 TEST(CpuTarget, LinesAreAskedForAheadOnSapphireRapidsAndItsSuccessors) {
   for (llvm::StringRef name : {"sapphirerapids", "emeraldrapids", "graniterapids"})
-    EXPECT_TRUE(named(name).requestsAhead) << name.str();
+    EXPECT_TRUE(named(name).readings.half.asksAhead) << name.str();
   for (llvm::StringRef name : {"x86-64-v4", "cascadelake", "cooperlake", "rocketlake", "znver5"})
-    EXPECT_FALSE(named(name).requestsAhead) << name.str();
+    EXPECT_FALSE(named(name).readings.half.asksAhead) << name.str();
 }
 
 /// As in a virtual machine that reports another model number.
 TEST(CpuTarget, WhatIsFasterDoesNotDependOnTheName) {
   llvm::SmallVector<llvm::StringRef> features = {"avx512f", "avx512bw", "avx512vl", "avx512bf16"};
-  EXPECT_FALSE(CpuTarget::x86("rocketlake", features).requestsAhead);
+  EXPECT_FALSE(CpuTarget::x86("rocketlake", features).readings.half.asksAhead);
   features.push_back("avx512fp16");
-  EXPECT_TRUE(CpuTarget::x86("rocketlake", features).requestsAhead);
+  EXPECT_TRUE(CpuTarget::x86("rocketlake", features).readings.half.asksAhead);
   EXPECT_EQ(CpuTarget::x86("rocketlake", features).lanes, 16);
 }
 

@@ -1,21 +1,21 @@
-//===- Contraction.h - one linear layer, compiled as in a model -----------===//
-#ifndef CTXC_BENCH_CONTRACTION_H
-#define CTXC_BENCH_CONTRACTION_H
+// One linear layer, compiled as in a model.
+#ifndef CTXC_LIB_RUNTIME_TUNE_LINEARKERNEL_H
+#define CTXC_LIB_RUNTIME_TUNE_LINEARKERNEL_H
 
 #include "ctxc/Lowering/Codegen.h"
 #include "lib/Runtime/Workspace.h"
 #include "mlir/IR/MLIRContext.h"
 
-namespace ctxc::bench {
+namespace ctxc {
 
 /// y = W x as an xf.block that is a single xf.linear: the generated code of every projection of a
 /// model, called as the executor calls it.
-class Contraction {
+class LinearKernel {
 public:
-  /// W is `outputs` × `inputs`, of type `element` ("f32" or "bf16"). With `rounded`, the vectors of
-  /// many rows are rounded as in a prompt (kernel.rounded). Fails where the block cannot be
-  /// compiled. The target is one whose code this process runs.
-  static llvm::Expected<std::unique_ptr<Contraction>>
+  /// W is `outputs` × `inputs`, of type `element` ("f32", "!xf.quantized<q8_0>"). With `rounded`,
+  /// the vectors of many rows are rounded as in a prompt (kernel.rounded). Fails where the block
+  /// cannot be compiled. The target is one whose code this process runs.
+  static llvm::Expected<std::unique_ptr<LinearKernel>>
   compile(int64_t outputs, int64_t inputs, llvm::StringRef element, bool rounded = false,
           const CpuTarget &target = CpuTarget::host());
 
@@ -23,7 +23,7 @@ public:
   void run(const void *weight, const float *x, float *y, int64_t rows, int threads);
 
 private:
-  Contraction() = default;
+  LinearKernel() = default;
 
   mlir::MLIRContext context;
   llvm::SmallVector<KernelArg> arguments;
@@ -34,6 +34,6 @@ private:
   std::vector<int32_t> positions;
 };
 
-} // namespace ctxc::bench
+} // namespace ctxc
 
-#endif // CTXC_BENCH_CONTRACTION_H
+#endif // CTXC_LIB_RUNTIME_TUNE_LINEARKERNEL_H
