@@ -106,10 +106,10 @@ Mixing along(const TokenCall &c, StringRef tensor, StringRef name,
 }
 
 Mixing reduces(const TokenCall &c) { return along(c, "self", "dim", std::nullopt); }
-/// Of two tensors, entry by entry.
+/// Of two tensors, entry by entry; or of one along an axis.
 Mixing extremes(const TokenCall &c) {
   graph::CallOp call = c.call;
-  return call.getTensor("other") ? entries(c) : Mixing::Unknown;
+  return call.getTensor("other") ? entries(c) : reduces(c);
 }
 Mixing alongAxes(const TokenCall &c) {
   graph::CallOp call = c.call;
@@ -329,7 +329,7 @@ struct Named {
 };
 
 constexpr Named rules[] = {
-    {"__and__ __or__ abs add addcdiv addcmul bitwise_and bitwise_not bitwise_or bitwise_xor ceil "
+    {"__and__ __or__ abs absolute add addcdiv addcmul bitwise_and bitwise_not bitwise_or bitwise_xor ceil "
      "clamp clamp_max clamp_min cos div elu eq erf exp exp2 expm1 floor floor_divide fmod ge gelu "
      "gt hardsigmoid hardswish hardtanh isinf isnan le leaky_relu lerp log log1p log2 log_sigmoid "
      "logical_and logical_not logical_or logical_xor logit lt masked_fill maximum minimum mish mul "

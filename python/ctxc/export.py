@@ -188,6 +188,18 @@ def config_of(source: str, small: bool = False) -> Any:
     return small_configs.small_config(source) if small else AutoConfig.for_model(source)
 
 
+def causal_model(config: Any, **options: Any) -> Any:
+    """The causal model of a config of transformers. A class that takes one part of its type's config alone gets that
+    part, as MusicGen's takes the decoder's."""
+    from transformers import AutoModelForCausalLM
+    kind: Any = AutoModelForCausalLM._model_mapping.get(type(config), None)
+    taken = inspect.signature(kind.__init__).parameters.get("config") if kind is not None else None
+    parts = [getattr(config, name, None) for name in getattr(config, "sub_configs", None) or {}]
+    part = next((part for part in parts if taken is not None and type(part) is taken.annotation), None)
+    build: Any = AutoModelForCausalLM.from_config
+    return build(config, **options) if part is None else kind._from_config(part, **options)
+
+
 @contextlib.contextmanager
 def parameters_without_memory() -> Iterator[None]:
     """Modules that are built meanwhile have buffers with numbers, and parameters without memory."""
@@ -206,12 +218,9 @@ def parameters_without_memory() -> Iterator[None]:
 
 def buffers_of(config: Any) -> dict[str, torch.Tensor]:
     """The numbers of a model's buffers, such as tables of positions; none where it cannot be built so."""
-    from transformers import AutoModelForCausalLM
-    build: Any = AutoModelForCausalLM.from_config
-    read: Any = AutoModelForCausalLM.from_pretrained
     try:
         with parameters_without_memory():
-            model = build(config, attn_implementation="eager")
+            model = causal_model(config, attn_implementation="eager")
     except Exception:  # then a program can be checked, and not run without its weights
         return {}
     return {name: buffer for name, buffer in model.named_buffers(remove_duplicate=False) if not buffer.is_meta}
@@ -239,7 +248,6 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
     """The causal model of a config of transformers, its inputs, their names, and what the file says about it. With
     `weights`, the model is that one, or is read from that directory."""
     from transformers import AutoModelForCausalLM, __version__
-    build: Any = AutoModelForCausalLM.from_config
     read: Any = AutoModelForCausalLM.from_pretrained
     if isinstance(weights, torch.nn.Module):
         model: Any = weights.eval()
@@ -247,7 +255,7 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
         model = read(weights, config=config, attn_implementation="eager", local_files_only=True).eval()
     else:
         with torch.device(device):
-            model = build(config, attn_implementation="eager").eval()
+            model = causal_model(config, attn_implementation="eager").eval()
     choose = getattr(model, "set_experts_implementation", None)
     if choose is not None:
         from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS

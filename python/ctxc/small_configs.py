@@ -16,7 +16,7 @@ SIZES = {
     64: """hidden_size n_embd d_model dim embed_dim emb_dim n_embed word_embed_proj_dim hidden_dim embedding_size model_dim
         attention_hidden_size linear_attn_hidden_size backbone_hidden_size decoder_hidden_size text_hidden_size
         output_hidden_size out_hidden_size projection_dim cross_attention_hidden_size proj_dim lru_width embedding_dim
-        vision_output_dim attn_hidden_size""",
+        vision_output_dim attn_hidden_size adapter_in_dim adapter_input_size adapter_out_dim""",
     4: """num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads attention_heads
         linear_num_value_heads num_linear_value_heads index_n_heads num_swa_heads swa_num_attention_heads linear_num_heads
         mamba_num_heads num_experts n_routed_experts num_local_experts moe_num_experts n_experts""",
@@ -63,7 +63,9 @@ SETTINGS: dict[str, Any] = {"use_cache": False, "is_encoder_decoder": False, "us
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 OWN: dict[str, dict[str, Any]] = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": {**ROPE, "mrope_section": [3, 3, 2]}}},
-    "dots3_note_text": {"num_key_value_heads": 4},
+    "dots3_note_text": {"num_attention_heads": 4, "num_key_value_heads": 4},
+    "MusicgenDecoderConfig": {"num_codebooks": 1},
+    "MusicgenMelodyDecoderConfig": {"num_codebooks": 1},
     "DbrxAttentionConfig": {"rope_theta": 10000.0, "clip_qkv": 8.0},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     "longcat_flash": {"head_dim": 8},
@@ -97,6 +99,14 @@ def value_of(config: Any, name: str) -> Any:
         return getattr(config, name, None)
     except Exception:  # some configs refuse names that differ by layer
         return None
+
+
+def is_absent(config: Any, name: str) -> bool:
+    """Whether `config` leaves `name` out. What differs by layer, and is refused for that, it has."""
+    try:
+        return getattr(config, name, None) is None
+    except Exception:
+        return False
 
 
 def layers_kept(lists: dict[str, list[Any]]) -> list[int]:
@@ -163,7 +173,7 @@ def settings_of(kind: Any, depth: int = 0) -> dict[str, Any]:
             continue
         settings[name] = type(part)(**settings_of(type(part), depth + 1)) if depth < 2 else part
         for attribute, value in vars(part).items():
-            if value_of(settings[name], attribute) is None:
+            if is_absent(settings[name], attribute):
                 setattr(settings[name], attribute, value)
     if {"expand", "num_heads", "head_dim"} <= names | set(settings) and "num_heads" in settings:
         settings["num_heads"] = 8

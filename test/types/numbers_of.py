@@ -23,11 +23,10 @@ class Stop(Exception):
 def random_model(config):
     """A model of `config` whose weights are of one scale, so that every part of it matters. They are numbers of
     float32."""
-    from transformers import AutoModelForCausalLM
+    from ctxc.export import causal_model
     torch.set_default_dtype(torch.float32)
     torch.manual_seed(0)
-    build = AutoModelForCausalLM.from_config
-    model = build(config, attn_implementation="eager", experts_implementation="eager").eval().double()
+    model = causal_model(config, attn_implementation="eager", experts_implementation="eager").eval().double()
     generator = torch.Generator().manual_seed(3)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(False)
