@@ -152,28 +152,6 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
     return program
 
 
-BY_TOKEN = "ctxc_by_token"
-
-
-def experts_by_token(self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
-                     top_k_weights: torch.Tensor) -> torch.Tensor:
-    """Experts of transformers, with the tokens and the experts selected for each as two axes: those of transformers merge
-    the two, or go through the experts in a loop, which torch.export does not follow."""
-    def linear(name: str, x: torch.Tensor) -> torch.Tensor:
-        bank: torch.Tensor = getattr(self, name)[top_k_index]
-        y = (x.unsqueeze(-2) @ bank).squeeze(-2) if self.is_transposed else (bank @ x.unsqueeze(-1)).squeeze(-1)
-        if not self.has_bias:
-            return y
-        bias: torch.Tensor = getattr(self, name + "_bias")[top_k_index]
-        return y + bias
-    x = linear("gate_up_proj" if self.has_gate else "up_proj", hidden_states.unsqueeze(1))
-    x = linear("down_proj", self._apply_gate(x) if self.has_gate else self.act_fn(x))
-    if self.has_post_expert_norm:
-        x = self.post_expert_norm(x)
-    result: torch.Tensor = (x * top_k_weights.unsqueeze(-1)).sum(1).to(hidden_states.dtype)
-    return result
-
-
 def config_of(source: str, small: bool = False) -> Any:
     """The config of transformers in a directory, or the default one of a model type, or a small one of it."""
     from transformers import AutoConfig
@@ -256,28 +234,28 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
     else:
         with torch.device(device):
             model = causal_model(config, attn_implementation="eager").eval()
-    choose = getattr(model, "set_experts_implementation", None)
-    if choose is not None:
-        from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
-        ALL_EXPERTS_FUNCTIONS.register(BY_TOKEN, experts_by_token)
-        try:
-            choose(BY_TOKEN)
-        except ValueError:
-            pass  # it has no experts
+    from ctxc._experts import compute_by_token
+    compute_by_token(model)
     inner: Callable[..., Any] = model.forward
-    takes_positions = "position_ids" in inspect.signature(inner).parameters
+    taken = inspect.signature(inner).parameters
+    takes_positions = "position_ids" in taken
     ids = torch.zeros(1, length_for(model), dtype=torch.long, device=device)
     about = {"model_type": config.model_type, "config": json.loads(config.to_json_string()), "transformers": __version__}
+    def told(input_ids: torch.Tensor) -> dict[str, Any]:
+        """A model that would count the tokens that are no padding is told that none is."""
+        return {"attention_mask": torch.ones_like(input_ids)} if {"lengths", "attention_mask"} <= set(taken) else {}
+
     # use_cache is set in the call as well, since some models read it from there alone.
     if takes_positions:
         def forward(input_ids: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
             torch._check(input_ids.shape[1] == position_ids.shape[1])  # type: ignore
-            return inner(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits  # type: ignore
+            return inner(input_ids=input_ids, position_ids=position_ids, use_cache=False,  # type: ignore
+                         **told(input_ids)).logits
         model.forward = forward
         return model, [ids, ids.clone()], ["input_ids", "position_ids"], about
 
     def forward_ids(input_ids: torch.Tensor) -> torch.Tensor:
-        return inner(input_ids=input_ids, use_cache=False).logits  # type: ignore
+        return inner(input_ids=input_ids, use_cache=False, **told(input_ids)).logits  # type: ignore
     model.forward = forward_ids
     return model, [ids], ["input_ids"], about
 

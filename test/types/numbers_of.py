@@ -130,16 +130,26 @@ class Judge:
             parameter.requires_grad_(False)
         return left
 
+    def difference(self, module, target):
+        """How far what `module` gives for the one token is from `target`, by the target's size."""
+        given = self.run(1, stop=module)[1][module][1]
+        return float((target - given).abs().max()) / (float(target.abs().max()) or 1.0)
 
-    def solve_by_some(self, names, module, target):
+    def solve_by_some(self, names, module, seen):
         """solve with the last of the parameters alone where that suffices, as it does behind a norm whose scale is the
-        last: together they are not affine, and steps of Newton's would go on for long."""
-        for chosen in ([names[-1]], names):
-            before = [self.parameters[name].clone() for name in chosen]
-            left = self.solve(chosen, module, target)
-            if left < 1e-9 or chosen is names:
+        last: together they are not affine, and steps of Newton's would go on for long. Where the rest of the layer is no
+        affine function of what the parameters' own module gives, that module is given what it gives with the context."""
+        own = owner(names[-1])
+        attempts = [([names[-1]], module), (names, module)]
+        if own in seen and all(owner(name) == own for name in names):
+            attempts.append((names, own))
+        for attempt in attempts:
+            before = [self.parameters[name].clone() for name in names]
+            self.solve(attempt[0], attempt[1], seen[attempt[1]][1])
+            left = self.difference(module, seen[module][1])
+            if left < 1e-9 or attempt is attempts[-1]:
                 return left
-            for name, value in zip(chosen, before):
+            for name, value in zip(names, before):
                 self.parameters[name].copy_(value)
         return left
 
@@ -174,7 +184,7 @@ def judge(model, takes_positions, layers):
                     expected = seen[behind][0]
                     worst["inside"] = max(worst["inside"], float((read - expected).abs().max() / expected.abs().max()))
                     worst["insides"] += 1
-            left = judge.solve_by_some(layer["output"], layer["path"], seen[layer["path"]][1])
+            left = judge.solve_by_some(layer["output"], layer["path"], seen)
             worst["layer"] = max(worst["layer"], left)
         patched, _ = judge.run(1)
         return {**worst, "patched": float((patched - full).abs().max()), "control": float((unpatched - full).abs().max())}
