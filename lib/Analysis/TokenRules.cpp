@@ -329,7 +329,7 @@ struct Named {
 };
 
 constexpr Named rules[] = {
-    {"__and__ __or__ abs absolute add addcdiv addcmul bitwise_and bitwise_not bitwise_or bitwise_xor ceil "
+    {"__and__ __or__ abs add addcdiv addcmul bitwise_and bitwise_not bitwise_or bitwise_xor ceil "
      "clamp clamp_max clamp_min cos div elu eq erf exp exp2 expm1 floor floor_divide fmod ge gelu "
      "gt hardsigmoid hardswish hardtanh isinf isnan le leaky_relu lerp log log1p log2 log_sigmoid "
      "logical_and logical_not logical_or logical_xor logit lt masked_fill maximum minimum mish mul "

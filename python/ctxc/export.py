@@ -115,7 +115,8 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> torch.e
     assert program is not None
     program = program.run_decompositions({})
     assert isinstance(program, torch.export.ExportedProgram)
-    return program
+    from ctxc._full_masks import without_full_masks
+    return without_full_masks(program)
 
 
 def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],
