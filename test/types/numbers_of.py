@@ -47,13 +47,16 @@ def tensor_of(value):
 
 
 def last_of(value, tokens):
-    """The last token's part of what a module reads or gives: its axis of tokens is the second, or the first where
-    sequences are one after the other."""
+    """The last token's part of what a module reads or gives: its axis of tokens is the second, the first where
+    sequences are one after the other, or the only one of that length, as where several streams lie in front."""
     value = tensor_of(value)
     if value.dim() >= 2 and value.shape[0] == 1 and value.shape[1] == tokens:
         return value[:, -1].reshape(-1)
     if value.shape[0] == tokens:
         return value[-1].reshape(-1)
+    axes = [axis for axis, size in enumerate(value.shape) if size == tokens]
+    if tokens == 1 or len(axes) == 1:
+        return value.select(axes[0], -1).reshape(-1) if axes else value.reshape(-1)
     raise ValueError(f"a module's value has the shape {tuple(value.shape)} for {tokens} tokens")
 
 
