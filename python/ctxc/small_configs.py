@@ -150,7 +150,9 @@ def settings_of(kind: Any, depth: int = 0) -> dict[str, Any]:
             if isinstance(value, int):
                 settings[name] = count
         elif name in lists:
-            settings[name] = [lists[name][layer] for layer in kept]
+            small = SIZE_OF.get(name)
+            settings[name] = [small if small and isinstance(lists[name][layer], int) and lists[name][layer] > small
+                              else lists[name][layer] for layer in kept]
         elif name in SIZE_OF:
             if isinstance(value, (bool, list, tuple, dict)) or (value is None and name not in ALSO_WHERE_ABSENT):
                 continue
