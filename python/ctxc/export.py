@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import functools
 import importlib
 import inspect
 import json
@@ -100,22 +101,42 @@ def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module
     return masks
 
 
-def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> torch.export.ExportedProgram:
+def followed(module: torch.nn.Module, names: Sequence[str]) -> Callable[..., Any]:
+    """The forward of `module`, which asks masks of positions which tokens a token sees."""
+    from ctxc._known import KnownValues
+    forward: Callable[..., Any] = module.forward
+
+    @functools.wraps(forward)
+    def follow(*inputs: torch.Tensor) -> Any:
+        positions = [tensor for name, tensor in zip(names, inputs) if role_of(name, tensor) == "position"]
+        with KnownValues(positions[0] if positions else None):
+            return forward(*inputs)
+    return follow
+
+
+def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str]
+             ) -> torch.export.ExportedProgram:
     """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
+    from ctxc._full_masks import without_full_masks
     program = None
+    forward: Callable[..., Any] = module.forward
     with torch.no_grad():
-        for dynamic in (True, False):
-            axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if dynamic else None
+        for attempt in ("any length", "one length", "known masks"):
+            axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if attempt == "any length" else None
+            if attempt == "known masks":
+                module.forward = followed(module, names)
             try:
                 program = torch.export.export(module, tuple(inputs), dynamic_shapes=axes, strict=False)
                 break
-            except Exception:
-                if not dynamic:
+            except Exception as error:
+                unknown = type(error).__name__ in ("GuardOnDataDependentSymNode", "UserError")
+                if attempt == "known masks" or (attempt == "one length" and not unknown):
                     raise
+            finally:
+                module.forward = forward
     assert program is not None
     program = program.run_decompositions({})
     assert isinstance(program, torch.export.ExportedProgram)
-    from ctxc._full_masks import without_full_masks
     return without_full_masks(program)
 
 
@@ -129,7 +150,7 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
     length = inputs[0].shape[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
-        program = exported(module, inputs)
+        program = exported(module, inputs, names)
     for held in (program.constants, program.state_dict):
         for name, tensor in (buffers or {}).items():
             if name in held and held[name].is_meta and held[name].shape == tensor.shape:
