@@ -81,6 +81,11 @@ llvm::Expected<std::vector<Layer>> ctxc::pt2::findLayers(graph::ProgramOp progra
   return layers;
 }
 
+StringRef ctxc::pt2::nameOfList(StringRef path) {
+  StringRef list = path.rsplit('.').first;
+  return list.contains('.') ? list.rsplit('.').second : list;
+}
+
 bool ctxc::pt2::isOfOneToken(Value value, const TokenAxes &axes) {
   llvm::Expected<RankedTensorType> type = tokenType(value, axes);
   bool isSized = bool(type);
@@ -88,10 +93,13 @@ bool ctxc::pt2::isOfOneToken(Value value, const TokenAxes &axes) {
   return isSized && axes.axis(value);
 }
 
-static bool readsParameter(graph::CallOp call) {
-  return llvm::any_of(call.getOperands(), [](Value operand) {
-    auto stored = operand.getDefiningOp<graph::StoredOp>();
-    return stored && !stored.getFixed();
+/// Whether `value` is made of a parameter, and of nothing that the model reads.
+static bool isOfParameter(Value value, const TokenAxes &axes) {
+  Operation *op = value.getDefiningOp();
+  if (auto stored = dyn_cast<graph::StoredOp>(op))
+    return !stored.getFixed();
+  return !axes.isData(value) && llvm::any_of(op->getOperands(), [&](Value operand) {
+    return isOfParameter(operand, axes);
   });
 }
 
@@ -106,16 +114,16 @@ void ctxc::pt2::borrowCalls(std::vector<Layer> &layers, const TokenAxes &axes) {
         if (!from || !axes.isData(operand) || own.contains(from) || isOfOneToken(operand, axes) ||
             !borrowed.insert(from).second)
           continue;
-        mayBorrow &= !readsParameter(from);
+        mayBorrow &= llvm::none_of(from->getOperands(),
+                                   [&](Value each) { return isOfParameter(each, axes); });
         work.push_back(from);
       }
     if (!mayBorrow || borrowed.empty())
       continue;
     for (Operation *op : borrowed)
       layer.calls.push_back(cast<graph::CallOp>(op));
-    llvm::sort(layer.calls, [](graph::CallOp a, graph::CallOp b) {
-      return a != b && a->isBeforeInBlock(b);
-    });
+    llvm::sort(layer.calls,
+               [](graph::CallOp a, graph::CallOp b) { return a != b && a->isBeforeInBlock(b); });
     layer.borrowed = std::move(borrowed);
   }
 }

@@ -18,6 +18,9 @@ struct Layer {
 /// so that what it makes comes back to it, is an error.
 llvm::Expected<std::vector<Layer>> findLayers(graph::ProgramOp program, const TokenAxes &axes);
 
+/// The last name of a path without its number: "layers" of "model.layers.0".
+llvm::StringRef nameOfList(llvm::StringRef path);
+
 /// Whether `value` is one of a token, of a fixed size, so that a layer can read or give it.
 bool isOfOneToken(mlir::Value value, const TokenAxes &axes);
 

@@ -68,12 +68,6 @@ bool ModelRaiser::hasTokens() const {
                       [](graph::InputOp input) { return input.getRole() == "token"; });
 }
 
-/// The last name of a path without its number: "layers" of "model.layers.0".
-static StringRef nameOfList(StringRef path) {
-  StringRef list = path.rsplit('.').first;
-  return list.contains('.') ? list.rsplit('.').second : list;
-}
-
 /// The results that count are all of a block's, and the first of a model's: the logits.
 void ModelRaiser::findLive() {
   Operation *end = program.getBody().front().getTerminator();
@@ -174,7 +168,8 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
     if (isId(value))
       continue;
     if (!axes.axis(value))
-      return makeError("layer " + quoted(path) + " reads a value of several tokens that is made "
+      return makeError("layer " + quoted(path) +
+                       " reads a value of several tokens that is made "
                        "outside of it; expected one axis of tokens");
     auto type = tokenType(value, axes);
     if (!type)
@@ -182,6 +177,10 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
     inputs.push_back(*type);
   }
   for (Value value : scope.results) {
+    if (!axes.axis(value))
+      return makeError("layer " + quoted(path) +
+                       " gives others a value of several tokens; "
+                       "expected one axis of tokens, or none of its parameters behind it");
     auto type = tokenType(value, axes);
     if (!type)
       return type.takeError();
