@@ -68,7 +68,7 @@ OWN: dict[str, dict[str, Any]] = {
     "MusicgenMelodyDecoderConfig": {"num_codebooks": 1},
     "DbrxAttentionConfig": {"rope_theta": 10000.0, "clip_qkv": 8.0},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
-    "longcat_flash": {"head_dim": 8},
+    "longcat_flash": {"head_dim": 8, "zero_expert_num": 2},
     "qwen4_exp_text": {"indexer_n_heads": 4, "indexer_kv_heads": 1, "indexer_head_dim": 16, "indexer_budget": 8,
                        "indexer_compress_ratio": 4},
     "rwkv": {"rescale_every": 0},  # or it changes its weights while it runs
