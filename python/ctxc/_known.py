@@ -54,8 +54,10 @@ class KnownValues(TorchFunctionMode):
             raise KeyError(value)
         return value
 
-    def forget(self, written: torch.Tensor) -> None:
+    def forget(self, written: Any) -> None:
         """Nothing is known any more of what lies in the storage of `written`."""
+        if id(written) not in self.known:
+            return
         place = self.known[id(written)][1].untyped_storage()._cdata
         self.known = {key: (value, numbers) for key, (value, numbers) in self.known.items()
                       if numbers.untyped_storage()._cdata != place}
@@ -65,7 +67,8 @@ class KnownValues(TorchFunctionMode):
         name = getattr(function, "__name__", "")
         if name == "nonzero" and args and id(args[0]) in self.known and not kwargs.get("as_tuple"):
             return self.selected(self.known[id(args[0])][1], args[0].device)
-        writes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__")) or "out" in kwargs
+        # Also __iadd__ and its like.
+        writes = name == "__setitem__" or name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
         followed = name.startswith(("arange", "ones", "zeros", "full")) or any(True for _ in tensors_in((args, kwargs)))
         numbers: Any = None
         if followed:
@@ -74,8 +77,9 @@ class KnownValues(TorchFunctionMode):
                 with torch._C.DisableTorchFunction(), _disable_current_modes():
                     numbers = function(*given, **named)
             except Exception:  # what cannot be computed is not known
-                if writes and args and id(args[0]) in self.known:
+                if writes and args:
                     self.forget(args[0])
+                self.forget(kwargs.get("out"))
         result = function(*args, **kwargs)
         if isinstance(result, torch.Tensor) and isinstance(numbers, torch.Tensor) and numbers.numel() <= MOST and \
                 tuple(numbers.shape) == tuple(result.shape):

@@ -7,7 +7,7 @@ import unittest
 import torch
 
 sys.path.insert(0, sys.argv.pop(1))
-from ctxc import _experts, export, small_configs  # noqa: E402
+from ctxc import _experts, _known, export, small_configs  # noqa: E402
 
 
 def logits_of(model, ids):
@@ -96,6 +96,27 @@ class Programs(unittest.TestCase):
         module = Recent()
         with self.assertRaises(Exception):
             self.program_of(module, ["input_ids", "other"])  # no positions, so that nothing is known of them
+
+    def test_masks_of_data(self):
+        positions, data = torch.arange(13)[None], torch.randn(1, 13)
+
+        def is_known(change):
+            with _known.KnownValues(positions) as values:
+                mask = positions > 3
+                part = mask[:, 2:]
+                self.assertIn(id(part), values.known)
+                changed = change(mask)
+                del part  # a view of what was written
+                return id(mask) in values.known or id(changed) in values.known
+
+        def stored(mask):
+            mask[0, 1:] = data[0, 1:] > 0
+
+        self.assertTrue(is_known(lambda mask: mask & (positions < 7)))
+        for change in (lambda mask: mask.__iand__(data > 0), stored, lambda mask: mask.logical_and_(data > 0),
+                       lambda mask: mask[:, 1:].copy_(data[:, 1:] > 0),
+                       lambda mask: torch.logical_and(data > 0, data < 1, out=mask)):
+            self.assertFalse(is_known(change))
 
     def test_full_masks(self):
         module = ByLanguage(0)
