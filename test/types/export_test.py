@@ -62,17 +62,19 @@ class Recent(torch.nn.Module):
 
 
 class ByLanguage(torch.nn.Module):
-    """An adapter for the sequences of one language, which all are."""
+    """An adapter for the sequences of one language, which is that of all or of none."""
 
     def __init__(self, language):
         super().__init__()
         self.linear = torch.nn.Linear(4, 4)
         self.embed = torch.nn.Embedding(128, 4)
         self.language = language
+        self.is_random = False
 
     def forward(self, input_ids):
         x = self.embed(input_ids)
-        is_it = self.language * torch.ones(x.shape[0]) == 0
+        numbers = torch.rand(x.shape[0]) if self.is_random else torch.ones(x.shape[0])
+        is_it = self.language * numbers == 0
         y = torch.zeros_like(x)
         y[is_it] = self.linear(x[is_it])
         return x + y
@@ -107,14 +109,19 @@ class Programs(unittest.TestCase):
                 self.assertIn(id(part), values.known)
                 changed = change(mask)
                 del part  # a view of what was written
-                return id(mask) in values.known or id(changed) in values.known
+                return id(changed) in values.known
 
         def stored(mask):
             mask[0, 1:] = data[0, 1:] > 0
+            return mask
+
+        def written(mask):
+            mask[:, 1:].copy_(data[:, 1:] > 0)
+            return mask
 
         self.assertTrue(is_known(lambda mask: mask & (positions < 7)))
-        for change in (lambda mask: mask.__iand__(data > 0), stored, lambda mask: mask.logical_and_(data > 0),
-                       lambda mask: mask[:, 1:].copy_(data[:, 1:] > 0),
+        for change in (stored, written, lambda mask: mask.__iand__(data > 0), lambda mask: mask.logical_and_(data > 0),
+                       lambda mask: torch.rand_like(mask.float()) > 0.5,
                        lambda mask: torch.logical_and(data > 0, data < 1, out=mask)):
             self.assertFalse(is_known(change))
 
@@ -126,9 +133,12 @@ class Programs(unittest.TestCase):
         ids = torch.randint(0, 128, (1, 5))
         self.assertTrue(torch.equal(program.module()(ids), module(ids)))
 
-    def test_empty_masks(self):
-        names = [str(node.target) for node in self.program_of(ByLanguage(1), ["input_ids"]).graph.nodes]
-        self.assertTrue([name for name in names if "index_put" in name])
+    def test_other_masks(self):
+        for language, is_random in ((1, False), (0, True)):
+            module = ByLanguage(language)
+            module.is_random = is_random
+            names = [str(node.target) for node in self.program_of(module, ["input_ids"]).graph.nodes]
+            self.assertTrue([name for name in names if "index_put" in name])
 
 
 class Configs(unittest.TestCase):
