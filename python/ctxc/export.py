@@ -101,9 +101,11 @@ def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module
     return masks
 
 
-def followed(module: torch.nn.Module, names: Sequence[str]) -> Callable[..., Any]:
-    """The forward of `module`, which asks masks of positions which tokens a token sees."""
+@contextlib.contextmanager
+def followed(module: torch.nn.Module, names: Sequence[str]) -> Iterator[None]:
+    """`module`, which meanwhile may ask masks of positions which tokens a token sees."""
     from ctxc._known import KnownValues
+    own = vars(module).get("forward")
     forward: Callable[..., Any] = module.forward
 
     @functools.wraps(forward)
@@ -111,7 +113,14 @@ def followed(module: torch.nn.Module, names: Sequence[str]) -> Callable[..., Any
         positions = [tensor for name, tensor in zip(names, inputs) if role_of(name, tensor) == "position"]
         with KnownValues(positions[0] if positions else None):
             return forward(*inputs)
-    return follow
+    module.forward = follow
+    try:
+        yield
+    finally:
+        if own is None:
+            del module.forward
+        else:
+            module.forward = own
 
 
 def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str]
@@ -119,21 +128,18 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
     """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
     from ctxc._full_masks import without_full_masks
     program = None
-    forward: Callable[..., Any] = module.forward
     with torch.no_grad():
         for attempt in ("any length", "one length", "known masks"):
             axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if attempt == "any length" else None
-            if attempt == "known masks":
-                module.forward = followed(module, names)
+            context = followed(module, names) if attempt == "known masks" else contextlib.nullcontext()
             try:
-                program = torch.export.export(module, tuple(inputs), dynamic_shapes=axes, strict=False)
+                with context:
+                    program = torch.export.export(module, tuple(inputs), dynamic_shapes=axes, strict=False)
                 break
             except Exception as error:
                 unknown = type(error).__name__ in ("GuardOnDataDependentSymNode", "UserError")
                 if attempt == "known masks" or (attempt == "one length" and not unknown):
                     raise
-            finally:
-                module.forward = forward
     assert program is not None
     program = program.run_decompositions({})
     assert isinstance(program, torch.export.ExportedProgram)
@@ -263,6 +269,7 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
     takes_positions = "position_ids" in taken
     ids = torch.zeros(1, length_for(model), dtype=torch.long, device=device)
     about = {"model_type": config.model_type, "config": json.loads(config.to_json_string()), "transformers": __version__}
+
     def told(input_ids: torch.Tensor) -> dict[str, Any]:
         """A model that would count the tokens that are no padding is told that none is."""
         return {"attention_mask": torch.ones_like(input_ids)} if {"lengths", "attention_mask"} <= set(taken) else {}

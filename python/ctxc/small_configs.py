@@ -64,7 +64,7 @@ ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 OWN: dict[str, dict[str, Any]] = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": {**ROPE, "mrope_section": [3, 3, 2]}}},
     "dots3_note_text": {"num_attention_heads": 4, "num_key_value_heads": 4},
-    "MusicgenDecoderConfig": {"num_codebooks": 1},
+    "MusicgenDecoderConfig": {"num_codebooks": 1},  # each has a sequence of its own
     "MusicgenMelodyDecoderConfig": {"num_codebooks": 1},
     "DbrxAttentionConfig": {"rope_theta": 10000.0, "clip_qkv": 8.0},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},

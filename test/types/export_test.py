@@ -91,6 +91,7 @@ class Programs(unittest.TestCase):
         ids, positions = torch.randint(0, 128, (1, 13)), torch.arange(13)[None]
         found = program.module()(ids, positions)
         self.assertTrue(torch.equal(found, module(ids, positions)))
+        self.assertNotIn("forward", vars(module))
         # The last row's indices are no stored numbers: 13 of them would be taken for tokens.
         self.assertNotIn(13, [size for value in program.constants.values() for size in value.shape])
 
