@@ -131,3 +131,11 @@ std::optional<Capture::Function> Capture::capture(Value result, ArrayRef<Value> 
 graph::FunctionOp Capture::functionOf(FlatSymbolRefAttr name) {
   return module.lookupSymbol<graph::FunctionOp>(name.getAttr());
 }
+
+void ctxc::pt2::eraseUnusedFunctions(ModuleOp module) {
+  llvm::DenseSet<Operation *> used;
+  module.walk([&](Operation *op) { used.insert(graph::FunctionOp::ofOp(op)); });
+  for (auto function : llvm::make_early_inc_range(module.getOps<graph::FunctionOp>()))
+    if (!used.contains(function))
+      function.erase();
+}
