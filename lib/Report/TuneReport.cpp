@@ -54,12 +54,13 @@ void ctxc::writeTuneText(const Tuning &tuning, llvm::StringRef kept, llvm::raw_o
   writeReadings(tuning, os);
   os << "\n";
   if (tuning.largePages > worth * tuning.ordinaryPages)
-    os << formatv("pages      large pages are read {0:F2} times as fast: --large-pages may help "
-                  "(docs/measurements.md)\n",
-                  tuning.largePages / tuning.ordinaryPages);
+    os << formatv(
+        "pages      large pages are read {0:F2} times as fast: weights that are copied into "
+        "them may be, too (docs/measurements.md#large-pages)\n",
+        tuning.largePages / tuning.ordinaryPages);
   if (tuning.roundedPrompt > 0)
-    os << formatv("prompts    bfloat16 weights: {0:F1} ms exactly, {1:F1} ms with "
-                  "--round-prompts (256 tokens, {2} × {3})\n",
+    os << formatv("prompts    bfloat16 weights: {0:F1} ms exactly, {1:F1} ms where activations "
+                  "are rounded (256 tokens, {2} × {3})\n",
                   tuning.exactPrompt, tuning.roundedPrompt, tuning.kinds[1].outputs,
                   tuning.kinds[1].inputs);
   if (!kept.empty())
