@@ -60,6 +60,10 @@ private:
   Matrix solution;
 };
 
+/// The strength of the ridge penalty where `tokens` of text are fitted. λ grows with the data, as S
+/// does, and what the data leave undetermined does not: so the strength falls, as 1/√tokens.
+double ridgeStrength(const FitOptions &options, int64_t tokens);
+
 /// The change with which W h is the target.
 llvm::Expected<SiteFit> fitProduct(const SiteRows &rows, const FitOptions &options,
                                    const ParallelFor &threads);

@@ -56,6 +56,15 @@ TEST(Regression, IsTheRidge) {
   }
 }
 
+/// Nine times the text: a third.
+TEST(Regression, PenalisesLessWithMoreText) {
+  FitOptions options;
+  options.lambda = 0.5;
+  EXPECT_EQ(ridgeStrength(options, 1), 0.5);
+  EXPECT_EQ(ridgeStrength(options, 600), 0.5);
+  EXPECT_NEAR(ridgeStrength(options, 5400), 0.5 / 3, 1e-12);
+}
+
 /// No other change of that rank is nearer to the ridge's in its own metric: by the singular values
 /// of ΔW (S + λI)^½.
 TEST(Regression, TruncationIsTheBest) {
