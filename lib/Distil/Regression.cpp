@@ -119,8 +119,8 @@ SiteFit Ridge::truncate(const Vector &metric, int64_t rank) const {
 }
 
 double ctxc::ridgeStrength(const FitOptions &options, int64_t tokens) {
-  constexpr double few = 600; // and fewer: the strength that is given
-  return options.lambda * std::sqrt(std::min(1.0, few / tokens));
+  constexpr double few = 550; // and fewer: the strength that is given
+  return options.lambda * std::min(1.0, few / tokens);
 }
 
 llvm::Expected<SiteFit> ctxc::fitProduct(const SiteRows &rows, const FitOptions &options,

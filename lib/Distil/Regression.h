@@ -60,8 +60,9 @@ private:
   Matrix solution;
 };
 
-/// The strength of the ridge penalty where `tokens` of text are fitted. λ grows with the data, as S
-/// does, and what the data leave undetermined does not: so the strength falls, as 1/√tokens.
+/// The strength of the ridge penalty where `tokens` of text are fitted: λ is that of a few hundred
+/// tokens. Relative to the data it would grow with them, as S does, and hold the change back by as
+/// much as before, however much the data say.
 double ridgeStrength(const FitOptions &options, int64_t tokens);
 
 /// The change with which W h is the target.

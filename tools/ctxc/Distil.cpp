@@ -324,9 +324,9 @@ Command driver::distilCommand() {
        "behind the closed form, take N passes of gradient over the texts. Of 40 texts and more, a\n"
        "fifth is not fitted at first, and chooses the best number up to N. Default 0"},
       {"--ridge", "X",
-       "the penalty on large changes of a matrix in the closed form; default 0.003. It falls with\n"
-       "the square root of the text, from 600 tokens on. More recovers less, and unrelated text\n"
-       "drifts less"},
+       "the penalty on large changes of a matrix in the closed form, relative to the data of the\n"
+       "first 550 tokens of text; default 0.01. More recovers less, and unrelated text drifts "
+       "less"},
       strengthOption(),
       objectiveOption(),
       {"--protection", "X",
