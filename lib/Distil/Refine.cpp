@@ -20,6 +20,27 @@ struct Group {
   std::vector<double> weights; ///< of each row
 };
 
+/// Adds the texts of `more`, so that all go through the model together. Where they follow a front,
+/// it is the first sequence of both, and the same.
+void append(Group &group, const Group &more, bool hasFront) {
+  const size_t dropped = hasFront ? more.sequences.front().tokens.size() : 0;
+  const size_t width = more.truth.tokens.size() / more.tokens.ids.size();
+  const int64_t before = group.tokens.ids.size() - dropped;
+  auto add = [](auto &to, const auto &from, size_t first) {
+    llvm::append_range(to, llvm::ArrayRef(from).drop_front(first));
+  };
+  add(group.sequences, more.sequences, hasFront);
+  for (TapeTokens::Sequence sequence : llvm::ArrayRef(more.tokens.sequences).drop_front(hasFront)) {
+    sequence.first += before;
+    group.tokens.sequences.push_back(sequence);
+  }
+  add(group.tokens.ids, more.tokens.ids, dropped);
+  add(group.tokens.positions, more.tokens.positions, dropped);
+  add(group.truth.tokens, more.truth.tokens, dropped * width);
+  add(group.truth.probabilities, more.truth.probabilities, dropped * width);
+  add(group.weights, more.weights, dropped);
+}
+
 class Refiner {
 public:
   Refiner(SplitModel model, const DistilRequest &request, Distilled &distilled)
@@ -275,16 +296,13 @@ void Refiner::move(int64_t step, double length) {
 /// A step for each group of the texts, with one of what should not change beside it.
 llvm::Error Refiner::pass(int64_t number) {
   const int64_t steps = fitted.size();
-  for (auto [i, group] : llvm::enumerate(fitted)) {
+  for (auto [i, texts] : llvm::enumerate(fitted)) {
+    Group group = texts;
+    if (!still.empty())
+      append(group, still[turn++ % still.size()], !request.prefix.empty());
     auto loss = pullBack(group);
     if (!loss)
       return loss.takeError();
-    if (!still.empty()) {
-      auto more = pullBack(still[turn++ % still.size()]);
-      if (!more)
-        return more.takeError();
-      *loss += *more;
-    }
     if (!std::isfinite(*loss))
       return makeError("the loss of pass " + llvm::Twine(number + 1) +
                        " of the refinement is not finite; expected fewer passes");

@@ -22,6 +22,18 @@ using llvm::StringRef;
 
 namespace {
 
+/// Sets `number` to the value of an option, where it is given.
+Error numberFromZero(const Arguments &arguments, StringRef option, double &number) {
+  auto text = arguments.get(option);
+  if (!text)
+    return Error::success();
+  double given = -1;
+  if (text->getAsDouble(given) || !(given >= 0) || given > 1e6)
+    return makeError(option + ": found '" + *text + "', expected a number from 0 on");
+  number = given;
+  return Error::success();
+}
+
 Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   DistilRequest request;
   auto rank = arguments.integer("--rank", 0, 1 << 20, request.fit.rank);
@@ -33,10 +45,10 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   if (Error error = arguments.integer("--refine", 0, 10000, 0).moveInto(request.fit.passes))
     return std::move(error);
   request.fit.scales = !arguments.has("--matrices-only") && !arguments.has("--gguf");
-  StringRef protection = arguments.get("--protection", "0.3");
-  if (protection.getAsDouble(request.protection) || !(request.protection >= 0) ||
-      request.protection > 1e6)
-    return makeError("--protection: found '" + protection + "', expected a number from 0 on");
+  if (Error error = numberFromZero(arguments, "--protection", request.protection))
+    return std::move(error);
+  if (Error error = numberFromZero(arguments, "--ridge", request.fit.lambda))
+    return std::move(error);
   return request;
 }
 
@@ -311,6 +323,10 @@ Command driver::distilCommand() {
       {"--refine", "N",
        "behind the closed form, take N passes of gradient over the texts. Of 40 texts and more, a\n"
        "fifth is not fitted at first, and chooses the best number up to N. Default 0"},
+      {"--ridge", "X",
+       "the penalty on large changes of a matrix in the closed form, relative to the data of the\n"
+       "first 550 tokens of text; default 0.01. More recovers less, and unrelated text drifts "
+       "less"},
       strengthOption(),
       objectiveOption(),
       {"--protection", "X",

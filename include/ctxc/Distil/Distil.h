@@ -40,7 +40,8 @@ struct TextSequence {
 /// How each site is fitted.
 struct FitOptions {
   int64_t rank = 16;        ///< of each matrix's change; 0: no limit
-  double lambda = 1e-2;     ///< strength of a matrix's ridge penalty, relative to the data
+  double lambda = 1e-2;     ///< strength of a matrix's ridge penalty, relative to the data of a
+                            ///< few hundred tokens; it falls with more (ridgeStrength)
   int64_t rounds = 2;       ///< Gauss–Newton rounds, for a matrix that a norm follows
   bool scales = true;       ///< fit norms' scales too
   double lambdaScale = 0.3; ///< strength of a scale's ridge penalty, relative to the rows' weight

@@ -1,8 +1,8 @@
 //===- Dense.h - products, Cholesky's decomposition, solves ---------------===//
 //
 // What fits over many rows need, at the speed of the processor's vectors. All matrices are
-// row-major. Products are of the form A Bᵀ, so that both operands are read along their rows. Each
-// number is computed in one order, whatever the threads.
+// row-major. Products with sums in float64 are of the form A Bᵀ, so that both operands are read
+// along their rows. Each number is computed in one order, whatever the threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_NUMERICS_DENSE_H
@@ -24,6 +24,14 @@ void multiplyTransposed(const float *a, int64_t m, const float *b, int64_t n, in
 /// The same in float64.
 void multiplyTransposed(const double *a, int64_t m, const double *b, int64_t n, int64_t k,
                         double *c, ParallelRanges parallel);
+
+/// c (m × n) = a (m × k) bᵀ, with b (n × k), all in float32, each sum in the order of k: for
+/// gradients, which need no more.
+void multiplyTransposed(const float *a, int64_t m, const float *b, int64_t n, int64_t k, float *c,
+                        ParallelRanges parallel);
+/// The same with b (k × n): c = a b.
+void multiply(const float *a, int64_t m, const float *b, int64_t n, int64_t k, float *c,
+              ParallelRanges parallel);
 
 /// a (n × n), of which the lower triangle is read, becomes L with a = L Lᵀ, and Lᵀ above the
 /// diagonal. False where a is not positive definite; then a is lost.
