@@ -11,6 +11,20 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 
+def computed(node: torch.fx.Node, known: dict[str, Any]) -> Any:
+    """What `node` gives on the processor, by what is known of its operands, by their names; None where it cannot be
+    computed."""
+    if any(argument.name not in known for argument in node.all_input_nodes):
+        return None
+    arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: known[n.name])
+    if "device" in keywords:
+        keywords = {**keywords, "device": torch.device("cpu")}
+    try:
+        return node.target(*arguments, **keywords)  # type: ignore
+    except Exception:
+        return None
+
+
 def constants_of(program: torch.export.ExportedProgram) -> dict[str, Any]:
     """The small values of a program that depend on nothing that it reads, and on no parameter."""
     known: dict[str, Any] = {}
@@ -22,15 +36,9 @@ def constants_of(program: torch.export.ExportedProgram) -> dict[str, Any]:
             continue
         if not all(isinstance(size, int) for size in value.shape) or value.numel() > 64:
             continue
-        if any(argument.name not in known for argument in node.all_input_nodes):
-            continue
-        arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: known[n.name])
-        if "device" in keywords:
-            keywords = {**keywords, "device": torch.device("cpu")}
-        try:
-            known[node.name] = node.target(*arguments, **keywords)
-        except Exception:  # what cannot be computed is not known
-            continue
+        result = computed(node, known)
+        if result is not None:
+            known[node.name] = result
     return known
 
 

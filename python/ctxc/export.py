@@ -74,6 +74,7 @@ def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module
         elif spec.target in stored and isinstance(stored[spec.target], torch.Tensor) and \
                 stored[spec.target].device.type != "meta" and spec.kind.name != "PARAMETER":
             known[name] = stored[spec.target]
+    from ctxc._full_masks import computed
     masks = {}
     for node in program.graph.nodes:
         if node.op != "call_function":
@@ -84,16 +85,8 @@ def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module
             if hint is not None:
                 known[node.name] = hint
             continue
-        if any(argument.name not in known for argument in node.all_input_nodes):
-            continue
-        arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: known[n.name])
-        if "device" in keywords:
-            keywords = {**keywords, "device": torch.device("cpu")}
-        if "_assert" in str(node.target):
-            continue
-        try:
-            result = node.target(*arguments, **keywords)
-        except Exception:  # what cannot be computed is not known; ctxc then claims less
+        result = None if "_assert" in str(node.target) else computed(node, known)
+        if result is None:  # ctxc then claims less
             continue
         known[node.name] = result
         if isinstance(result, torch.Tensor) and result.dim() >= 2 and result.shape[-2:] == (length, length):
