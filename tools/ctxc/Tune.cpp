@@ -54,7 +54,8 @@ Command driver::tuneCommand() {
         "to a quarter of the memory that is available)"},
        {"--dry-run", "", "show what is fastest, and keep nothing"},
        writes({"--json", "FILE", "write what was measured as JSON, too"})},
-      "Every way of reading a matrix for a token is timed, which takes about a minute. Kernels "
+      "Every way of reading a matrix for a token is timed, which takes about half a minute. "
+      "Kernels "
       "for this\nprocessor and as many threads then use the fastest; their numbers do not "
       "change. Without it they\nuse what is fastest on similar processors. The machine should "
       "do nothing else meanwhile.",

@@ -21,8 +21,6 @@ struct TuneOptions {
   int rounds = 5;    ///< how often each is timed; the medians count
   /// Told how many of the kernels are compiled and timed.
   std::function<void(int64_t done, int64_t all)> progress = {};
-  /// Asked between kernels; true ends the call with Cancelled.
-  std::function<bool()> isCancelled = {};
 };
 
 /// One way of reading.
@@ -58,7 +56,7 @@ struct Tuning {
 };
 
 /// Another reading than the default is chosen where it is faster by 3 percent or more. Errors: a
-/// kernel cannot be compiled, there is no memory for the matrices, Cancelled.
+/// kernel cannot be compiled, there is no memory for the matrices.
 llvm::Expected<Tuning> tune(const TuneOptions &options);
 
 } // namespace ctxc

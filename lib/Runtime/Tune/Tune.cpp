@@ -1,6 +1,5 @@
 #include "ctxc/Runtime/Tune.h"
 #include "ctxc/Lowering/CpuTarget.h"
-#include "ctxc/Program/Executor.h"
 #include "ctxc/Runtime/Bandwidth.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Memory.h"
@@ -60,8 +59,6 @@ private:
   double sweep(LinearKernel &kernel, const Sample &sample, int64_t rows, int64_t copies);
   llvm::SmallVector<Reading> waysOf(llvm::StringRef kind) const;
   int64_t kernels() const;
-  /// After each kernel. Errors: Cancelled.
-  llvm::Error goOn();
 
   const TuneOptions &options;
   const int threads;
@@ -113,22 +110,13 @@ int64_t Tuner::kernels() const {
   return count;
 }
 
-llvm::Error Tuner::goOn() {
-  if (options.progress)
-    options.progress(++done, kernels());
-  if (options.isCancelled && options.isCancelled())
-    return llvm::make_error<Cancelled>();
-  return llvm::Error::success();
-}
-
 llvm::Expected<Tuner::Kernel> Tuner::compile(const Sample &sample, const CpuTarget &target,
                                              bool isRounded) {
   auto kernel =
       LinearKernel::compile(sample.outputs, sample.inputs, sample.element, isRounded, target);
-  if (!kernel)
-    return kernel.takeError();
-  if (llvm::Error error = goOn())
-    return std::move(error);
+  ++done;
+  if (kernel && options.progress)
+    options.progress(done, kernels());
   return kernel;
 }
 
