@@ -17,12 +17,13 @@ import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from page import table, write_section
+sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
+from page import publish, table  # noqa: E402
+from programs import output_of, run  # noqa: E402
 
 #        hidden, intermediate, layers, heads, vocabulary
 SIZES = [(128, 384, 4, 4, 1024), (256, 768, 8, 4, 4096), (512, 1536, 12, 8, 16000),
@@ -47,14 +48,6 @@ def make_model(build, folder, shape):
     return model
 
 
-def output_of(command, **environment):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                          env=os.environ | environment)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]}: exit code {done.returncode}: {done.stderr[-500:]}")
-    return done.stdout
-
-
 def decode(build, model, threads):
     """Medians of ctxc-bench."""
     return json.loads(output_of(
@@ -66,7 +59,7 @@ def compile_seconds(build, model):
     def once():
         with tempfile.TemporaryDirectory() as cache:
             text = output_of([build / "ctxc", "verify", model, "--weights", "random:1", "--tokens",
-                              "2,5,7"], XDG_CACHE_HOME=cache)
+                              "2,5,7"], env=os.environ | {"XDG_CACHE_HOME": cache})
         return float(re.search(r"compile ([\d.]+) s", text)[1])
     return statistics.median(once() for _ in range(3))
 
@@ -127,13 +120,8 @@ def main():
         widths = table(["widths"] + HEAD,
                        [decode_row(args, work, name, shape) for name, shape in WIDTHS])
     section = TEXT.format(threads=args.threads, sizes=sizes, depths=depths, widths=widths)
-    print(section)
-    if args.page:
-        write_section(args.page, HEADING, section)
+    publish(section, HEADING, args.page)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (RuntimeError, OSError) as error:
-        sys.exit(f"growth: {error}")
+    run(main)

@@ -18,18 +18,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
-from page import table, write_section  # noqa: E402
-from programs import Failed, Ours, Setup, output_of  # noqa: E402
+from page import publish, table  # noqa: E402
+from programs import Ours, Setup, output_of, processor, run  # noqa: E402
 
 SETTLED = 0.3  # seconds until the threads of the previous program have stopped spinning
 OPTION = "--large-pages"
-
-
-def processor():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown processor"
 
 
 def seconds_of_start(args, model, *options):
@@ -101,13 +94,8 @@ def main():
     rows = [row(args, model, threads) for model in args.models for threads in args.threads]
     section = TEXT.format(rounds=args.rounds, processor=processor(), note=f"; {args.note}" if args.note else "",
                           prefill=args.prefill, models=" ".join(map(str, args.models)), table=table(HEAD, rows))
-    print(section)
-    if args.page:
-        write_section(args.page, HEADING, section)
+    publish(section, HEADING, args.page)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (Failed, OSError) as error:
-        sys.exit(f"large_pages: {error}")
+    run(main)

@@ -19,8 +19,8 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 import transformers  # noqa: E402
-from page import table, write_section  # noqa: E402
-from programs import Failed, Ours, PyTorch, Setup  # noqa: E402
+from page import publish, table  # noqa: E402
+from programs import Ours, PyTorch, Setup, run  # noqa: E402
 
 
 def cache_bytes(config, tokens):
@@ -87,13 +87,8 @@ def main():
     head = ["tokens", "prompt, s", "speed", "a token, ms", "cache that it sees, MB", "limit"]
     section = TEXT.format(model=args.model.name, dtype=args.dtype, threads=args.threads, rounds=args.rounds,
                           note=f" ({args.note})" if args.note else "", table=table(head, rows))
-    print(section)
-    if args.page:
-        write_section(args.page, HEADING, section)
+    publish(section, HEADING, args.page)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (Failed, OSError) as error:
-        sys.exit(f"long_contexts: {error}")
+    run(main)

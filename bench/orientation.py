@@ -14,32 +14,17 @@ import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from page import table, write_section
+sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
+from page import publish, table  # noqa: E402
+from programs import output_of, processor, run  # noqa: E402
 
 COLUMNS = {"plain_ms": "a token, ms", "patches_ms": "patches of all layers, ms",
            "patch_ms": "Algorithm 1 whole, ms", "prefill_ms": "prompt, ms",
            "positions_ms": "patches of its positions, ms"}
-
-
-def output_of(command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]}: exit code {done.returncode}: {done.stderr[-500:]}")
-    return done.stdout
-
-
-def processor():
-    """This processor's name, and the widest arithmetic that it has."""
-    text = Path("/proc/cpuinfo").read_text()
-    name = re.search(r"^model name\s*: (.*)", text, re.M)
-    widest = [what for flag, what in (("amx_bf16", "AMX"), ("avx512f", "AVX-512"), ("avx2", "AVX2"))
-              if re.search(rf"\b{flag}\b", text)]
-    return " with ".join([name[1] if name else "a processor without a name", *widest[:1]])
 
 
 def make_model(build, folder, width, layers, dtype):
@@ -133,13 +118,8 @@ def main():
                 rows += rows_of(args.against, f"before, {dtype} ", args, Path(folder), dtype)
     section = TEXT.format(table=table(["stored as"] + list(COLUMNS.values()), rows), processor=processor(),
                           **vars(args))
-    print(section)
-    if args.page:
-        write_section(args.page, HEADING, section)
+    publish(section, HEADING, args.page)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (RuntimeError, OSError) as error:
-        sys.exit(f"orientation: {error}")
+    run(main)

@@ -23,6 +23,13 @@ def write_section(path, heading, section):
     path.write_text(with_section(path.read_text() if path.exists() else "", heading, section))
 
 
+def publish(section, heading, path):
+    """Prints the section, and writes it into the page at `path`, where there is one."""
+    print(section)
+    if path:
+        write_section(path, heading, section)
+
+
 def table(head, rows):
     """A Markdown table; all columns except the first hold numbers."""
     lines = [head, ["---"] + ["---:"] * (len(head) - 1)] + rows

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
-from page import table, write_section  # noqa: E402
-from programs import Failed, LlamaCpp, Ours, Setup, output_of  # noqa: E402
+from page import publish, table  # noqa: E402
+from programs import LlamaCpp, Ours, Setup, output_of, run  # noqa: E402
 
 SETTLED = 0.3  # seconds until the threads of the previous program have stopped spinning
 
@@ -122,13 +122,8 @@ def main():
     section = TEXT.format(file=args.file, size=args.file.stat().st_size / 1e6, rounds=args.rounds,
                           note=f" ({args.note})" if args.note else "", prefill=args.prefill,
                           table=table(HEAD, rows))
-    print(section)
-    if args.page:
-        write_section(args.page, HEADING, section)
+    publish(section, HEADING, args.page)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (Failed, OSError) as error:
-        sys.exit(f"quantised: {error}")
+    run(main)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 from long_contexts import cache_bytes  # noqa: E402
-from page import table, write_section  # noqa: E402
-from programs import Failed, output_of  # noqa: E402
+from page import publish, table  # noqa: E402
+from programs import output_of, run  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 import transformers  # noqa: E402
 
@@ -84,13 +84,8 @@ def main():
     section = TEXT.format(model=args.model, prompts=args.prompts, table=table(
         ["", "tokens", "logits differ by", "largest logit", "patched, f32", "patched, bf16", "cache, f32, MB",
          "cache, bf16, MB"], rows))
-    print(section)
-    if args.page:
-        write_section(args.page, HEADING, section)
+    publish(section, HEADING, args.page)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (Failed, OSError) as error:
-        sys.exit(f"rounded_cache: {error}")
+    run(main)

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "peers")]
 import programs  # noqa: E402
-from page import table, write_section  # noqa: E402
+from page import publish, table  # noqa: E402
 from report import medians, number  # noqa: E402
 
 SETTLED = 0.3  # seconds until the threads of the previous program have stopped spinning
@@ -132,13 +132,8 @@ def main():
     section = TEXT.format(
         model="Gemma 3 270M", path=args.model, rounds=args.rounds, machine=programs.machine(),
         table=table(["tokens", "threads", TILES, VECTORS, EXACT, PYTORCH], rows)) + products(args)
-    print(section)
-    if args.page:
-        write_section(args.page, HEADING, section)
+    publish(section, HEADING, args.page)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (programs.Failed, OSError) as error:
-        sys.exit(f"rounded_prompts: {error}")
+    programs.run(main)

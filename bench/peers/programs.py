@@ -94,13 +94,26 @@ def has_tiles():
     return "amx_bf16" in Path("/proc/cpuinfo").read_text()
 
 
-def machine():
-    """This machine, and today's date, in words."""
+def processor():
+    """This processor's name, and the vectors and tiles that it has."""
     features = Path("/proc/cpuinfo").read_text()
     cpu = re.search(r"model name\s*: (.*)", features)
     cpu = cpu[1] if cpu else platform.machine()
     wide = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in features]
-    return f"{cpu}, {os.cpu_count()} cores, {', '.join(wide)}; {datetime.date.today()}."
+    return f"{cpu}, {os.cpu_count()} cores, {', '.join(wide)}"
+
+
+def machine():
+    """This machine, and today's date, in words."""
+    return f"{processor()}; {datetime.date.today()}."
+
+
+def run(main):
+    """Calls the program's main; an error of the user's is one line."""
+    try:
+        main()
+    except (Failed, OSError) as error:
+        sys.exit(f"{Path(sys.argv[0]).stem}: {error}")
 
 
 class PyTorch(Asked):

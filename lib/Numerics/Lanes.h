@@ -5,38 +5,19 @@
 
 #include "ctxc/Numerics/EachCpu.h"
 #include "ctxc/Numerics/UnitSolvers.h"
+#include "lib/Numerics/RunHere.h"
 #include <algorithm>
 #include <limits>
 #include <tuple>
 
 namespace ctxc::detail {
 
-#if defined(__clang__) && defined(__x86_64__) && defined(__ELF__)
-#define CTXC_LOOPS_OF_EACH_CPU
-#endif
-
-#define CTXC_LOOP(NAME, TARGET)                                                                    \
-  template <typename Body> TARGET void NAME(int64_t begin, int64_t end, Body body) {               \
-    _Pragma("clang loop vectorize(assume_safety)") for (int64_t k = begin; k < end; ++k)           \
-        [[clang::always_inline]] body(k);                                                          \
-  }
-CTXC_LOOP(loopAnywhere, )
-#ifdef CTXC_LOOPS_OF_EACH_CPU
-CTXC_LOOP(loopOnV3, __attribute__((target("arch=x86-64-v3"))))
-CTXC_LOOP(loopOnV4, __attribute__((target("arch=x86-64-v4,no-prefer-256-bit"))))
-#endif
-#undef CTXC_LOOP
-
-/// Calls body(k) for a range of components, of which it reads and writes the k-th alone: compiled
-/// for the processors that differ in their vectors. (Clang clones no function template.)
+/// Calls body(k) for a range of components, of which it reads and writes the k-th alone.
 template <typename Body> void loop(int64_t begin, int64_t end, Body body) {
-#ifdef CTXC_LOOPS_OF_EACH_CPU
-  if (__builtin_cpu_supports("x86-64-v4"))
-    return loopOnV4(begin, end, body);
-  if (__builtin_cpu_supports("x86-64-v3"))
-    return loopOnV3(begin, end, body);
-#endif
-  loopAnywhere(begin, end, body);
+  runHere([=] {
+    _Pragma("clang loop vectorize(assume_safety)") for (int64_t k = begin; k < end; ++k)
+        [[clang::always_inline]] body(k);
+  });
 }
 
 /// V of UnitVectors.h.

@@ -220,19 +220,11 @@ static DecoderOr readWordPiece(const Field &field) {
 }
 
 static DecoderOr readSequence(const Field &field) {
-  if (Error error = field.onlyKeys({"type", "decoders"}))
-    return std::move(error);
-  Expected<std::vector<Field>> fields = field["decoders"].array();
-  if (!fields)
-    return fields.takeError();
+  auto steps = readSteps<Decoder>(field, "decoders", readDecoder);
+  if (!steps)
+    return steps.takeError();
   auto sequence = std::make_unique<Sequence>();
-  for (const Field &each : *fields) {
-    DecoderOr read = readDecoder(each);
-    if (!read)
-      return read.takeError();
-    if (*read)
-      sequence->steps.push_back(std::move(*read));
-  }
+  sequence->steps = std::move(*steps);
   return sequence;
 }
 

@@ -4,6 +4,7 @@
 
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,27 @@ private:
 
   llvm::Error expected(llvm::StringRef what) const;
 };
+
+/// The steps that an object {"type": "Sequence", `key`: […]} lists, each as `read` makes it; those
+/// that it makes null do nothing, and are left out.
+template <typename Step, typename Read>
+llvm::Expected<std::vector<std::unique_ptr<Step>>> readSteps(const Field &field,
+                                                             llvm::StringRef key, Read read) {
+  if (llvm::Error error = field.onlyKeys({"type", key}))
+    return std::move(error);
+  llvm::Expected<std::vector<Field>> fields = field[key].array();
+  if (!fields)
+    return fields.takeError();
+  std::vector<std::unique_ptr<Step>> steps;
+  for (const Field &each : *fields) {
+    llvm::Expected<std::unique_ptr<Step>> step = read(each);
+    if (!step)
+      return step.takeError();
+    if (*step)
+      steps.push_back(std::move(*step));
+  }
+  return steps;
+}
 
 } // namespace ctxc::text
 

@@ -180,19 +180,11 @@ static Expected<std::unique_ptr<Normalizer>> readBert(const Field &field) {
 }
 
 static Expected<std::unique_ptr<Normalizer>> readSequence(const Field &field) {
-  if (Error error = field.onlyKeys({"type", "normalizers"}))
-    return std::move(error);
-  Expected<std::vector<Field>> fields = field["normalizers"].array();
-  if (!fields)
-    return fields.takeError();
+  auto steps = readSteps<Normalizer>(field, "normalizers", readNormalizer);
+  if (!steps)
+    return steps.takeError();
   auto sequence = std::make_unique<Sequence>();
-  for (const Field &each : *fields) {
-    auto read = readNormalizer(each);
-    if (!read)
-      return read.takeError();
-    if (*read)
-      sequence->steps.push_back(std::move(*read));
-  }
+  sequence->steps = std::move(*steps);
   return sequence;
 }
 

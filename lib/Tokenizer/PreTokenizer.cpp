@@ -283,19 +283,11 @@ static PreTokenizerOr readPunctuation(const Field &field) {
 }
 
 static PreTokenizerOr readSequence(const Field &field) {
-  if (Error error = field.onlyKeys({"type", "pretokenizers"}))
-    return std::move(error);
-  Expected<std::vector<Field>> fields = field["pretokenizers"].array();
-  if (!fields)
-    return fields.takeError();
+  auto steps = readSteps<PreTokenizer>(field, "pretokenizers", readPreTokenizer);
+  if (!steps)
+    return steps.takeError();
   auto sequence = std::make_unique<Sequence>();
-  for (const Field &each : *fields) {
-    PreTokenizerOr read = readPreTokenizer(each);
-    if (!read)
-      return read.takeError();
-    if (*read)
-      sequence->steps.push_back(std::move(*read));
-  }
+  sequence->steps = std::move(*steps);
   return sequence;
 }
 
