@@ -37,6 +37,18 @@ constexpr int64_t rows = 512;
 
 int threads = 1;
 
+/// Begins with a cache line, as the memory of kernels does.
+template <typename T> struct Aligned {
+  using value_type = T;
+  T *allocate(size_t count) {
+    return static_cast<T *>(::operator new(count * sizeof(T), std::align_val_t(64)));
+  }
+  void deallocate(T *memory, size_t) { ::operator delete(memory, std::align_val_t(64)); }
+  bool operator==(Aligned) const { return true; }
+  bool operator!=(Aligned) const { return false; }
+};
+template <typename T> using Numbers = std::vector<T, Aligned<T>>;
+
 /// W in both types, and X.
 struct Problem {
   explicit Problem(Shape shape)
@@ -73,9 +85,9 @@ struct Problem {
   }
 
   Shape shape;
-  std::vector<float> w;
-  std::vector<uint16_t> half;
-  std::vector<float> x, y;
+  Numbers<float> w;
+  Numbers<uint16_t> half;
+  Numbers<float> x, y;
 };
 
 using Work = std::function<void(Problem &)>;

@@ -1,7 +1,5 @@
 #include "lib/Lowering/CPU/RowContraction.h"
-#include "lib/Lowering/CPU/LoopBuilder.h"
-#include "lib/Lowering/CPU/QuantizedRows.h"
-#include "lib/Lowering/CPU/VectorSums.h"
+#include "lib/Lowering/CPU/RowTiles.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,6 +17,13 @@ int64_t vectorsOfATile(const Contraction &c) { return c.registers >= 32 ? 6 : 3;
 /// Elements of a panel: 256 KB of float32.
 constexpr int64_t panelSize = 1 << 16;
 constexpr int64_t maxPanelRows = 64;
+/// Numbers of a row that are multiplied with a tile's vectors before those of the next row are.
+/// Both stay in the first-level cache.
+constexpr int64_t partSize = 704;
+
+/// The most bytes of vectors that all panels are multiplied with before the next ones are. They
+/// stay in the second-level cache beside a panel.
+constexpr int64_t blockBytes = 3 << 19;
 
 /// Rows of W that are read side by side where the number of vectors is not known, or products are
 /// of integers.
@@ -27,8 +32,6 @@ constexpr int64_t anyStreams = 2;
 /// `longAlone` is for a thread that reads all of W, `longShared` for one of several threads, two of
 /// which may share a core.
 constexpr int64_t longAlone = 9 << 10, longShared = 8 << 10;
-/// Numbers of a quantised row whose lines are asked for together.
-constexpr int64_t togetherAhead = 128;
 
 /// How a range of rows is read in a single pass when there are few vectors. A tile takes one row of
 /// each stream; half of the registers hold its sums.
@@ -42,21 +45,15 @@ Reading readingFor(const Contraction &c, int64_t vectors, int64_t longBytes) {
   return reading;
 }
 
-class RowEmitter : LoopBuilder {
+class RowEmitter : RowTiles {
 public:
   RowEmitter(OpBuilder &b, Location loc, const Contraction &c, const RowOperands &given)
-      : LoopBuilder(b, loc), c(c), accumulator(VectorType::get({c.lanes}, b.getF32Type())),
-        w(given.w), x(given.x), y(given.y), rows(given.rows), address(given.address),
-        scratchAddress(given.scratchAddress), scratch(given.scratch) {}
+      : RowTiles(b, loc, c, given) {}
 
   void fewVectors(Value begin, Value end);
   void blocked(Value begin, Value end);
 
 private:
-  int64_t lineNumbers() const { return Contraction::lineBytes / c.elementBytes(); }
-
-  /// Emits reads of a quantised W.
-  QuantizedRows quantized() { return {b, loc, c, address, scratchAddress, scratch}; }
   bool readsBlocks() const {
     return c.stored &&
            BlockReader::reads(cast<xf::QuantizedType>(c.stored.getElementType()), c.in());
@@ -73,33 +70,12 @@ private:
     Value count; ///< its elements
     Value share; ///< how many of them each tile prefetches
   };
-  NextPanel shareOut(Value from, Value end, int64_t vectors);
-  void panel(Value from, Value to, int64_t vectors, Value s, const NextPanel &next);
+  NextPanel shareOut(Value from, Value end, Value tiles);
+  void panel(Value from, Value to, int64_t vectors, Value s, Value before, const NextPanel &next);
+  int64_t partLength() const {
+    return llvm::alignTo(llvm::divideCeil(c.in(), llvm::divideCeil(c.in(), partSize)), c.lanes);
+  }
   void prefetchShare(const NextPanel &next, Value tile);
-
-  // Tiles
-  struct Tile {
-    Value matrix;                  ///< W, or rows of it in float32; null where blocks are read
-    SmallVector<Value> rows;       ///< rows of the matrix
-    SmallVector<Value> outputRows; ///< the columns of y that they become
-    Value vector;                  ///< index of the tile's first vector
-    int64_t count;                 ///< how many vectors
-    bool isPrefetched = false;     ///< whether lines of the matrix are prefetched
-    SmallVector<QuantizedRows::Row> blocks = {}; ///< the rows of a quantised W
-  };
-  Value numbers(Value memref, Value row, Value column, Value mask);
-  Value extended(Value vector);
-  using WeightsOf = llvm::function_ref<Value(size_t row)>;
-  SmallVector<Value> multiply(ValueRange sums, const Tile &tile, Value k, Value mask, WeightsOf w);
-  SmallVector<Value> step(ValueRange sums, const Tile &tile, Value k, Value mask);
-  SmallVector<Value> sumsOf(const Tile &tile);
-  SmallVector<Value> sumsOfBlocks(const Tile &tile);
-  SmallVector<Value> sumsOfBlock(ValueRange before, const Tile &tile, Value block);
-  void compute(const Tile &tile);
-
-  const Contraction &c;
-  VectorType accumulator;
-  Value w, x, y, rows, address, scratchAddress, scratch;
 };
 
 //===----------------------------------------------------------------------===//
@@ -202,47 +178,84 @@ void RowEmitter::fewOfBlocks(ArrayRef<Value> at, int64_t vectors, bool asksAhead
 
 void RowEmitter::blocked(Value begin, Value end) {
   int64_t vectors = vectorsOfATile(c);
+  if (partLength() < c.in()) {
+    auto type = MemRefType::get({panelRows(c) * vectors, c.lanes}, b.getF32Type());
+    Value memory =
+        LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), b.getF32Type(),
+                               LLVM::ConstantOp::create(b, loc, b.getI64Type(),
+                                                        b.getI64IntegerAttr(type.getNumElements())),
+                               /*alignment=*/64);
+    parts = memrefAt(b, loc, memory, type, {});
+  }
+  auto ceil = [&](Value x, Value y) -> Value { return arith::CeilDivUIOp::create(b, loc, x, y); };
+  const int64_t most = std::max<int64_t>(blockBytes / (c.in() * sizeof(float)), vectors);
+  Value size = ceil(ceil(rows, ceil(rows, index(most))), index(vectors));
+  auto blocks = scf::ForOp::create(b, loc, index(0), rows, times(size, vectors));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(blocks.getBody());
+  Value first = blocks.getInductionVar(), count = least(sub(rows, first), times(size, vectors));
   forRange(begin, end, panelRows(c), [&](Value from) {
     Value to = least(add(from, index(panelRows(c))), end);
     if (c.stored)
       quantized().decode(from, sub(to, from), index(0));
     else
       forRange(from, to, 1, [&](Value row) { copyRow(row, sub(row, from)); });
-    // The last tile is a whole one too: it repeats some vectors of the tile before it, and gets the
-    // same sums.
-    Value last = sub(rows, index(vectors));
-    NextPanel next = shareOut(to, end, vectors);
-    forRange(index(0), rows, vectors,
-             [&](Value s) { panel(from, to, vectors, least(s, last), next); });
+    // The last tile is a whole one too: it repeats some vectors of the tile before it, and gets
+    // the same sums.
+    Value tiles = over(add(count, index(vectors - 1)), vectors), last = sub(rows, index(vectors));
+    NextPanel next = shareOut(to, end, tiles);
+    forRange(index(0), tiles, 1, [&](Value tile) {
+      panel(from, to, vectors, least(add(first, times(tile, vectors)), last),
+            times(tile, panelRows(c) / tileRows), next);
+    });
   });
 }
 
 /// The panel from row `from` on, divided among the tiles of the panel before it for prefetching.
-RowEmitter::NextPanel RowEmitter::shareOut(Value from, Value end, int64_t vectors) {
+RowEmitter::NextPanel RowEmitter::shareOut(Value from, Value end, Value tiles) {
   Value count = times(least(sub(end, from), index(panelRows(c))), c.in());
-  Value tiles = times(over(add(rows, index(vectors - 1)), vectors), panelRows(c) / tileRows);
+  tiles = times(tiles, panelRows(c) / tileRows);
   Value lines = arith::CeilDivUIOp::create(b, loc, over(count, lineNumbers()), tiles);
   return {from, count, times(lines, lineNumbers())};
 }
 
-/// Multiplies rows `from` to `to` with `vectors` vectors from `s` on.
-void RowEmitter::panel(Value from, Value to, int64_t vectors, Value s, const NextPanel &next) {
-  Value before = times(over(add(s, index(vectors - 1)), vectors), panelRows(c) / tileRows);
-  auto tiles = [&](Value begin, Value end, int64_t count) {
+/// Multiplies rows `from` to `to` with `vectors` vectors from `s` on. There were `before` tiles of
+/// the panel with other vectors.
+void RowEmitter::panel(Value from, Value to, int64_t vectors, Value s, Value before,
+                       const NextPanel &next) {
+  Value whole = add(from, multiples(sub(to, from), tileRows));
+  auto tiles = [&](Value begin, Value end, int64_t count, function_ref<void(const Tile &)> body) {
     forRange(begin, end, count, [&](Value row) {
-      if (!c.stored && count == tileRows)
-        prefetchShare(next, add(before, over(sub(row, from), tileRows)));
       Tile tile{scratch, {}, {}, s, vectors};
       for (int64_t i = 0; i < count; ++i) {
         tile.outputRows.push_back(add(row, index(i)));
         tile.rows.push_back(sub(tile.outputRows.back(), from));
       }
-      compute(tile);
+      tile.place = times(tile.rows.front(), vectors);
+      body(tile);
     });
   };
-  Value whole = add(from, times(over(sub(to, from), tileRows), tileRows));
-  tiles(from, whole, tileRows);
-  tiles(whole, to, 1);
+  auto forTiles = [&](bool isFirst, function_ref<void(const Tile &)> body) {
+    tiles(from, whole, tileRows, [&](const Tile &tile) {
+      if (isFirst && !c.stored)
+        prefetchShare(next, add(before, over(tile.rows.front(), tileRows)));
+      body(tile);
+    });
+    tiles(whole, to, 1, body);
+  };
+  const int64_t length = partLength(), last = (c.in() - 1) / length * length;
+  if (last == 0)
+    return forTiles(/*isFirst=*/true, [&](const Tile &tile) { compute(tile); });
+  forTiles(/*isFirst=*/true, [&](const Tile &tile) {
+    storePart(tile, steps(zeroSums(tile), tile, index(0), index(length), c.lanes));
+  });
+  forRange(index(length), index(last), length, [&](Value k) {
+    forTiles(/*isFirst=*/false, [&](const Tile &tile) {
+      storePart(tile, steps(loadPart(tile), tile, k, add(k, index(length)), c.lanes));
+    });
+  });
+  forTiles(/*isFirst=*/false,
+           [&](const Tile &tile) { store(tile, rest(loadPart(tile), tile, last)); });
 }
 
 /// Prefetches the part of the next panel that falls to `tile`.
@@ -250,118 +263,6 @@ void RowEmitter::prefetchShare(const NextPanel &next, Value tile) {
   Value first = arith::MulIOp::create(b, loc, tile, next.share);
   forRange(first, least(add(first, next.share), next.count), lineNumbers(),
            [&](Value k) { prefetch(w, {next.from, k}); });
-}
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
-
-/// Loads as many elements as one register holds in float32.
-Value RowEmitter::numbers(Value memref, Value row, Value column, Value mask) {
-  auto element = cast<MemRefType>(memref.getType()).getElementType();
-  return load(VectorType::get({c.lanes}, element), memref, {row, column}, mask);
-}
-
-Value RowEmitter::extended(Value vector) {
-  bool isFloat = cast<VectorType>(vector.getType()).getElementType().isF32();
-  return isFloat ? vector : Value(arith::ExtFOp::create(b, loc, accumulator, vector));
-}
-
-/// sums += w(·) x[·, k…], where w gives W[·, k…]. The sums of one row of W lie side by side.
-SmallVector<Value> RowEmitter::multiply(ValueRange sums, const Tile &tile, Value k, Value mask,
-                                        WeightsOf weights) {
-  SmallVector<Value> xs, next;
-  for (int64_t j = 0; j < tile.count; ++j)
-    xs.push_back(numbers(x, add(tile.vector, index(j)), k, mask));
-  for (size_t row = 0; row < tile.rows.size(); ++row) {
-    Value wide = weights(row);
-    for (Value xv : xs)
-      next.push_back(vector::FMAOp::create(b, loc, wide, xv, sums[next.size()]));
-  }
-  return next;
-}
-
-/// One step along k: sums += W[·, k…] x[·, k…].
-SmallVector<Value> RowEmitter::step(ValueRange sums, const Tile &tile, Value k, Value mask) {
-  return multiply(sums, tile, k, mask, [&](size_t row) {
-    return extended(numbers(tile.matrix, tile.rows[row], k, mask));
-  });
-}
-
-/// The partial sums of a tile of a quantised W, whose numbers stay in registers. Where lines are
-/// asked for ahead, so many blocks go together as have whole lines.
-SmallVector<Value> RowEmitter::sumsOfBlocks(const Tile &tile) {
-  auto format = cast<xf::QuantizedType>(c.stored.getElementType());
-  int64_t elements = BlockReader::elements(format), blocks = c.in() / elements;
-  int64_t together = tile.isPrefetched ? std::max<int64_t>(1, togetherAhead / elements) : 1;
-  SmallVector<Value> sums(tile.rows.size() * tile.count, zeros(accumulator));
-  auto loop = [&](int64_t from, int64_t to, int64_t each) {
-    if (from == to)
-      return;
-    sums = carried(index(from), index(to), each, sums, [&](ValueRange before, Value first) {
-      Values next(before);
-      if (tile.isPrefetched)
-        for (const QuantizedRows::Row &row : tile.blocks)
-          quantized().askAhead(row, times(first, BlockReader::bytes(format)),
-                               each * BlockReader::bytes(format));
-      for (int64_t i = 0; i < each; ++i)
-        next = sumsOfBlock(next, tile, i ? add(first, index(i)) : first);
-      return next;
-    });
-  };
-  loop(0, blocks / together * together, together);
-  loop(blocks / together * together, blocks, 1);
-  return sums;
-}
-
-SmallVector<Value> RowEmitter::sumsOfBlock(ValueRange before, const Tile &tile, Value block) {
-  int64_t elements = BlockReader::elements(cast<xf::QuantizedType>(c.stored.getElementType()));
-  SmallVector<std::unique_ptr<BlockReader>> readers;
-  for (const QuantizedRows::Row &row : tile.blocks)
-    readers.push_back(quantized().block(row, block));
-  Values next(before);
-  for (int64_t k = 0; k < elements; k += c.lanes)
-    next = multiply(next, tile, add(times(block, elements), index(k)), {},
-                    [&](size_t row) { return readers[row]->numbers(k); });
-  return next;
-}
-
-SmallVector<Value> RowEmitter::sumsOf(const Tile &tile) {
-  SmallVector<Value> sums(tile.rows.size() * tile.count, zeros(accumulator));
-  int64_t stride = c.lanes;
-  if (tile.isPrefetched) // one prefetch for each cache line of each row
-    stride = std::max(stride, lineNumbers());
-  int64_t whole = c.in() / stride * stride;
-  if (whole > 0) {
-    sums = carried(index(0), index(whole), stride, sums, [&](ValueRange before, Value k) {
-      if (tile.isPrefetched)
-        for (Value row : tile.rows)
-          prefetch(tile.matrix, {row, add(k, index(Contraction::aheadBytes / c.elementBytes()))});
-      Values next(before);
-      for (int64_t i = 0; i < stride; i += c.lanes)
-        next = step(next, tile, i ? add(k, index(i)) : k, {});
-      return next;
-    });
-  }
-  for (; whole + c.lanes <= c.in(); whole += c.lanes)
-    sums = step(sums, tile, index(whole), {});
-  if (whole < c.in())
-    sums = step(sums, tile, index(whole), firstLanes(c.lanes, c.in() - whole));
-  return sums;
-}
-
-void RowEmitter::compute(const Tile &tile) {
-  SmallVector<Value> sums = tile.matrix ? sumsOf(tile) : sumsOfBlocks(tile);
-  for (int64_t j = 0; j < tile.count; ++j) {
-    SmallVector<Value> ofVector;
-    for (size_t i = 0; i < tile.rows.size(); ++i)
-      ofVector.push_back(sums[i * tile.count + j]);
-    Value total = totals(b, loc, ofVector);
-    for (auto [i, row] : llvm::enumerate(tile.outputRows))
-      memref::StoreOp::create(
-          b, loc, vector::ExtractOp::create(b, loc, total, ArrayRef<int64_t>{int64_t(i)}), y,
-          ValueRange{add(tile.vector, index(j)), row});
-  }
 }
 
 } // namespace
