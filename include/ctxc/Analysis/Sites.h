@@ -1,16 +1,16 @@
 //===- Sites.h - which ops of a block a patch may change ------------------===//
 //
-// The paper patches the MLP: what comes after the contextual part `A(C, x)` of a
-// block, or stands beside it. With these words, for an op with a parameter:
+// The paper patches the MLP: the part of a block that follows the contextual part `A(C, x)`, or
+// stands beside it. The terms, for an op with a parameter:
 //
-//   residual stream: a block input, or what an op that is solvable for it makes
-//     of it without mixing it with a product of context-dependent values
+//   residual stream: a block input, or the result of an op that can be solved for
+//     the stream and does not mix it with a product of context-dependent values
 //     (sums, constants, scales; not norms, matrices, activations);
-//   contextual part: what a contextual op still reads, directly or not, and what
-//     lies between a contextual op and the end of the part.
+//   contextual part: all ops that a contextual op depends on, and the ops
+//     between a contextual op and the end of the part.
 //
-// The part ends where the context joins the residual stream by a sum. It may do so in another way,
-// or not at all, and then the part ends
+// The part ends where a sum adds the context to the residual stream. If the context joins the
+// stream in another way, or not at all, the part ends
 //
 //   - where an op reads the stream itself and the context beside it ([x; a], a gate): with the
 //     value behind it that all of the context passes and that begins a stream anew, as several ops
