@@ -24,7 +24,7 @@ namespace ctxc {
 /// matrices of a mixture's experts cannot be fitted, since each serves some tokens only.
 llvm::SmallVector<OutputPatch> findFitSites(const LayerVerdict &layer);
 
-/// A model whose layers are split at its sites, ready to run. All must outlive its uses.
+/// A model whose layers are split at its sites, ready to run. All members must outlive its uses.
 struct SplitModel {
   const SplitProgram &split;
   StepKernels &steps, &targets; ///< of split.program and split.targets
@@ -55,12 +55,12 @@ struct DistilRequest {
   /// What still stands before every text when the context is left out: the tokens that the
   /// tokenizer puts in front, and those of the context that are kept.
   std::vector<int64_t> prefix;
-  std::vector<TextSequence> texts;     ///< each follows the context, and no other text
+  std::vector<TextSequence> texts;     ///< each directly follows the context
   std::vector<TextSequence> unrelated; ///< on which nothing should change; each follows the prefix
   /// Texts that choose the number of gradient passes: the one after which the adapter is best on
   /// them. Then the fit is repeated with that number on all texts, these included. May be empty.
   std::vector<TextSequence> choosing;
-  /// The weight of all unrelated tokens, and of the prefix's, relative to that of the texts'.
+  /// The weight of all unrelated tokens, and of the prefix's, relative to the texts' weight.
   double protection = 0.3, prefixWeight = 0.05;
   FitOptions fit;
 };
@@ -77,9 +77,9 @@ llvm::Expected<std::vector<int64_t>> mostTelling(SplitModel model, llvm::ArrayRe
 struct Distilled {
   Adapter adapter;
   int64_t tokens = 0, protectedTokens = 0; ///< how many were fitted, and protected
-  /// The number of gradient passes that was chosen, and KL(full ‖ adapted) before and after so
-  /// many, on `choosing` (on the fitted texts, where that is empty), while those were not fitted.
-  /// It is never larger after than before.
+  /// The chosen number of gradient passes, and KL(full ‖ adapted) before and after these passes, on
+  /// `choosing` while it was not fitted (or on the fitted texts, if it is empty). It never
+  /// increases.
   int64_t passes = 0;
   double divergenceBefore = 0, divergenceAfter = 0;
 };

@@ -1,7 +1,7 @@
-//===- Evaluate.h - how good an adapter is in the place of a context ------===//
+//===- Evaluate.h - how well an adapter replaces a context ----------------===//
 //
-// Three models read a text that nothing was fitted on: the full one, with the context in front; the
-// plain one, without it; and the adapted one. The first is the truth.
+// Three models read a text that nothing was fitted on: the full model, with the context in front;
+// the plain model, without it; and the adapted model. The full model is the truth.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DISTIL_EVALUATE_H
@@ -12,14 +12,14 @@
 namespace ctxc {
 
 struct EvaluateRequest {
-  std::vector<int64_t> context; ///< with the tokenizer's tokens in front
-  std::vector<int64_t> front;   ///< these alone: what stands before every text of the plain model
-  std::vector<TextSequence> texts;     ///< each after the context by itself
+  std::vector<int64_t> context;        ///< with the tokenizer's tokens in front
+  std::vector<int64_t> front;          ///< the tokens in front of every text of the plain model
+  std::vector<TextSequence> texts;     ///< each directly follows the context
   std::vector<TextSequence> unrelated; ///< what the adapter should not change; may be empty
   uint64_t seed = 0;                   ///< of the bootstrap
 };
 
-/// Means over some tokens: of predictions, each of one model against the full one.
+/// Means over some tokens of how a model's predictions differ from the full model's.
 struct TokenGroup {
   int64_t tokens = 0;
   double klPlain = 0, klAdapted = 0;               ///< KL(full ‖ ·), in nats
@@ -36,17 +36,17 @@ struct Card {
   TokenGroup all;
   TokenGroup dependent;   ///< those whose KL(full ‖ plain) is above one nat
   Interval shareInterval; ///< 95 %, by bootstrap over the sequences
-  /// Of the text's own tokens.
+  /// Perplexity of the text's own tokens.
   double perplexityFull = 0, perplexityPlain = 0, perplexityAdapted = 0;
-  /// How many tokens of a sequence come, on the average, before the first at which the likeliest
-  /// token is not the full model's: there a greedy answer parts.
+  /// How many tokens of a sequence come, on average, before the first at which the likeliest token
+  /// is not the full model's: from there on, a greedy answer differs.
   double agreedPlain = 0, agreedAdapted = 0;
   /// KL(plain ‖ ·) on unrelated text: of the adapted model, and of the full one. 0 without such
   /// text.
   double drift = 0, driftOfContext = 0;
   int64_t unrelatedTokens = 0;
   int64_t numbers = 0;     ///< the adapter's
-  int64_t tokensSaved = 0; ///< of each request: the context's without what stays in front
+  int64_t tokensSaved = 0; ///< for each request: the context's tokens that no longer stand in front
   int64_t sequences = 0;
 };
 

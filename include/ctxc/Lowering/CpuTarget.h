@@ -19,7 +19,7 @@ struct CpuTarget {
   bool fma = true;           ///< fused multiply-add is an instruction
   bool halfPrecision = true; ///< conversions from and to float16 are instructions
   bool bfloatPairs = false;  ///< sums of products of pairs of bfloat16 are an instruction
-  /// Rows that stay in the caches' reach are read faster when their lines are asked for ahead.
+  /// Rows whose lines the caches can hold are read faster with prefetch instructions.
   bool requestsAhead = false;
   int optimisation = 3; ///< LLVM's level: 0 to 3, as in -O3
   /// The features that a machine must have to run the code, in the order of CpuFeatures.def; none

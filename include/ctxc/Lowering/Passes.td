@@ -77,13 +77,13 @@ defvar registers = Target<"registers", "registers", "int64_t", "16", "vector reg
 defvar bfloatPairs = Target<"bfloatPairs", "bfloat-pairs", "bool", "false",
                             "sums of products of pairs of bfloat16 are an instruction">;
 defvar requestsAhead = Target<"requestsAhead", "requests-ahead", "bool", "false",
-                              "rows are read faster when their lines are asked for ahead">;
+                              "rows are read faster with prefetch instructions">;
 defvar fma = Target<"fma", "fma", "bool", "true", "fused multiply-add is an instruction">;
 defvar halfPrecision = Target<"halfPrecision", "half-precision", "bool", "true",
                               "conversions from and to float16 are instructions">;
 
 def LowerContractions : KernelPass<"lower-contractions"> {
-  let summary = "make contractions with a stored matrix calls of functions that threads share out";
+  let summary = "make contractions with a stored matrix calls of functions that threads share";
   let description = [{
     A contraction `y[s, m] += W[m, k] x[s, k]` becomes a call of the caller's parallel-for with a
     function over a range of W's rows. There is one such function for each shape and storage type,
@@ -104,7 +104,7 @@ def LowerContractions : KernelPass<"lower-contractions"> {
 }
 
 def LowerAttention : KernelPass<"lower-attention"> {
-  let summary = "make attention calls of functions that threads share out";
+  let summary = "make attention calls of functions that threads share";
   let description = [{
     A kernel.attention on memory becomes calls of the caller's parallel-for. From 2 rows on, a unit
     of work is a block of rows of one group of heads; for a single row it is a tile of slots for
@@ -168,8 +168,9 @@ def AddEntryPoints : KernelPass<"add-entry-points"> {
 def LinalgToLoops : KernelPass<"linalg-to-loops"> {
   let summary = "replace linalg on memrefs by loops";
   let description = [{
-    Reductions along the last dimension become vector loops; everything else becomes scalar loops. Scalar loops are marked as made from linalg: memory that such a loop
-    reads at other indices than it writes does not overlap the memory that it writes.
+    Reductions along the last dimension become vector loops; everything else becomes scalar loops.
+    Scalar loops are marked as made from linalg: memory that such a loop reads at other indices than
+    it writes does not overlap the memory that it writes.
     --ctxc-keep-sums-in-registers and --ctxc-mark-parallel-loops work only on loops with this mark.
   }];
   let dependentDialects = [
