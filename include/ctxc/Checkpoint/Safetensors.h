@@ -32,8 +32,8 @@ struct TensorView {
   const uint8_t *data = nullptr;
   uint64_t bytes = 0;
   std::string file; ///< path of the file, for messages
-  /// For a type whose scales lie apart (ScaledTensors.h): each matrix with its scales; `data`
-  /// and `bytes` are then those of the elements.
+  /// For a type with separate scales (ScaledTensors.h): each matrix with its scales; `data` and
+  /// `bytes` are then those of the elements.
   std::shared_ptr<ctxc_scaled_matrix[]> matrices = {};
 
   int64_t elements() const; ///< product of `shape`
@@ -41,7 +41,7 @@ struct TensorView {
   const void *stored() const { return matrices ? static_cast<const void *>(matrices.get()) : data; }
 };
 
-/// What a header says of one tensor; [begin, end) counts from dataStart.
+/// What a header says about one tensor; [begin, end) counts from dataStart.
 struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::F32;
@@ -86,7 +86,7 @@ private:
 /// `FILE: tensor NAME: element [i, j] is NaN; …`. Tensors of other types pass.
 /// Called when a layer's weights are first read.
 llvm::Error checkFinite(const TensorView &tensor);
-/// The same of `count` elements from `begin` on, whole blocks where the type has blocks.
+/// The same for `count` elements from `begin` on; whole blocks if the type has blocks.
 llvm::Error checkFinite(const TensorView &tensor, int64_t begin, int64_t count);
 
 /// A shape as messages show it: "[2, 3]".

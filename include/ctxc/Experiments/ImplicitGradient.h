@@ -75,7 +75,7 @@ struct GradientStep {
   double lossAfter = 0;                  ///< L_i(Θ_{i+1}): lower by Σ η ‖Δ_i‖²
   double matrixStep = 0, vectorStep = 0; ///< ‖Θ_{i+1} − Θ_i‖ of matrices and of vectors
   double matrixNorm = 0, vectorNorm = 0; ///< of the patch after the step
-  /// Of this step and the one before, matrices alone; none where one of them is zero.
+  /// Of this step and the one before, over matrices only; none if one of them is zero.
   std::optional<double> cosine;
   /// The matrices' patch after the step, in units of the last: its part along the last patch, the
   /// norm of the rest, and the distance to the last. All 0 where the last patch is zero.

@@ -1,13 +1,14 @@
 //===- PatchDistance.h - inner products and distances of patches ----------===//
 //
-// Two patches of one model are compared as vectors of all its parameters (Frobenius), matrices and
-// vectors apart, without forming a matrix:
+// Two patches of one model are compared as vectors of all its parameters (Frobenius), separately
+// for matrices and vectors, without forming a matrix:
 //
 //   ⟨u₁ v₁ᵀ, u₂ v₂ᵀ⟩   = (u₁·u₂)(v₁·v₂)
 //   u₁ v₁ᵀ − u₂ v₂ᵀ    = (u₁ − u₂) v₁ᵀ + u₂ (v₁ − v₂)ᵀ
 //
-// The second keeps its digits where two patches are close, which a difference of squared norms
-// does not. A parameter that one of the two does not change counts as a change of zero there.
+// The second stays accurate if two patches are close, where a difference of squared norms would
+// lose its digits. A parameter that one of the two does not change counts as a change of zero
+// there.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_INSPECT_PATCHDISTANCE_H
@@ -27,7 +28,7 @@ double innerProduct(const ParameterPatch &a, const ParameterPatch &b);
 /// ‖a − b‖² of two changes of one parameter, of the same kind.
 double squaredDistance(const ParameterPatch &a, const ParameterPatch &b);
 
-/// A number for the matrices of a patch, and one for its vectors. (A delta of a parameter with
+/// One number for the matrices of a patch, and one for its vectors. (A delta of a parameter with
 /// two dimensions or more counts as a matrix, as in PatchNorms.h.)
 struct OfBoth {
   double matrix = 0, vector = 0;

@@ -36,11 +36,11 @@ extern "C" {
 /// The features of this machine.
 uint64_t ctxc_cpu_features(void);
 
-/// NULL where `present` has all of `needed`; else a sentence that names what is missing.
+/// NULL if `present` has all of `needed`; otherwise a sentence that names what is missing.
 const char *ctxc_cpu_refusal(uint64_t needed, uint64_t present);
 
-/// 1 if this machine has all of `needed`, else -1. `*known` is 0 before the first call and holds
-/// the answer after it; it is the only writable memory of a library, and written once.
+/// 1 if this machine has all of `needed`, otherwise -1. `*known` is 0 before the first call and
+/// holds the answer after it; it is the only writable memory of a library, and is written once.
 int32_t ctxc_cpu_runs(uint64_t needed, int32_t *known);
 }
 

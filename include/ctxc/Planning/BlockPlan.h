@@ -19,7 +19,7 @@ struct PlanObligation {
   xf::Obligation kind;    ///< what must hold of its data operand
   xf::Zeros likelihood;   ///< where it can fail, by the zero analysis
   std::string lemma;      ///< the paper's lemma it belongs to
-  mlir::Value value = {}; ///< ///< what it is about: the site's data, or a link's known factor
+  mlir::Value value = {}; ///< what it is about: the site's data, or a link's known factor
 };
 
 /// An op of G with the value that its patch serves: the chain is solved for the op's output so that

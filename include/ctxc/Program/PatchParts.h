@@ -22,7 +22,7 @@ using PatchParts = std::vector<std::vector<double>>;
 struct PatchedParameter {
   std::string stored; ///< its name in the checkpoint; with a `*`, it stands for several tensors
   llvm::SmallVector<int64_t, 3> shape; ///< of the whole parameter
-  patch::PatchForm form;               ///< ///< of the op that reads it; Delta if no op says
+  patch::PatchForm form;               ///< of the op that reads it; Delta if no op says
 
   bool isSliced() const {
     return form.kind == patch::PatchForm::Rank1EachSlice || isBankName(stored);

@@ -83,7 +83,7 @@ public:
   /// computed one (a patched parameter) differs from token to token.
   bool isShared(mlir::Value parameter) const;
   StoredTensor stored(mlir::Value parameter, int64_t token) const;
-  /// All of a parameter: (1 × elements) where shared, else (S × elements).
+  /// All of a parameter: (1 × elements) if it is shared, otherwise (S × elements).
   Matrix widened(mlir::Value parameter) const;
 
   /// The state of the contextual op that is being evaluated.
@@ -100,10 +100,9 @@ private:
 };
 
 /// Evaluates `block` on `inputs`, each (S × elements of the argument), and gives
-/// the yielded values; `evaluation` holds the inner ones afterwards. Contextual
-/// ops append to the environment's states, even where a later op fails; the
-/// caller truncates them. Errors: an op without a meaning here, a parameter that
-/// cannot be read, a token id out of range.
+/// the yielded values; `evaluation` holds the inner ones afterwards. Contextual ops append to the
+/// environment's states, even if a later op fails; the caller truncates them. Errors: an op without
+/// a meaning here, a parameter that cannot be read, a token id out of range.
 llvm::Expected<llvm::SmallVector<Matrix>>
 evaluateBlock(xf::BlockOp block, llvm::ArrayRef<Matrix> inputs, Evaluation &evaluation);
 

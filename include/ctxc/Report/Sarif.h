@@ -21,8 +21,8 @@ llvm::json::Value sarifLog(llvm::ArrayRef<VerdictGroup> groups,
                            llvm::ArrayRef<GroupFinding> findings, int exitCode,
                            const ModelVerdict *model = nullptr);
 
-/// The URI reference of a file: relative for a relative path, else file:///…, with every other
-/// character escaped.
+/// The URI reference of a file: relative for a relative path, otherwise file:///…, with all other
+/// characters escaped.
 std::string fileUri(llvm::StringRef path);
 
 } // namespace ctxc

@@ -27,7 +27,7 @@ struct CompileOptions {
   std::optional<CpuTarget> processor;   ///< for the stages up to Object; none: this processor
   std::shared_ptr<const GpuTarget> gpu; ///< for Gpu and GpuCode, which need it
   std::string prefix = "ctxc";          ///< all names begin with it: a C identifier
-  int64_t rows = 1; ///< ///< tokens per call of GPU kernels: 1: decode, more: prefill
+  int64_t rows = 1; ///< tokens per call of GPU kernels: 1: decode, more: prefill
   /// Prefill kernels round activations to bfloat16 before products with bfloat16 weights, on
   /// targets with bfloat16 products (on GPUs: kernels for more than one token).
   bool roundedPrompts = false;
