@@ -1,8 +1,8 @@
-//===- Sizes.h - interfaces about sizes, and about what a size leaves to read ===//
+//===- Sizes.h - interfaces about sizes, windows and parts of values -------===//
 //
-// SizesOpInterface: a block written again with other sizes. ContextReadingOpInterface: contextual
-// ops that read no token but their own, such as a convolution with one tap. PartsOpInterface: ops
-// that are solved for a part. MultipleOpInterface: multiples of a vector.
+// SizesOpInterface: rewrites a block with other sizes. ContextReadingOpInterface: contextual ops
+// that read only their own token, such as a convolution with one tap. PartsOpInterface: ops that
+// can be solved for a part. MultipleOpInterface: multiples of a vector.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_XF_SIZES_H
@@ -37,8 +37,8 @@ void attachContextualFacts(mlir::MLIRContext &context);
 #include "dialects/XF/XFSizes.h.inc"
 
 namespace ctxc::xf {
-/// Whether the result of `contextual` may differ with the context, where `operands` are the facts
-/// of its operands.
+/// Whether the result of `contextual` may differ with the context, given the facts `operands` of
+/// its operands.
 bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
 /// Whether operand `index` of `op` is one of several parts of its result, or the result a part of
 /// it (PartsOpInterface).

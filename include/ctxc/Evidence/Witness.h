@@ -33,9 +33,9 @@ struct WitnessTensor {
 };
 
 struct Witness {
-  std::string block;     ///< the text of a module that holds the block alone; what a layer
-                         ///< freezes or sets is written into it, and what the reference cannot
-                         ///< run has been replaced
+  std::string block;     ///< the text of a module with only the block; the layer's frozen
+                         ///< parameters and settings are written into it, and ops that the
+                         ///< reference cannot run are replaced
   std::string name;      ///< the block's
   std::string why;       ///< the verdict's main cause, in words
   bool allSites = false; ///< patches may also change W_o (SiteScope::All)

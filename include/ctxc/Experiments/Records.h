@@ -19,7 +19,7 @@
 
 namespace ctxc::experiments {
 
-/// A number in JSON: null where it is not finite.
+/// A number in JSON: null if it is not finite.
 llvm::json::Value number(double value);
 
 /// The members of a record for `metrics`: match, linf, totalVariation, hellinger,

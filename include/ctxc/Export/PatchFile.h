@@ -48,7 +48,7 @@ struct PatchMetadata {
 llvm::Error checkPatch(const Patch &patch);
 
 /// The relative error of rounding a patch's numbers to `type`, ‖rounded − exact‖ / ‖exact‖ over all
-/// parameters' changes (Frobenius norm). Fails where a number is too large for the type.
+/// parameters' changes (Frobenius norm). Fails if a number is too large for the type.
 llvm::Expected<double> roundingOf(const Patch &patch, DType type);
 
 /// Writes `path` atomically. Fails if the file could not be read back.

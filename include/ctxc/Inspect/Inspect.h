@@ -47,7 +47,7 @@ struct ParameterChange {
   bool isMatrix = false;
   bool isOutput = false; ///< true: G, or the matrix before a post-norm; false: F
   double norm = 0;       ///< ‖u‖‖v‖ or ‖Δ‖
-  double relative = 0;   ///< to the stored parameter's norm; 0 where that is 0
+  double relative = 0;   ///< to the stored parameter's norm; 0 if that is 0
 };
 
 /// What is known about the patch of every token.
@@ -75,7 +75,7 @@ struct TokenScore {
 struct LayerWrite {
   int64_t layer = 0;
   double norm = 0;     ///< ‖w‖₂
-  double relative = 0; ///< to the layer's output; 0 where that is 0
+  double relative = 0; ///< to the layer's output; 0 if that is 0
   /// The logit lens of the direction: ½ (head(d) − head(−d)), where d is w scaled to root mean
   /// square 1 and head is the model's own final norm, scale and matrix; biases cancel. The largest
   /// first, and the smallest first. Empty if there is no head, or w = 0.
@@ -89,7 +89,7 @@ struct LeftOut {
   PositionRange range;            ///< of the context; without the kept positions in it
   std::vector<int64_t> positions; ///< those that were left out
   OfBoth change;                  ///< ‖P − P without‖ of all layers
-  OfBoth relative;                ///< the same, divided by ‖P‖; 0 where that is 0
+  OfBoth relative;                ///< the same, divided by ‖P‖; 0 if that is 0
   double totalVariation = 0;      ///< of the full runs with and without the part
   int64_t next = -1;              ///< the full run's prediction without the part
 };
@@ -104,7 +104,7 @@ struct SubjectInspection {
   std::vector<TokenScore> full, patched, unpatched;
   TokenMetrics patchedMetrics, unpatchedMetrics; ///< against the full run
   std::vector<LayerWrite> writes;                ///< of the layers that are patched
-  /// Cosines of the writes, (writes × writes); none where one of the two is 0.
+  /// Cosines of the writes, (writes × writes); none if one of the two is 0.
   std::vector<std::optional<double>> writeCosines;
   std::string noLens; ///< why no direction could be read through the head; otherwise empty
   std::vector<LeftOut> leftOut;

@@ -34,7 +34,7 @@ struct OfBoth {
   double matrix = 0, vector = 0;
 };
 
-/// The cosine of the angle between two patches, in [−1, 1]; none where one of them is zero.
+/// The cosine of the angle between two patches, in [−1, 1]; none if one of them is zero.
 struct PatchCosine {
   std::optional<double> matrix, vector;
 };
@@ -52,7 +52,7 @@ PatchCosines cosines(const Patch &a, const Patch &b, int64_t layers, LayerOf lay
 /// ‖a − b‖ over all layers together.
 OfBoth distance(const Patch &a, const Patch &b);
 
-/// The cosine of two vectors of the same size; none where one of them is zero.
+/// The cosine of two vectors of the same size; none if one of them is zero.
 std::optional<double> cosine(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b);
 
 } // namespace ctxc

@@ -67,7 +67,7 @@ public:
   virtual bool multipliesBfloat16() const { return false; }
   /// Adds the passes that bring the one gpu.module of a module to the llvm or the spirv dialect.
   virtual void addCodePasses(mlir::OpPassManager &pm) const = 0;
-  /// How LLVM makes the code; null where another tool makes it.
+  /// How LLVM makes the code; null if another tool makes it.
   virtual const gpu_lowering::LlvmKernels *llvmKernels() const { return nullptr; }
   /// The code of the one gpu.module in `module`. The module is not changed.
   virtual llvm::Expected<std::string> emit(mlir::ModuleOp module) const = 0;

@@ -13,7 +13,7 @@
 
 namespace ctxc {
 
-/// What CPUID says, and which registers the operating system saves (XCR0; 0 where it has none).
+/// What CPUID says, and which registers the operating system saves (XCR0; 0 if it has none).
 struct CpuIdentity {
   enum Word { Leaf1Ecx, Leaf7Ebx, Leaf7Ecx, Leaf7Edx, Leaf7Sub1Eax, Extended1Ecx };
   static constexpr int wordCount = Extended1Ecx + 1;

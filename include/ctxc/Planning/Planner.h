@@ -125,7 +125,7 @@ struct PlanOptions {
   /// The block's inputs that depend on the context, because layers below run unpatched, or because
   /// the model's body reads the context between the layers.
   InputSources inputsAreSources = {};
-  /// The update of a post-norm scale; naive patches the scale alone.
+  /// The update of a post-norm scale; naive patches only the scale.
   patch::UpdateKind update = patch::UpdateKind::least;
   SiteScope scope = SiteScope::MLP;
   /// How a mixture's experts share the change of its output.

@@ -118,7 +118,7 @@ struct PatchStep {
                                              ///< −1 where it was not computed
   std::vector<LayerObligations> obligations; ///< one for each layer
   /// Predicted replay error of each layer's output, in units of that output
-  /// (docs/updates.md); one for each layer, 0 where the layer is not patched.
+  /// (docs/updates.md); one for each layer, 0 if the layer is not patched.
   std::vector<double> replayError;
 };
 

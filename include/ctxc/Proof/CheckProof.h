@@ -53,7 +53,7 @@ Judgement checkProof(mlir::ModuleOp module, const Proof &proof, const CheckOptio
 
 /// How far the full run's outputs are from all that patches reach.
 struct BeyondReach {
-  double distance = 0; ///< proven, L2; 0 where there may be none
+  double distance = 0; ///< proven, L2; 0 if there may be none
   double change = 0;   ///< ‖T_C − T‖, what the context changes
 };
 

@@ -1,7 +1,7 @@
 //===- Structure.h - what a proof is about: blocks and their bindings ------===//
 //
-// The distinct structures of a model and how a proof names them and their values. All of
-// it follows from the module alone.
+// The distinct structures of a model and how a proof names them and their values. All of it follows
+// from the module.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROOF_STRUCTURE_H
@@ -43,7 +43,7 @@ public:
   llvm::ArrayRef<std::string> lines() const { return text; }
   size_t count() const { return names.size(); }
   llvm::StringRef name(mlir::Value value) const { return names.find(value)->second; }
-  /// Null where there is none.
+  /// Null if there is none.
   mlir::Value lookup(llvm::StringRef name) const { return values.lookup(name); }
 
 private:

@@ -24,7 +24,7 @@ Place placeOf(mlir::Location location);
 /// is the name of the op's block or model.
 Place placeOf(mlir::Operation *op);
 
-/// "block.mlir:3:8", "gemma3/config.json: model.layers.0.mlp.down_proj"; empty where unknown.
+/// "block.mlir:3:8", "gemma3/config.json: model.layers.0.mlp.down_proj"; empty if unknown.
 std::string text(const Place &place);
 
 } // namespace ctxc

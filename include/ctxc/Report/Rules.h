@@ -44,7 +44,7 @@ struct Rule {
 
 /// In the order of the documentation.
 llvm::ArrayRef<Rule> allRules();
-/// Null where there is none.
+/// Null if there is none.
 const Rule *findRule(llvm::StringRef id);
 const Rule *findRuleOfLemma(llvm::StringRef lemma);
 /// The rule that a success as a whole rests on: unified, parallel-block (F = ∅), one-patch-block

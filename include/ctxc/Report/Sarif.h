@@ -16,7 +16,7 @@ namespace ctxc {
 
 /// The log of a check that ends with `exitCode`. Levels are error, warning, and note for a remark;
 /// a result's properties have the verdict, the layers and the way out. `model`: the verdict on the
-/// model as a whole, each of whose causes is a result; null where there is none.
+/// model as a whole, each of whose causes is a result; null if there is none.
 llvm::json::Value sarifLog(llvm::ArrayRef<VerdictGroup> groups,
                            llvm::ArrayRef<GroupFinding> findings, int exitCode,
                            const ModelVerdict *model = nullptr);
