@@ -6,12 +6,13 @@
 // positions. For decoding, every token goes through all kinds of decoding and one reading of
 // memory: the machine's speed changes from second to second, so that only ratios of neighbouring
 // measurements count.
-#include "bench/Bandwidth.h"
 #include "bench/WeightBytes.h"
+#include "ctxc/Runtime/Bandwidth.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/ModelArguments.h"
 #include "tools/CommandLine/Streams.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include <chrono>
@@ -43,17 +44,15 @@ double median(std::vector<double> numbers) {
 
 class Bench {
 public:
-  Bench(Executor &executor, const bench::ReadBandwidth &bandwidth, Sizes sizes)
-      : executor(executor), bandwidth(bandwidth), sizes(sizes),
+  Bench(Executor &executor, int threads, Sizes sizes)
+      : executor(executor), threads(threads), sizes(sizes),
         full(executor.start(sizes.context + 1, Keeps::Seen)), reduced(executor.start(1)),
         prompt(executor.start(sizes.prefill, Keeps::Seen)) {}
 
-  Error warmUp() {
+  Error readContext() {
     ForwardOptions options;
-    auto logits = executor.forward(*full, tokens(sizes.context), positions(sizes.context), options);
-    if (!logits)
-      return logits.takeError();
-    return round().takeError();
+    return executor.forward(*full, tokens(sizes.context), positions(sizes.context), options)
+        .takeError();
   }
 
   Expected<Round> round() {
@@ -73,7 +72,7 @@ public:
   /// Measures what a line of --ask names, and fills its columns.
   Error measure(llvm::StringRef name, Round &result) {
     if (name == "read") {
-      bench::ReadResult fastest = best(bandwidth.measure(sizes.seconds));
+      ReadResult fastest = best(bandwidth().measure(sizes.seconds));
       pattern = fastest.pattern;
       result[ReadGbps] = fastest.gigabytesPerSecond;
     } else if (name == "plain")
@@ -135,8 +134,8 @@ private:
       token = next;
       if (!llvm::is_contained(wanted, ReadGbps))
         continue;
-      times[ReadGbps].push_back(bandwidth.read(pattern)); // in the way that was fastest before
-      if (Error error = decoded(*full, nullptr, next))    // leaves the caches as decoding does
+      times[ReadGbps].push_back(bandwidth().read(pattern)); // in the way that was fastest before
+      if (Error error = decoded(*full, nullptr, next))      // leaves the caches as decoding does
         return error;
     }
     for (Column column : wanted)
@@ -193,10 +192,18 @@ private:
     return error;
   }
 
+  /// Takes memory only where it is measured.
+  const ReadBandwidth &bandwidth() {
+    if (!memory)
+      memory.emplace(threads);
+    return *memory;
+  }
+
   Executor &executor;
-  const bench::ReadBandwidth &bandwidth;
+  int threads;
+  std::optional<ReadBandwidth> memory;
   Sizes sizes;
-  bench::ReadPattern pattern{2, 0, true};
+  ReadPattern pattern{2, 0, true};
   std::unique_ptr<Run> full, reduced, prompt;
 };
 
@@ -241,12 +248,18 @@ void writeText(llvm::raw_ostream &os, const Sizes &sizes, int64_t weightBytes, c
 }
 
 /// Writes a line of JSON about the model, and answers each name of a measurement on standard input
-/// with another, until the input ends.
+/// with another, until the input ends. What is named for the first time is measured twice, and the
+/// first time does not count.
 Expected<int> answer(Bench &bench, int64_t weightBytes) {
   out() << llvm::json::Value(llvm::json::Object{{"weight_bytes", weightBytes}}) << "\n";
   flushOutput();
+  llvm::StringSet<> warm;
+  warm.insert("read");
   for (std::string name; std::getline(std::cin, name);) {
-    Round result{};
+    Round first{}, result{};
+    if (warm.insert(name).second)
+      if (Error error = bench.measure(name, first))
+        return std::move(error);
     if (Error error = bench.measure(name, result))
       return std::move(error);
     llvm::json::OStream json(out());
@@ -290,13 +303,14 @@ Expected<int> run(const Arguments &arguments) {
   if (!program)
     return program.takeError();
 
-  bench::ReadBandwidth bandwidth(threads);
-  Bench bench(*executor, bandwidth, sizes);
-  if (Error error = bench.warmUp())
+  Bench bench(*executor, threads, sizes);
+  if (Error error = bench.readContext())
     return std::move(error);
   int64_t bytes = bench::weightBytes(*program);
   if (arguments.has("--ask"))
     return answer(bench, bytes);
+  if (Error error = bench.round().takeError()) // warms up
+    return std::move(error);
   std::vector<Round> rounds;
   for (int64_t i = 0; i < sizes.rounds; ++i) {
     Expected<Round> round = bench.round();

@@ -4,12 +4,13 @@
 //
 // Uses matrices of Gemma 3 270M and of a Llama of 260M parameters, with 512 vectors of float32; W
 // is stored row by row as in a checkpoint. With `rounded`, the time includes rounding the vectors
-// to bfloat16. The result is GFLOPS. Every product is first compared with a float64 sum.
+// to bfloat16; `ctxc-vectors` does not use the tile registers that `ctxc` does where there are
+// some. The result is GFLOPS. Every product is first compared with a float64 sum.
 //
 //===----------------------------------------------------------------------===//
-#include "bench/Contraction.h"
 #include "bench/Threads.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Runtime/Tune/LinearKernel.h"
 #include "llvm/Support/raw_ostream.h"
 #include <benchmark/benchmark.h>
 #include <cblas.h>
@@ -24,6 +25,7 @@
 extern "C" void openblas_set_num_threads(int threads);
 
 using namespace ctxc::bench;
+using ctxc::LinearKernel;
 
 namespace {
 
@@ -131,14 +133,16 @@ void add(const char *library, bool rounded, const char *type, std::shared_ptr<Pr
   })->UseRealTime();
 }
 
-llvm::Error addOurs(std::shared_ptr<Problem> problem, const char *type, bool rounded) {
-  auto compiled =
-      Contraction::compile(problem->shape.outputs, problem->shape.inputs, type, rounded);
+llvm::Error addOurs(std::shared_ptr<Problem> problem, const char *type, bool rounded,
+                    bool isTiled = true) {
+  ctxc::CpuTarget host = ctxc::CpuTarget::host();
+  auto compiled = LinearKernel::compile(problem->shape.outputs, problem->shape.inputs, type,
+                                        rounded, isTiled ? host : host.withoutTiles());
   if (!compiled)
     return compiled.takeError();
-  std::shared_ptr<Contraction> ours = std::move(*compiled);
+  std::shared_ptr<LinearKernel> ours = std::move(*compiled);
   bool half = std::strcmp(type, "bf16") == 0;
-  add("ctxc", rounded, type, problem, [=](Problem &p) {
+  add(isTiled ? "ctxc" : "ctxc-vectors", rounded, type, problem, [=](Problem &p) {
     const void *w = half ? static_cast<const void *>(p.half.data()) : p.w.data();
     ours->run(w, p.x.data(), p.y.data(), rows, threads);
   });
@@ -151,6 +155,8 @@ llvm::Error addShape(Shape shape) {
   errors = llvm::joinErrors(std::move(errors), addOurs(problem, "bf16", false));
   if (ctxc::CpuTarget::host().bfloatPairs)
     errors = llvm::joinErrors(std::move(errors), addOurs(problem, "bf16", true));
+  if (ctxc::CpuTarget::host().tiles)
+    errors = llvm::joinErrors(std::move(errors), addOurs(problem, "bf16", true, false));
   add("OpenBLAS", false, "f32", problem, byOpenBlas());
   add("oneDNN", false, "f32", problem, byOneDnn(*problem, false));
   add("oneDNN", true, "bf16", problem, byOneDnn(*problem, true));

@@ -4,15 +4,17 @@
 //
 // Uses shapes of Gemma 3 270M and 1B and of a Llama with a vocabulary of 32,000, for one and two
 // vectors (S). As in decoding, the matrix comes from memory: each call takes the next of many
-// copies of W, which together are ten times the size of the last-level cache. The result is
-// bytes_per_second, of W's bytes; compare it with read_gbps in the context of the JSON, the
-// bandwidth of this machine's memory. Every product is first compared with a float64 sum.
+// copies of W, which together are ten times the size of the last-level cache, or as much as memory
+// has room for. The result is bytes_per_second, of W's bytes; compare it with read_gbps in the
+// context of the JSON, the bandwidth of this machine's memory. Every product is first compared with
+// a float64 sum.
 //
 //===----------------------------------------------------------------------===//
-#include "bench/Bandwidth.h"
-#include "bench/Contraction.h"
 #include "bench/Threads.h"
+#include "ctxc/Runtime/Bandwidth.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Memory.h"
+#include "lib/Runtime/Tune/LinearKernel.h"
 #include "lib/Runtime/Workspace.h"
 #include "llvm/Support/raw_ostream.h"
 #include <Eigen/Dense>
@@ -27,6 +29,8 @@
 extern "C" void openblas_set_num_threads(int threads);
 
 using namespace ctxc::bench;
+using ctxc::LinearKernel;
+using ctxc::ReadBandwidth;
 
 namespace {
 
@@ -159,10 +163,10 @@ void add(const std::string &name, std::shared_ptr<Problem> problem, int64_t stre
 /// Registers all benchmarks of one shape and type.
 llvm::Error addShape(Shape shape, bool half, size_t bytes) {
   auto problem = std::make_shared<Problem>(shape, half, bytes);
-  auto compiled = Contraction::compile(shape.outputs, shape.inputs, half ? "bf16" : "f32");
+  auto compiled = LinearKernel::compile(shape.outputs, shape.inputs, half ? "bf16" : "f32");
   if (!compiled)
     return compiled.takeError();
-  std::shared_ptr<Contraction> ours = std::move(*compiled);
+  std::shared_ptr<LinearKernel> ours = std::move(*compiled);
   for (int64_t streams = 1; streams <= kStreams; ++streams) {
     add("ctxc", problem, streams,
         [ours](Problem &p, int64_t s) { ours->run(p.next(), p.x.data(), p.y.data(), s, threads); });
@@ -195,7 +199,11 @@ int main(int argc, char **argv) {
   size_t bytes;
   {
     ReadBandwidth bandwidth(threads);
-    bytes = bandwidth.bytes() / 2; // half, since several problems are in memory at the same time
+    // All problems are in memory at the same time. A virtual machine may show the whole cache of a
+    // processor of which it has a few cores.
+    constexpr size_t problems = 2 * std::size(kShapes);
+    bytes = std::min<uint64_t>(bandwidth.bytes() / 2,
+                               ctxc::availableMemory().value_or(UINT64_MAX) / (2 * problems));
     benchmark::AddCustomContext("read_gbps",
                                 std::to_string(best(bandwidth.measure(1)).gigabytesPerSecond));
   }

@@ -14,11 +14,9 @@ section, --plot draws the plot; with --report nothing is measured.
 """
 
 import argparse
-import datetime
 import itertools
 import json
 import os
-import platform
 import re
 import statistics
 import sys
@@ -40,14 +38,9 @@ def say(text):
 
 
 def machine(args):
-    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    cpu = cpu[1] if cpu else platform.machine()
-    features = Path("/proc/cpuinfo").read_text()
-    wide = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in features]
     script = (ROOT / "bench/peers/build_llama_cpp.sh").read_text()
     package = re.search(r"package=(\S+)", script)[1].replace("==", " ")
-    text = f"{cpu}, {os.cpu_count()} cores, {', '.join(wide)}; {datetime.date.today()}."
-    return {"text": text, "llama.cpp": package}
+    return {"text": programs.machine(), "llama.cpp": package}
 
 
 def setups(args):

@@ -4,7 +4,11 @@ Each has a method `measure(name)`, which returns milliseconds (for prefill, thos
 of them computes while another is timed.
 """
 
+import datetime
 import json
+import os
+import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -41,10 +45,11 @@ class Setup:
 class Asked:
     """A program that answers the name of a measurement with a line of JSON."""
 
-    def __init__(self, name, command):
+    def __init__(self, name, command, environment=None):
         self.name = name
         self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(environment or {})})
         self.about = self.answer()
 
     def answer(self):
@@ -66,13 +71,14 @@ class Asked:
 class Ours(Asked):
     """{MEASUREMENT: milliseconds} for one name."""
 
-    def __init__(self, build, setup, *options):
+    def __init__(self, build, setup, *options, environment=None):
         program = build / "bin/ctxc-bench"
         if not program.is_file():
             raise Failed(f"{program}: not there; build it first")
         super().__init__(program.name, [
             program, setup.directory, "--threads", setup.threads, "--tokens", setup.tokens,
-            "--context", setup.context, "--prefill", setup.prefill, "--ask", *options])
+            "--context", setup.context, "--prefill", setup.prefill, "--ask", *options],
+            environment)
 
     def measure(self, name):
         return {column.removesuffix("_ms"): value for column, value in super().measure(name).items()}
@@ -81,6 +87,20 @@ class Ours(Asked):
 def has_bfloat_pairs():
     """Whether this processor has an instruction for the products of pairs of bfloat16."""
     return "avx512_bf16" in Path("/proc/cpuinfo").read_text()
+
+
+def has_tiles():
+    """Whether this processor has products of tiles of bfloat16."""
+    return "amx_bf16" in Path("/proc/cpuinfo").read_text()
+
+
+def machine():
+    """This machine, and today's date, in words."""
+    features = Path("/proc/cpuinfo").read_text()
+    cpu = re.search(r"model name\s*: (.*)", features)
+    cpu = cpu[1] if cpu else platform.machine()
+    wide = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in features]
+    return f"{cpu}, {os.cpu_count()} cores, {', '.join(wide)}; {datetime.date.today()}."
 
 
 class PyTorch(Asked):

@@ -207,7 +207,7 @@ patches of every position, in units of the prefill without rounding.
   attention and loading.
 - **Llama 260M** has random weights, made by a script
   ([`random_llama.py`](../bench/peers/random_llama.py)): 16 layers, vocabulary 32,000.
-- **memory**: [`Bandwidth.h`](../bench/Bandwidth.h), the best of twenty-four ways to read a buffer of ten
+- **memory**: [`Bandwidth.h`](../include/ctxc/Runtime/Bandwidth.h), the best of twenty-four ways to read a buffer of ten
   times the last-level cache, in small and in large pages; the fastest of them is then measured again with every token
   that ctxc decodes. Before each setup, the checkpoint is dropped from the page cache, as if the machine had just
   started. ctxc asks for large pages and reads the file first; others that map the file then get the same pages.

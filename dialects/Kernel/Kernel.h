@@ -2,6 +2,7 @@
 #ifndef CTXC_DIALECTS_KERNEL_KERNEL_H
 #define CTXC_DIALECTS_KERNEL_KERNEL_H
 
+#include "dialects/Kernel/SupportFunctions.h"
 #include "dialects/XF/XF.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"

@@ -92,6 +92,42 @@ def Kernel_ExpertsOp : Kernel_Op<"experts", []> {
   let hasVerifier = 1;
 }
 
+def Kernel_CallOp : Kernel_Op<"call", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "calls a function of ctxc/Numerics for each row";
+  let description = [{
+    The op works on memory, whose first dimension is the rows. The function is called once for each
+    row, with the `numbers`, and with the address of that row in each `memory`; but memory that rows
+    share (SupportFunctions.def) is passed by its own address. What the function does not declare
+    const, the op writes. The op is created where a block's op becomes such a call; on the processor
+    --ctxc-lower-calls makes it a loop, and GPUs have code of their own for each function.
+
+    - C1: `callee` is a function of rows of SupportFunctions.def.
+    - C2: `numbers` has the numbers that the function takes, in their types.
+    - C3: `memory` has the memory that the function takes, with elements of its types; i8 stands for
+      what has no type of its own.
+    - C4: in memory that rows do not share, the distance between rows is known, the elements of a
+      row lie one after the other, and there are as many rows as in the last.
+
+    ```mlir
+    kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 64] (%x, %counts)
+        : memref<?x64xf32>, memref<?x2xi64, strided<[6, 1], offset: 2>>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, ArrayAttr:$numbers,
+                       Variadic<AnyStridedMemRef>:$memory);
+  let builders = [OpBuilder<(ins "::ctxc::kernel::SupportFunction":$function,
+                                 "::llvm::ArrayRef<::ctxc::kernel::Number>":$numbers,
+                                 "::mlir::ValueRange":$memory)>];
+  let assemblyFormat = "$callee $numbers `(` $memory `)` attr-dict `:` type($memory)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    SupportFunction getFunction() { return *supportFunctionOf(getCallee()); }
+    Signature getSignature();
+    /// The distance between two rows of memory `i`, in elements.
+    int64_t getRowDistance(unsigned i);
+  }];
+}
+
 def Kernel_AttentionOp : Kernel_Op<"attention", [
     AttrSizedOperandSegments, DestinationStyleOpInterface, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     SingleBlock,

@@ -150,7 +150,7 @@ void FactsPass::setSources(Operation *op, Term &term) const {
     handOn(site.getParameterOperand().getOperandNumber());
     if (site.getObligation() != Obligation::None)
       handOn(site.getDataOperand().getOperandNumber());
-  } else if (auto link = dyn_cast<SolvableOpInterface>(op)) {
+  } else if (auto link = dyn_cast<SolvableOpInterface>(op); link && !contexts.count(op)) {
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (handsOnMovers(link, i))
         handOn(i);

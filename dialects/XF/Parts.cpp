@@ -1,14 +1,24 @@
 // Ops that put entries together and take them apart are solved for a part of them. Products with a
-// number are multiples.
+// number are multiples; that of a vector on a sphere is put together from direction and length.
 #include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace ctxc::xf;
 
+bool ctxc::xf::isDirection(Operation *op) {
+  // What else reads it would need its length.
+  return isa_and_nonnull<NormalizeOp>(op) && op->hasOneUse() &&
+         findDirection(*op->user_begin()) == op;
+}
+
+bool ctxc::xf::isSolvedInParts(Operation *op) {
+  return isa_and_nonnull<PartsOpInterface>(op) || isDirection(op) || findDirection(op);
+}
+
 bool ctxc::xf::isPartOfResult(Operation *op, unsigned index) {
   auto parts = dyn_cast<PartsOpInterface>(op);
-  return parts && parts.isPartOfResult(index);
+  return (parts && parts.isPartOfResult(index)) || findDirection(op);
 }
 
 bool ctxc::xf::isPartOfOperand(Operation *op, unsigned index) {
@@ -19,6 +29,16 @@ bool ctxc::xf::isPartOfOperand(Operation *op, unsigned index) {
 std::optional<unsigned> ctxc::xf::multipliedOperand(Operation *op) {
   auto multiple = dyn_cast<MultipleOpInterface>(op);
   return multiple ? multiple.getMultipliedOperand() : std::nullopt;
+}
+
+NormalizeOp ctxc::xf::findDirection(Operation *op) {
+  auto product = dyn_cast_or_null<MulOp>(op);
+  if (!product || multipliedOperand(op) != 0u)
+    return {};
+  auto norm = product.getLhs().getDefiningOp<NormalizeOp>();
+  bool isOnSphere = norm && (norm.getKind() == NormKind::rms || norm.getKind() == NormKind::l2);
+  bool isVector = cast<RankedTensorType>(product.getType()).getRank() == 1;
+  return isOnSphere && isVector ? norm : NormalizeOp();
 }
 
 static int64_t sizeAlong(Value value, int64_t along) {

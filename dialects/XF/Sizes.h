@@ -2,7 +2,8 @@
 //
 // SizesOpInterface: rewrites a block with other sizes. ContextReadingOpInterface: contextual ops
 // that read only their own token, such as a convolution with one tap. PartsOpInterface: ops that
-// can be solved for a part. MultipleOpInterface: multiples of a vector.
+// can be solved for a part. TapOpInterface: ops that read the context and can be solved for their
+// own token's operand. MultipleOpInterface: multiples of a vector.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_XF_SIZES_H
@@ -29,6 +30,10 @@ void attachSizeModels(mlir::MLIRContext &context);
 /// Gives concatenations and slices their models of SolvableOpInterface and PartsOpInterface, and
 /// products and quotients theirs of MultipleOpInterface.
 void attachPartModels(mlir::MLIRContext &context);
+/// Gives convolutions their models of SolvableOpInterface and TapOpInterface.
+void attachTapModels(mlir::MLIRContext &context);
+/// Gives permutations their model of SizesOpInterface.
+void attachPermutationModels(mlir::MLIRContext &context);
 /// Gives convolutions and recurrences their models of FactsOpInterface.
 void attachContextualFacts(mlir::MLIRContext &context);
 
@@ -40,12 +45,33 @@ namespace ctxc::xf {
 /// Whether the result of `contextual` may differ with the context, given the facts `operands` of
 /// its operands.
 bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
+/// Whether `op` is solved for a part of what makes its result: PartsOpInterface, and a product of
+/// findDirection with its isDirection.
+bool isSolvedInParts(mlir::Operation *op);
 /// Whether operand `index` of `op` is one of several parts of its result, or the result a part of
-/// it (PartsOpInterface).
+/// it.
 bool isPartOfResult(mlir::Operation *op, unsigned index);
 bool isPartOfOperand(mlir::Operation *op, unsigned index);
+/// Whether `op` reads the context and is solved for its token's own operand (TapOpInterface).
+bool isTap(mlir::Operation *op);
+/// The x' for which `tap` gives `target`, where it gives `y` of `x`, and `operands` are its others.
+mlir::Value buildTapSolve(mlir::Operation *tap, mlir::OpBuilder &b, mlir::Value target,
+                          mlir::Value x, mlir::Value y, mlir::ValueRange operands);
+/// What `tap` gives of `moved`, where it gives `y` of `x`.
+mlir::Value buildTapMoved(mlir::Operation *tap, mlir::OpBuilder &b, mlir::Value moved,
+                          mlir::Value x, mlir::Value y, mlir::ValueRange operands);
 /// The operand of which the result of `op` is a multiple by one number (MultipleOpInterface).
 std::optional<unsigned> multipliedOperand(mlir::Operation *op);
+/// Where `op` is `g N(d)`, a number g times an rms or l2 norm: the norm.
+/// For a target t, d is solved for t's direction and g for its length, each without the other:
+///
+///     d' = t / |t|,   g' = |t| / |N(d')|,   so that   g' N(d') = t,
+///
+/// where |t| is √(mean t²) for rms and √(Σ t²) for l2; t = 0 gives d' = 0 and g' = 0.
+NormalizeOp findDirection(mlir::Operation *op);
+/// Whether `op` is the norm of such a product, and nothing else reads it. Solved for its input, its
+/// result has the direction of the target alone, so that a chain does not end in it.
+bool isDirection(mlir::Operation *op);
 } // namespace ctxc::xf
 
 #endif // CTXC_DIALECTS_XF_SIZES_H

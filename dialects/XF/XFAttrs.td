@@ -5,6 +5,11 @@ include "dialects/XF/XFDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
+def XF_Run : I32EnumAttr<"Run", "one of the two runs of a token", [
+  I32EnumAttrCase<"full", 0>,   // with the context
+  I32EnumAttrCase<"reduced", 1> // without it, on patched weights
+]> { let cppNamespace = "::ctxc::xf"; }
+
 def XF_NormKind : I32EnumAttr<"NormKind", "what a normalisation divides by", [
   I32EnumAttrCase<"rms", 0>,    // x / √(mean x² + ε)
   I32EnumAttrCase<"layer", 1>,  // (x − mean x) / √(var x + ε)

@@ -36,12 +36,12 @@ def XF_AttentionOp : XF_ContextualOp<"attention", [AttrSizedOperandSegments,
   let arguments = (ins XF_Activation:$query, XF_Activation:$key, XF_Activation:$value,
     Optional<Index>:$window, Optional<XF_Activation>:$slopes, Optional<XF_StoredVector>:$sinks,
     F32Attr:$scale, OptionalAttr<F32Attr>:$softcap, UnitAttr:$rounded, UnitAttr:$bidirectional,
-    OptionalAttr<StrAttr>:$stream);
+    OptionalAttr<XF_Run>:$run);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value `scale` $scale (`softcap` $softcap^)? (`window` $window^)?
     (`bidirectional` $bidirectional^)? (`slopes` $slopes^ `:` type($slopes))? (`rounded` $rounded^)?
-    (`sinks` $sinks^ `:` type($sinks))? (`stream` $stream^)? attr-dict `:` type($query) `,` type($key) `,` type($value) `->` type($result)
+    (`sinks` $sinks^ `:` type($sinks))? (`run` $run^)? attr-dict `:` type($query) `,` type($key) `,` type($value) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -58,9 +58,9 @@ def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>]> {
     %y = xf.conv %K, %x : tensor<640x4xf32>, tensor<640xf32>
     ```
   }];
-  let arguments = (ins XF_StoredMatrix:$weight, XF_Activation:$data, OptionalAttr<StrAttr>:$stream);
+  let arguments = (ins XF_StoredMatrix:$weight, XF_Activation:$data, OptionalAttr<XF_Run>:$run);
   let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$weight `,` $data (`stream` $stream^)? attr-dict `:` type($weight) `,` type($data)";
+  let assemblyFormat = "$weight `,` $data (`run` $run^)? attr-dict `:` type($weight) `,` type($data)";
   let hasVerifier = 1;
 }
 
@@ -74,9 +74,9 @@ def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType]> {
     %h = xf.scan %a, %b : tensor<640xf32>
     ```
   }];
-  let arguments = (ins XF_Activation:$gate, XF_Activation:$input, OptionalAttr<StrAttr>:$stream);
+  let arguments = (ins XF_Activation:$gate, XF_Activation:$input, OptionalAttr<XF_Run>:$run);
   let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$gate `,` $input (`stream` $stream^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$gate `,` $input (`run` $run^)? attr-dict `:` type($result)";
 }
 
 def XF_OpaqueContextualOp : XF_ContextualOp<"contextual"> {
@@ -91,9 +91,9 @@ def XF_OpaqueContextualOp : XF_ContextualOp<"contextual"> {
     %r = xf.contextual "retention"(%q, %k, %v) : (tensor<640xf32>, tensor<640xf32>, tensor<640xf32>) -> tensor<640xf32>
     ```
   }];
-  let arguments = (ins StrAttr:$name, Variadic<XF_Value>:$operands, OptionalAttr<StrAttr>:$stream);
+  let arguments = (ins StrAttr:$name, Variadic<XF_Value>:$operands, OptionalAttr<XF_Run>:$run);
   let results = (outs XF_Activation:$result);
-  let assemblyFormat = "$name `(` $operands `)` (`stream` $stream^)? attr-dict `:` functional-type($operands, $result)";
+  let assemblyFormat = "$name `(` $operands `)` (`run` $run^)? attr-dict `:` functional-type($operands, $result)";
   let hasVerifier = 1;
 }
 

@@ -1,6 +1,6 @@
 // How ops take part in control: which targets they can absorb (AssignableOpInterface), and how
 // output chains are solved through them (SolvableOpInterface).
-#include "dialects/XF/XF.h"
+#include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -138,12 +138,34 @@ Value SubOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange o
   return SubOp::create(b, getLoc(), operands[0], target);
 }
 
+/// |t| of findDirection, of type tensor<1xf32>.
+static Value lengthOf(OpBuilder &b, Location loc, NormKind kind, Value t) {
+  auto type = cast<RankedTensorType>(t.getType());
+  int64_t n = type.getNumElements();
+  Value column = ReshapeOp::create(b, loc, RankedTensorType::get({n, 1}, type.getElementType()), t);
+  Value squares = CombineOp::create(b, loc, t, column);
+  if (kind == NormKind::rms)
+    squares = TimesOp::create(b, loc, squares, APFloat(1.0f / n));
+  return ActivationOp::create(b, loc, ActivationKind::sqrt, squares);
+}
+
 Solvability MulOp::getSolvability(unsigned index, std::string &reason) {
+  if (findDirection(*this))
+    return Solvability::Exact;
   if (index == 1 && getLhs().getType() != getRhs().getType())
     return refuse(reason, "one number multiplies a whole vector, which leaves its direction");
   return Solvability::Conditional;
 }
 Value MulOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange operands) {
+  if (NormalizeOp norm = findDirection(*this)) {
+    Value length = lengthOf(b, getLoc(), norm.getKind(), target),
+          direction = DivOp::create(b, getLoc(), target, length);
+    if (index == 0)
+      return direction;
+    // The length that the norm gives it, to the last digit.
+    Value unit = NormalizeOp::create(b, getLoc(), norm.getKind(), direction, norm.getEps());
+    return DivOp::create(b, getLoc(), length, lengthOf(b, getLoc(), norm.getKind(), unit));
+  }
   return DivOp::create(b, getLoc(), target, operands[1 - index]);
 }
 
@@ -169,11 +191,12 @@ Value ReshapeOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
 }
 
 Solvability NormalizeOp::getSolvability(unsigned, std::string &reason) {
+  if (isSolvedInParts(*this))
+    return Solvability::Exact;
   return refuse(reason, "a normalisation's image is bounded, so it cannot reach every target");
 }
-Value NormalizeOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
-  llvm_unreachable("a normalisation is not solvable");
-}
+/// Of a direction: it has length 1.
+Value NormalizeOp::buildSolve(OpBuilder &, unsigned, Value target, ValueRange) { return target; }
 
 Solvability ActivationOp::getSolvability(unsigned, std::string &reason) {
   return refuse(reason, stringifyActivationKind(getKind()) +

@@ -35,6 +35,8 @@ void XFDialect::initialize() {
   attachContextualFacts(*getContext());
   attachRotationModels(*getContext());
   attachPartModels(*getContext());
+  attachTapModels(*getContext());
+  attachPermutationModels(*getContext());
   attachGatherModels(*getContext());
 }
 

@@ -18,11 +18,10 @@ def XF_ContextualOpInterface : OpInterface<"ContextualOpInterface"> {
   let methods = [
     InterfaceMethod<"The operands whose per-token values the op remembers, one state tensor each.",
       "::llvm::SmallVector<::mlir::Value>", "getStateOperands">,
-    InterfaceMethod<"The name of the run whose state it reads; empty if there is only one run.",
-      "::llvm::StringRef", "getStateStream">,
-    InterfaceMethod<[{Makes the op read the state of the run `name`, full or reduced, in a block that
-      contains both runs.}],
-      "void", "setStateStream", (ins "::llvm::StringRef":$name)>
+    InterfaceMethod<"The run whose state it reads; none if there is only one run.",
+      "::std::optional<::ctxc::xf::Run>", "getStateRun">,
+    InterfaceMethod<"Makes the op read the state of `run`, in a block that contains both runs.",
+      "void", "setStateRun", (ins "::ctxc::xf::Run":$run)>
   ];
 }
 

@@ -317,11 +317,11 @@ SmallVector<Value> OpaqueContextualOp::getStateOperands() {
   }));
 }
 
-StringRef AttentionOp::getStateStream() { return getStream().value_or(""); }
-void AttentionOp::setStateStream(StringRef name) { setStream(name); }
-StringRef ConvOp::getStateStream() { return getStream().value_or(""); }
-void ConvOp::setStateStream(StringRef name) { setStream(name); }
-StringRef ScanOp::getStateStream() { return getStream().value_or(""); }
-void ScanOp::setStateStream(StringRef name) { setStream(name); }
-StringRef OpaqueContextualOp::getStateStream() { return getStream().value_or(""); }
-void OpaqueContextualOp::setStateStream(StringRef name) { setStream(name); }
+std::optional<Run> AttentionOp::getStateRun() { return getRun(); }
+void AttentionOp::setStateRun(Run run) { setRun(run); }
+std::optional<Run> ConvOp::getStateRun() { return getRun(); }
+void ConvOp::setStateRun(Run run) { setRun(run); }
+std::optional<Run> ScanOp::getStateRun() { return getRun(); }
+void ScanOp::setStateRun(Run run) { setRun(run); }
+std::optional<Run> OpaqueContextualOp::getStateRun() { return getRun(); }
+void OpaqueContextualOp::setStateRun(Run run) { setRun(run); }

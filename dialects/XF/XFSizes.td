@@ -65,4 +65,19 @@ def XF_MultipleOpInterface : OpInterface<"MultipleOpInterface"> {
   ];
 }
 
+def XF_TapOpInterface : OpInterface<"TapOpInterface"> {
+  let cppNamespace = "::ctxc::xf";
+  let description = [{
+    A SolvableOpInterface op that reads the context, and whose result is `y = f ⊙ x + r`: x is its
+    token's own, f a known factor for each entry, and r depends on other tokens alone. Solved for x,
+    `x' = x + (t − y) ⊘ f` for any x and the y of that x, so that r need not be known apart.
+  }];
+  let methods = [
+    InterfaceMethod<"The operand x.", "unsigned", "getTokenOperand">,
+    InterfaceMethod<"Builds f, of x's type, where the other operands are `operands`.",
+      "::mlir::Value", "buildFactor",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands)>
+  ];
+}
+
 #endif // CTXC_XF_SIZES_TD

@@ -166,6 +166,56 @@ def XF_ReshapeOp : XF_PureOp<"reshape", [
   let hasVerifier = 1;
 }
 
+def XF_TransposeOp : XF_PureOp<"transpose", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface, ["getSumTerms"]>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "the dimensions in another order";
+  let description = [{
+    Dimension i of the result is dimension `order[i]` of the data: for `by [1, 0]`, `y_ij = x_ji`.
+
+    - C1: `order` has each dimension of the data once.
+
+    ```mlir
+    %columns = xf.transpose %rows by [1, 0] : tensor<3x2xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, DenseI64ArrayAttr:$order);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `by` $order attr-dict `:` type($data)";
+}
+
+def XF_PermuteOp : XF_PureOp<"permute", [AllTypesMatch<["data", "result"]>,
+    DeclareOpInterfaceMethods<XF_FactsOpInterface, ["getSumTerms"]>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
+    DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "parts of one dimension in another order: of the first, or `along`";
+  let description = [{
+    The dimension is divided into parts of the sizes `parts`; part i of the result is part
+    `order[i]` of the data. A concatenation of slices that together hold each entry of one value once
+    becomes such an op when a model is read.
+
+    - C1: `along` is a dimension of the data.
+    - C2: the sizes of the parts are positive, and their sum is that dimension.
+    - C3: `order` has each part once.
+
+    ```mlir
+    %rolled = xf.permute %heads parts [1, 3] by [1, 0] : tensor<4x64xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, DenseI64ArrayAttr:$parts, DenseI64ArrayAttr:$order,
+    DefaultValuedAttr<I64Attr, "0">:$along);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = [{
+    $data `parts` $parts `by` $order (`along` $along^)? attr-dict `:` type($data)
+  }];
+  let extraClassDeclaration = [{
+    /// For each part of the data, where it begins.
+    ::llvm::SmallVector<int64_t> getStarts();
+  }];
+  let hasVerifier = 1;
+}
+
 def XF_SliceOp : XF_PureOp<"slice", [DeclareOpInterfaceMethods<XF_FactsOpInterface>,
     DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "`size` entries from `from` on, of one dimension: the first, or `along`";

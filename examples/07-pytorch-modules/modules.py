@@ -222,6 +222,17 @@ class NormedBranch(nn.Module):
         return x + self.last(self.mlp(x))
 
 
+class OneNumber(NormedBranch):
+    """The same norm, and a trained number that multiplies what it gives."""
+    def __init__(self):
+        super().__init__()
+        self.length = nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm(x))
+        return x + self.length * self.last(self.mlp(x))
+
+
 class Squeezed(nn.Module):
     """The MLP's result passes a bounded function on its way back to the stream."""
     def __init__(self):
@@ -251,5 +262,6 @@ MODULES = {
     "soft-experts": lambda: alone(SoftExperts()),
     "hyper-connections": lambda: alone(HyperConnections(), 2 * WIDTH),
     "normed-branch": lambda: alone(NormedBranch()),
+    "one-number": lambda: alone(OneNumber()),
     "squeezed": lambda: alone(Squeezed()),
 }

@@ -15,7 +15,7 @@ static bool mayBeZero(const xf::Facts &facts) {
 static bool isAdditive(Operation *op, unsigned index) {
   auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;
-  return solvable && !isa<xf::PartsOpInterface>(op) &&
+  return solvable && !xf::isSolvedInParts(op) &&
          solvable.getSolvability(index, reason) == Solvability::Exact;
 }
 

@@ -13,7 +13,7 @@ using xf::Solvability;
 static bool handsOn(Operation *op, unsigned index, const ContextDependence &context) {
   auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;
-  if (!solvable || isa<xf::PartsOpInterface>(op))
+  if (!solvable || xf::isSolvedInParts(op) || isa<xf::ContextualOpInterface>(op))
     return false;
   switch (solvable.getSolvability(index, reason)) {
   case Solvability::Exact:
@@ -43,11 +43,11 @@ static BlockGraph::Set handedOn(const BlockGraph &graph, const ContextDependence
 /// ops: in x + (mlp(x) + attn(x)) the context enters at the inner sum. With `read`
 /// the operands of the contextual ops are on the residual stream as well.
 static BlockGraph::Set findStream(const BlockGraph &graph, const ContextDependence &context,
-                                  bool read) {
+                                  const BlockGraph::Set &contextualOps, bool read) {
   BlockGraph::Set stream = graph.reach(graph.inputs(), graph.none());
   stream.reset(context.vertices());
   if (!read)
-    stream.reset(graph.reach(graph.contextualOps(), graph.none(), /*backwards=*/true));
+    stream.reset(graph.reach(contextualOps, graph.none(), /*backwards=*/true));
   return handedOn(graph, context, std::move(stream));
 }
 
@@ -56,9 +56,8 @@ namespace {
 /// Finds the vertices at which the contextual part has ended.
 class PartEnds {
 public:
-  explicit PartEnds(const BlockGraph &graph)
-      : graph(graph), context(graph, /*inputsAreSources=*/false),
-        contextualOps(graph.contextualOps()),
+  PartEnds(const BlockGraph &graph, const BlockGraph::Set &contextualOps)
+      : graph(graph), context(graph, /*inputsAreSources=*/false), contextualOps(contextualOps),
         before(graph.reach(contextualOps, graph.none(), /*backwards=*/true)) {}
 
   BlockGraph::Set find();
@@ -87,13 +86,13 @@ private:
 
 /// Sums in which the context joins the residual stream.
 void PartEnds::addSums() {
-  stream = findStream(graph, context, /*read=*/false);
+  stream = findStream(graph, context, contextualOps, /*read=*/false);
   ends = stream;
   ends &= context.vertices();
   if (ends.any())
     return;
   // In n + attn(n), n = norm(x), the stream begins behind the norm (BLOOM's post-norm form).
-  BlockGraph::Set read = findStream(graph, context, /*read=*/true);
+  BlockGraph::Set read = findStream(graph, context, contextualOps, /*read=*/true);
   ends = read;
   ends &= context.vertices();
   if (ends.any())
@@ -208,8 +207,33 @@ BlockGraph::Set PartEnds::find() {
   return ends;
 }
 
+/// Contextual ops that may stand behind the MLP: they can be solved for their own token's operand,
+/// and no op with a parameter reads what they make.
+static BlockGraph::Set lastTaps(const BlockGraph &graph) {
+  BlockGraph::Set taps = graph.none(), contextualOps = graph.contextualOps();
+  for (unsigned v : contextualOps.set_bits()) {
+    BlockGraph::Set behind = graph.reach(v);
+    if (xf::isTap(graph.op(v)) && llvm::none_of(behind.set_bits(), [&](unsigned u) {
+          return isa_and_nonnull<xf::AssignableOpInterface>(graph.op(u));
+        }))
+      taps.set(v);
+  }
+  return taps;
+}
+
 void Sites::findContextualPart() {
-  BlockGraph::Set joined = PartEnds(graph).find(), contextualOps = graph.contextualOps();
+  // A tap belongs to the contextual part unless the context has entered the stream before it.
+  BlockGraph::Set contextualOps = graph.contextualOps(), taps = lastTaps(graph), joined;
+  for (bool isSettled = false; !isSettled;) {
+    BlockGraph::Set mixers = contextualOps;
+    mixers.reset(taps);
+    joined = PartEnds(graph, mixers).find();
+    BlockGraph::Set behind = taps;
+    behind &= graph.reach(joined);
+    isSettled = behind == taps;
+    taps = behind;
+  }
+  contextualOps.reset(taps);
   after = graph.reach(joined);
   contextual = graph.reach(contextualOps);
   contextual.reset(graph.reach(joined, contextualOps));

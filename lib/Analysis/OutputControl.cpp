@@ -41,7 +41,7 @@ static std::string findLinkBreak(ChainLink link, const ZeroRange &zeros) {
 static std::string findUnknownChoice(const OutputChain &chain) {
   bool isPart = false;
   for (ChainLink link : chain.links) {
-    if (isPart && (xf::isPartOfOperand(link.op, link.operand) ||
+    if (isPart && (xf::isPartOfOperand(link.op, link.operand) || xf::isTap(link.op) ||
                    cast<xf::SolvableOpInterface>(link.op).isUnderdetermined(link.operand)))
       return "what " + link.op->getName().getStringRef().str() +
              " leaves as it is has parts that wait for other patches";
@@ -51,8 +51,7 @@ static std::string findUnknownChoice(const OutputChain &chain) {
 }
 
 static bool isPartial(const OutputChain &chain) {
-  return llvm::any_of(chain.links,
-                      [](ChainLink link) { return isa<xf::PartsOpInterface>(link.op); });
+  return llvm::any_of(chain.links, [](ChainLink link) { return xf::isSolvedInParts(link.op); });
 }
 
 std::string ctxc::checkChain(const BlockGraph &graph, const ZeroRange &zeros,
@@ -71,6 +70,8 @@ std::string ctxc::checkChain(const BlockGraph &graph, const ZeroRange &zeros,
         return "'" + Sites::name(chain.site) + "' also reaches it by another way";
     below = link.op;
   }
+  if (!chain.links.empty() && xf::isDirection(chain.links.back().op))
+    return "a patch gives what this norm computes a direction, and no length";
   return findUnknownChoice(chain);
 }
 

@@ -106,10 +106,10 @@ Mixing along(const TokenCall &c, StringRef tensor, StringRef name,
 }
 
 Mixing reduces(const TokenCall &c) { return along(c, "self", "dim", std::nullopt); }
-/// Of two tensors, entry by entry.
+/// Of two tensors, entry by entry; or of one along an axis.
 Mixing extremes(const TokenCall &c) {
   graph::CallOp call = c.call;
-  return call.getTensor("other") ? entries(c) : Mixing::Unknown;
+  return call.getTensor("other") ? entries(c) : reduces(c);
 }
 Mixing alongAxes(const TokenCall &c) {
   graph::CallOp call = c.call;

@@ -98,6 +98,26 @@ void writeExamples(llvm::raw_ostream &os, Shown of) {
   os << endOfSection;
 }
 
+void writeFailures(llvm::raw_ostream &os, Shown of) {
+  const Card &card = of.card;
+  if (of.settings.failures.empty())
+    return;
+  beginSection(os, "failures", "Where it fails",
+               "The tokens of the largest divergence at which the adapted model's likeliest token "
+               "is not the one of the model with the context.");
+  {
+    Table table(os, "Largest failures",
+                {"the answer so far", "with the context", "with the adapter", "KL"});
+    for (auto [failure, text] : llvm::zip(card.failures, of.settings.failures))
+      table.row(
+          {escaped(text.before), escaped(text.full), escaped(text.adapted), number(failure.kl)});
+  }
+  if (saysWhatIsTaken(card))
+    os << "<p class=\"note\">Of what answers take from the context " << percent(card.taken.share())
+       << " are recovered, of all other tokens " << percent(card.others.share()) << ".</p>\n";
+  os << endOfSection;
+}
+
 void writeDrift(llvm::raw_ostream &os, const Card &card) {
   if (!card.unrelatedTokens)
     return;
@@ -168,6 +188,7 @@ void ctxc::writeCardPage(llvm::raw_ostream &os, StringRef command, const Card &c
   llvm::raw_string_ostream parts(figures);
   writeShares(parts, of);
   writeExamples(parts, of);
+  writeFailures(parts, of);
   writeDrift(parts, card);
   writeCurve(parts, settings.curve);
   writePage(os, {command.str(), "An adapter in the place of a context",

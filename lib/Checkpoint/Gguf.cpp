@@ -232,7 +232,9 @@ Expected<std::unique_ptr<GgufFile>> GgufFile::open(StringRef path) {
 
   const uint8_t *magic = reader.take(4, "the magic number");
   if (!magic || std::memcmp(magic, "GGUF", 4) != 0)
-    return makeError(path + ": is not a GGUF file; expected it to begin with 'GGUF'");
+    return makeError(path +
+                     ": is not a GGUF file, which begins with 'GGUF'; expected such a file, or the "
+                     "directory of a checkpoint");
   uint32_t version = reader.number<uint32_t>("the version");
   if (version != 2 && version != 3)
     return makeError(path + ": has GGUF version " + Twine(version) +

@@ -6,6 +6,17 @@
 using namespace llvm;
 using namespace ctxc;
 
+bool ctxc::isSameShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
+  auto plain = [](llvm::ArrayRef<int64_t> shape) {
+    llvm::SmallVector<int64_t, 4> sizes;
+    for (auto [i, size] : llvm::enumerate(shape))
+      if (i == 0 || i + 1 == shape.size() || size != 1)
+        sizes.push_back(size);
+    return sizes.empty() ? llvm::SmallVector<int64_t, 4>{1} : sizes;
+  };
+  return plain(a) == plain(b);
+}
+
 int64_t TensorView::elements() const {
   int64_t count = 1;
   for (int64_t size : shape)

@@ -16,7 +16,7 @@ using Numbers = std::vector<float>;
 class Distiller {
 public:
   Distiller(SplitModel model, const DistilRequest &request)
-      : model(model), request(request), weights(model.weights) {}
+      : model(model), request(request), options(request.fit), weights(model.weights) {}
   llvm::Expected<Distilled> run();
 
 private:
@@ -32,6 +32,7 @@ private:
 
   SplitModel model;
   const DistilRequest &request;
+  FitOptions options;
   AdaptedWeights weights; ///< the student's
   std::optional<Passage> teacher, student;
   /// The rows that are fitted: in either passage, and their weights.
@@ -95,6 +96,7 @@ llvm::Error Distiller::start() {
 
   result.tokens = student->firstRow(learnedTexts + texts) - student->firstRow(learnedTexts);
   result.protectedTokens = student->rows() - student->firstRow(learnedTexts + texts);
+  options.lambda = ridgeStrength(request.fit, result.tokens);
   double total = result.tokens;
   pair(taughtTexts, learnedTexts, texts, total);
   pair(taughtUnrelated, learnedTexts + texts, unrelated.size(), request.protection * total);
@@ -154,7 +156,7 @@ llvm::Expected<SiteRows> Distiller::rowsOf(size_t number) {
 
 llvm::Expected<SiteFit> Distiller::solve(const SplitSite &site, const SiteRows &rows) {
   if (site.scale.empty())
-    return fitProduct(rows, request.fit, model.steps.parallelFor());
+    return fitProduct(rows, options, model.steps.parallelFor());
   Program program = model.split.program;
   auto type =
       RankedTensorType::get({rows.product.cols()}, Float32Type::get(program.module.getContext()));
@@ -165,7 +167,7 @@ llvm::Expected<SiteFit> Distiller::solve(const SplitSite &site, const SiteRows &
       Eigen::Map<const Eigen::VectorXf>(static_cast<const float *>(*stored), rows.product.cols())
           .cast<double>();
   m.array() += site.offset;
-  return fitThroughNorm(rows, m, site.eps, request.fit, model.steps.parallelFor());
+  return fitThroughNorm(rows, m, site.eps, options, model.steps.parallelFor());
 }
 
 /// Puts the fit into the student and into the result.
@@ -220,9 +222,13 @@ llvm::Expected<Distilled> Distiller::run() {
     return std::move(error);
   if (llvm::Error error = start())
     return std::move(error);
-  for (size_t number = 0; number < model.split.sites.size(); ++number)
+  const size_t sites = model.split.sites.size();
+  tell(request.fitted, 0, sites);
+  for (size_t number = 0; number < sites; ++number) {
     if (llvm::Error error = fit(number))
       return std::move(error);
+    tell(request.fitted, number + 1, sites);
+  }
   result.adapter.prefix = request.prefix;
   teacher.reset();
   student.reset();

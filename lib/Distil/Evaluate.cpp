@@ -1,6 +1,8 @@
 #include "ctxc/Distil/Evaluate.h"
 #include "Random.h"
 #include "TextReader.h"
+#include "ctxc/Support/Timer.h"
+#include "llvm/ADT/DenseSet.h"
 #include <cmath>
 
 using namespace mlir;
@@ -10,7 +12,8 @@ namespace {
 
 /// What is known of one prediction by three models.
 struct Scores {
-  size_t text;
+  Prediction prediction;
+  int64_t likeliestFull, likeliestAdapted;
   double klPlain, klAdapted;
   bool agreesPlain, agreesAdapted;
   double lossFull, lossPlain, lossAdapted;
@@ -22,17 +25,26 @@ std::optional<Scores> compare(const Prediction &prediction, llvm::ArrayRef<float
   Distribution p(full), q(plain), r(adapted);
   if (!p.isFinite() || !q.isFinite() || !r.isFinite())
     return std::nullopt;
-  return Scores{prediction.text,        divergence(p, q),       divergence(p, r),
-                p.largest == q.largest, p.largest == r.largest, -p[prediction.next],
-                -q[prediction.next],    -r[prediction.next]};
+  return Scores{prediction,
+                p.largest,
+                r.largest,
+                divergence(p, q),
+                divergence(p, r),
+                p.largest == q.largest,
+                p.largest == r.largest,
+                -p[prediction.next],
+                -q[prediction.next],
+                -r[prediction.next]};
 }
 
 /// Compares three models on all predictions, some rows at a time: their logits are as wide as the
 /// vocabulary.
 llvm::Expected<std::vector<Scores>> score(TextReader &full, TextReader &plain, TextReader &adapted,
-                                          llvm::ArrayRef<Prediction> predictions) {
+                                          llvm::ArrayRef<Prediction> predictions,
+                                          const ProgressCall &compared) {
   constexpr size_t together = 64;
   std::vector<Scores> scores;
+  tell(compared, 0, predictions.size());
   for (size_t from = 0; from < predictions.size(); from += together) {
     auto some = predictions.slice(from, std::min(together, predictions.size() - from));
     std::vector<float> logits[3];
@@ -60,6 +72,7 @@ llvm::Expected<std::vector<Scores>> score(TextReader &full, TextReader &plain, T
         return makeError("the logits of a token of the text are not finite");
       scores.push_back(*each);
     }
+    tell(compared, scores.size(), predictions.size());
   }
   return scores;
 }
@@ -85,8 +98,8 @@ TokenGroup groupOf(llvm::ArrayRef<Scores> scores, llvm::function_ref<bool(const 
 Interval bootstrap(llvm::ArrayRef<Scores> scores, size_t texts, uint64_t seed) {
   std::vector<double> plain(texts), adapted(texts);
   for (const Scores &s : scores) {
-    plain[s.text] += s.klPlain;
-    adapted[s.text] += s.klAdapted;
+    plain[s.prediction.text] += s.klPlain;
+    adapted[s.prediction.text] += s.klAdapted;
   }
   constexpr int resamples = 2000;
   std::vector<double> shares;
@@ -112,13 +125,71 @@ double agreedTokens(llvm::ArrayRef<Scores> scores, size_t texts, bool Scores::*a
   std::vector<int64_t> agreed(texts);
   std::vector<bool> parted(texts);
   for (const Scores &s : scores) {
-    parted[s.text] = parted[s.text] || !(s.*agrees);
-    agreed[s.text] += !parted[s.text];
+    const size_t text = s.prediction.text;
+    parted[text] = parted[text] || !(s.*agrees);
+    agreed[text] += !parted[text];
   }
   double sum = 0;
   for (int64_t count : agreed)
     sum += count;
   return sum / texts;
+}
+
+/// Which tokens and which text come off worst.
+void addFailures(llvm::ArrayRef<Scores> scores, const EvaluateRequest &request, Card &card) {
+  llvm::DenseSet<int64_t> stored;
+  for (int64_t token : llvm::ArrayRef(request.context).drop_front(request.front.size()))
+    stored.insert(token);
+  auto isTaken = [&](const Scores &s) {
+    return stored.contains(s.prediction.next) && s.lossPlain - s.lossFull > std::log(2.0);
+  };
+  card.taken = groupOf(scores, isTaken);
+  card.others = groupOf(scores, [&](const Scores &s) { return !isTaken(s); });
+
+  constexpr size_t most = 3;
+  for (const Scores &s : scores)
+    if (!s.agreesAdapted)
+      card.failures.push_back({s.prediction.text, s.prediction.row + 1, s.likeliestFull,
+                               s.likeliestAdapted, s.klAdapted});
+  llvm::sort(card.failures, [](const Failure &a, const Failure &b) {
+    return std::tuple(-a.kl, a.text, a.at) < std::tuple(-b.kl, b.text, b.at);
+  });
+  card.failures.resize(std::min(card.failures.size(), most));
+
+  // A share of next to nothing says nothing.
+  for (size_t text = 0; text < request.texts.size(); ++text) {
+    TokenGroup own = groupOf(scores, [&](const Scores &s) { return s.prediction.text == text; });
+    if (own.tokens && own.klPlain >= card.all.klPlain / 2 &&
+        (!card.worst || own.share() < card.worst->share))
+      card.worst = WorstText{text, own.share()};
+  }
+}
+
+/// How long the model reads `tokens`: the shorter of two times, of which the first may have to
+/// bring the weights into memory.
+llvm::Expected<double> secondsToRead(const SplitModel &model, llvm::ArrayRef<int64_t> tokens) {
+  double shortest = HUGE_VAL;
+  for (int round = 0; round < 2 && !tokens.empty(); ++round) {
+    double seconds = 0;
+    llvm::Error error = [&] {
+      ctxc::Timer timer(seconds);
+      return TextReader::read(model, model.weights, {}, TextSequence{tokens.vec(), 0}).takeError();
+    }();
+    if (error)
+      return std::move(error);
+    shortest = std::min(shortest, seconds);
+  }
+  return tokens.empty() ? 0 : shortest;
+}
+
+llvm::Error addSeconds(const SplitModel &model, const Adapter &adapter,
+                       const EvaluateRequest &request, Card &card) {
+  if (llvm::Error error = secondsToRead(model, request.context).moveInto(card.secondsOfContext))
+    return error;
+  card.secondsOfPrefix = card.secondsOfContext;
+  if (adapter.prefix == request.context)
+    return llvm::Error::success();
+  return secondsToRead(model, adapter.prefix).moveInto(card.secondsOfPrefix);
 }
 
 llvm::Error addDrift(const SplitModel &model, Weights &adaptedWeights, const Adapter &adapter,
@@ -135,7 +206,8 @@ llvm::Error addDrift(const SplitModel &model, Weights &adaptedWeights, const Ada
   auto adapted = TextReader::read(model, adaptedWeights, adapter.prefix, request.unrelated);
   if (!adapted)
     return adapted.takeError();
-  auto scores = score(*plain, *full, *adapted, predictions); // the plain model is the truth here
+  auto scores = score(*plain, *full, *adapted, predictions,
+                      request.compared); // the plain model is the truth here
   if (!scores)
     return scores.takeError();
   TokenGroup group = groupOf(*scores, [](const Scores &) { return true; });
@@ -165,7 +237,7 @@ llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
   auto adapted = TextReader::read(model, weights, adapter.prefix, request.texts);
   if (!adapted)
     return adapted.takeError();
-  auto scores = score(*full, *plain, *adapted, predictions);
+  auto scores = score(*full, *plain, *adapted, predictions, request.compared);
   if (!scores)
     return scores.takeError();
 
@@ -192,6 +264,9 @@ llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
   card.numbers = adapter.size();
   card.tokensSaved = int64_t(request.context.size()) - int64_t(adapter.prefix.size());
   card.sequences = texts;
+  addFailures(*scores, request, card);
+  if (llvm::Error error = addSeconds(model, adapter, request, card))
+    return std::move(error);
   if (llvm::Error error = addDrift(model, weights, adapter, request, card))
     return std::move(error);
   return card;

@@ -1,8 +1,8 @@
 #include "Refine.h"
 #include "Predictions.h"
 #include "TextReader.h"
+#include "Variable.h"
 #include "ctxc/Gradient/Tape.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
@@ -12,40 +12,6 @@ using gradient::TapeTokens;
 
 namespace {
 
-/// Numbers that the steps change, with what Adam remembers of their gradients.
-class Variable {
-public:
-  Variable(std::vector<float> &numbers, double rate) : numbers(&numbers) {
-    double squares = 0;
-    for (float x : numbers)
-      squares += double(x) * x;
-    size = rate * std::sqrt(squares / std::max<size_t>(numbers.size(), 1));
-    gradient.assign(numbers.size(), 0);
-    mean = square = gradient;
-  }
-  template <typename Numbers> void add(const Numbers &more) {
-    for (size_t i = 0; i < gradient.size(); ++i)
-      gradient[i] += more.data()[i];
-  }
-  /// Step `step`, from 1 on, of a length relative to the numbers' size.
-  void move(int64_t step, double length) {
-    constexpr double first = 0.9, second = 0.99, least = 1e-12;
-    const double ofMean = 1 - std::pow(first, step), ofSquare = 1 - std::pow(second, step);
-    for (size_t i = 0; i < gradient.size(); ++i) {
-      mean[i] = first * mean[i] + (1 - first) * gradient[i];
-      square[i] = second * square[i] + (1 - second) * gradient[i] * gradient[i];
-      (*numbers)[i] -=
-          float(length * size * (mean[i] / ofMean) / (std::sqrt(square[i] / ofSquare) + least));
-      gradient[i] = 0;
-    }
-  }
-
-private:
-  std::vector<float> *numbers;
-  double size;
-  std::vector<double> gradient, mean, square;
-};
-
 /// Texts that go through the model together, and what their tokens should predict.
 struct Group {
   std::vector<PassageSequence> sequences;
@@ -53,6 +19,27 @@ struct Group {
   Predictions truth;
   std::vector<double> weights; ///< of each row
 };
+
+/// Adds the texts of `more`, so that all go through the model together. Where they follow a front,
+/// it is the first sequence of both, and the same.
+void append(Group &group, const Group &more, bool hasFront) {
+  const size_t dropped = hasFront ? more.sequences.front().tokens.size() : 0;
+  const size_t width = more.truth.tokens.size() / more.tokens.ids.size();
+  const int64_t before = group.tokens.ids.size() - dropped;
+  auto add = [](auto &to, const auto &from, size_t first) {
+    llvm::append_range(to, llvm::ArrayRef(from).drop_front(first));
+  };
+  add(group.sequences, more.sequences, hasFront);
+  for (TapeTokens::Sequence sequence : llvm::ArrayRef(more.tokens.sequences).drop_front(hasFront)) {
+    sequence.first += before;
+    group.tokens.sequences.push_back(sequence);
+  }
+  add(group.tokens.ids, more.tokens.ids, dropped);
+  add(group.tokens.positions, more.tokens.positions, dropped);
+  add(group.truth.tokens, more.truth.tokens, dropped * width);
+  add(group.truth.probabilities, more.truth.probabilities, dropped * width);
+  add(group.weights, more.weights, dropped);
+}
 
 class Refiner {
 public:
@@ -309,16 +296,13 @@ void Refiner::move(int64_t step, double length) {
 /// A step for each group of the texts, with one of what should not change beside it.
 llvm::Error Refiner::pass(int64_t number) {
   const int64_t steps = fitted.size();
-  for (auto [i, group] : llvm::enumerate(fitted)) {
+  for (auto [i, texts] : llvm::enumerate(fitted)) {
+    Group group = texts;
+    if (!still.empty())
+      append(group, still[turn++ % still.size()], !request.prefix.empty());
     auto loss = pullBack(group);
     if (!loss)
       return loss.takeError();
-    if (!still.empty()) {
-      auto more = pullBack(still[turn++ % still.size()]);
-      if (!more)
-        return more.takeError();
-      *loss += *more;
-    }
     if (!std::isfinite(*loss))
       return makeError("the loss of pass " + llvm::Twine(number + 1) +
                        " of the refinement is not finite; expected fewer passes");
@@ -326,6 +310,9 @@ llvm::Error Refiner::pass(int64_t number) {
     move(step + 1, 1 - double(step) / (steps * request.fit.passes));
     if (llvm::Error error = weights.add(adapter))
       return error;
+    // The last step is told when the last pass is judged.
+    tell(request.stepped, std::min(step + 1, steps * request.fit.passes - 1),
+         steps * request.fit.passes);
   }
   return llvm::Error::success();
 }
@@ -337,6 +324,8 @@ llvm::Error Refiner::start() {
     return makeError("the model has no head that gives each token's logits by itself; it cannot be "
                      "refined");
   head = *program.head();
+  for (MatrixChange &change : adapter.matrices)
+    balance(change);
   if (llvm::Error error = weights.add(adapter))
     return error;
   for (MatrixChange &change : adapter.matrices) {
@@ -364,6 +353,8 @@ llvm::Error Refiner::run() {
     return before.takeError();
   distilled.divergenceBefore = distilled.divergenceAfter = *before;
   Adapter best = adapter;
+  const int64_t steps = fitted.size() * request.fit.passes;
+  tell(request.stepped, 0, steps);
   for (int64_t number = 0; number < request.fit.passes && number < distilled.passes + patience;
        ++number) {
     if (llvm::Error error = pass(number))
@@ -377,6 +368,7 @@ llvm::Error Refiner::run() {
     distilled.passes = number + 1;
     best = adapter;
   }
+  tell(request.stepped, steps, steps);
   adapter = std::move(best);
   return llvm::Error::success();
 }

@@ -118,6 +118,11 @@ SiteFit Ridge::truncate(const Vector &metric, int64_t rank) const {
   return fit;
 }
 
+double ctxc::ridgeStrength(const FitOptions &options, int64_t tokens) {
+  constexpr double few = 550; // and fewer: the strength that is given
+  return options.lambda * std::min(1.0, few / tokens);
+}
+
 llvm::Expected<SiteFit> ctxc::fitProduct(const SiteRows &rows, const FitOptions &options,
                                          const ParallelFor &threads) {
   auto ridge = Ridge::make(rows.data, rows.weights, options.lambda, threads);

@@ -60,6 +60,11 @@ private:
   Matrix solution;
 };
 
+/// The strength of the ridge penalty where `tokens` of text are fitted: λ is that of a few hundred
+/// tokens. Relative to the data it would grow with them, as S does, and hold the change back by as
+/// much as before, however much the data say.
+double ridgeStrength(const FitOptions &options, int64_t tokens);
+
 /// The change with which W h is the target.
 llvm::Expected<SiteFit> fitProduct(const SiteRows &rows, const FitOptions &options,
                                    const ParallelFor &threads);

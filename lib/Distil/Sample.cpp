@@ -1,5 +1,6 @@
 #include "ctxc/Distil/Sample.h"
 #include "Random.h"
+#include "Sequences.h"
 #include "ctxc/Numerics/Softmax.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
@@ -133,6 +134,9 @@ llvm::Error Sampler::write(size_t from, size_t count) {
       left.push_back(text);
     }
     going = std::move(left);
+    const int64_t all = request.prompts.size() * request.length; // told at the end
+    tell(request.written, std::min<int64_t>(from * request.length + (written + 1) * count, all - 1),
+         all);
   }
   cache.shrink(1);
   return llvm::Error::success();
@@ -152,11 +156,14 @@ llvm::Expected<Sampled> Sampler::run() {
   const int64_t each = cache.bytesPerToken(0) * (request.context.size() + longest + request.length);
   const size_t together =
       std::clamp<int64_t>(mostBytes / std::max<int64_t>(each, 1), 1, mostTogether);
+  const int64_t tokens = request.prompts.size() * request.length;
+  tell(request.written, 0, tokens);
   for (size_t from = 0; from < request.prompts.size(); from += together) {
     ctxc::Timer timer(result.seconds);
     if (llvm::Error error = write(from, std::min(together, request.prompts.size() - from)))
       return std::move(error);
   }
+  tell(request.written, tokens, tokens);
   return std::move(result);
 }
 

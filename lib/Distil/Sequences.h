@@ -6,6 +6,11 @@
 
 namespace ctxc {
 
+inline void tell(const ProgressCall &progress, int64_t done, int64_t all) {
+  if (progress)
+    progress(done, all);
+}
+
 /// Adds `front`, unless it is empty, and each of `texts` after it. Returns the number of the first
 /// text.
 inline size_t addAfter(std::vector<PassageSequence> &sequences, llvm::ArrayRef<int64_t> front,

@@ -3,6 +3,7 @@
 #include "ctxc/Analysis/OutputControl.h"
 #include "ctxc/Distil/Distil.h"
 #include "dialects/Patch/Patch.h"
+#include "dialects/XF/Sizes.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -26,6 +27,9 @@ bool isMatrix(Operation *op) {
 
 /// The output patch of `chain`, if a matrix is what it patches first.
 std::optional<OutputPatch> matrixPatch(const Facts &facts, const OutputChain &chain, Value goal) {
+  // The fit does not follow what earlier tokens give.
+  if (llvm::any_of(chain.links, [](ChainLink link) { return xf::isTap(link.op); }))
+    return std::nullopt;
   OutputPatch patch{chain, goal, nullptr};
   if (isMatrix(chain.site))
     return patch;

@@ -48,7 +48,7 @@ llvm::Expected<Activations> ctxc::runTokens(xf::BlockOp block, const Activations
   std::vector<int64_t> tokens(count, 0), positions(count);
   for (auto [i, position] : llvm::enumerate(positions))
     position = first + i;
-  Environment environment{from.weights, from.layer, tokens, positions, {{"", &state}}};
+  Environment environment{from.weights, from.layer, tokens, positions, {{std::nullopt, &state}}};
   environment.loads = std::move(loads);
   Evaluation evaluation(environment);
   return evaluateBlock(block, inputs, evaluation);

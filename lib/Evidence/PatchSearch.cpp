@@ -96,7 +96,7 @@ static double largestOf(xf::BlockOp block, const Evaluation &evaluation) {
 llvm::Expected<Vector> Searcher::outputsOf(const Vector &numbers, double *largest) {
   BlockState state = kept;
   int64_t token = 0, position = sample.contextSize();
-  Environment environment{from.weights, from.layer, token, position, {{"", &state}}};
+  Environment environment{from.weights, from.layer, token, position, {{std::nullopt, &state}}};
   for (const Segment &segment : segments)
     environment.parameters[segment.name] = {
         DType::F64, reinterpret_cast<const uint8_t *>(numbers.data() + segment.first),

@@ -32,7 +32,8 @@ public:
          const RunSource &from)
       : block(block), moved(moved), facts(facts), sample(sample), from(from),
         position(sample.contextSize()),
-        environment{from.weights, from.layer, token, position, {{"", &state}}}, base(environment) {}
+        environment{from.weights, from.layer, token, position, {{std::nullopt, &state}}},
+        base(environment) {}
 
   llvm::Expected<ConvexSum> trace();
   ArrayRef<Value> getEnds() const { return ends; }

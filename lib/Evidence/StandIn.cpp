@@ -92,7 +92,7 @@ private:
     return xf::AttentionOp::create(
         builder, op->getLoc(), row.getType(), row, row, row, /*window=*/Value(),
         /*slopes=*/Value(), /*sinks=*/Value(), llvm::APFloat(scale), /*softcap=*/FloatAttr(),
-        /*rounded=*/false, /*bidirectional=*/false, /*stream=*/StringAttr());
+        /*rounded=*/false, /*bidirectional=*/false, /*run=*/xf::RunAttr());
   }
   Value joined(ArrayRef<Value> parts) {
     if (parts.size() == 1)

@@ -116,7 +116,7 @@ llvm::Error Trier::formPatch(xf::BlockOp dual) {
                           from.layer,
                           token,
                           position,
-                          {{"full", &fullState}, {"reduced", &*reducedState}}};
+                          {{xf::Run::full, &fullState}, {xf::Run::reduced, &*reducedState}}};
   Activations inputs = sample.full;
   llvm::append_range(inputs, sample.reduced);
   Evaluation evaluation(environment);

@@ -33,7 +33,7 @@ public:
     for (int64_t i = 0; i <= position; ++i) {
       BlockState prefix = state;
       prefix.truncate(i);
-      Environment environment{weights, step.layer, token, position, {{"", &prefix}}};
+      Environment environment{weights, step.layer, token, position, {{std::nullopt, &prefix}}};
       Evaluation evaluation(environment);
       auto outputs = evaluateBlock(step.block, inputs, evaluation);
       if (!outputs)
@@ -149,7 +149,7 @@ experiments::collectTargets(const Program &program, Weights &weights, ArrayRef<i
     if (!step.index && step.layer == program.steps.back().layer)
       break; // the head
     BlockState state;
-    Environment environment{weights, step.layer, tokens, positions, {{"", &state}}};
+    Environment environment{weights, step.layer, tokens, positions, {{std::nullopt, &state}}};
     Evaluation evaluation(environment);
     SmallVector<Matrix> inputs, last;
     for (Value input : step.layer.getInputs()) {

@@ -147,7 +147,7 @@ Error ctxc::checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch)
     }
     if (slice)
       shape = shape.drop_front();
-    if (ArrayRef<int64_t>(p.shape) != shape)
+    if (!isSameShape(p.shape, shape))
       problems.add(name + ": the patch has shape " + shapeText(p.shape) + ", expected the stored " +
                    shapeText(shape));
     if (!isReadable(stored->dtype))

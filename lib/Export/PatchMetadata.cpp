@@ -79,103 +79,143 @@ std::map<std::string, std::string> ctxc::metadataStrings(const PatchMetadata &me
   return strings;
 }
 
-PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> &strings,
-                                       function_ref<void(const Twine &)> report) {
+namespace {
+
+/// Reads the metadata of a patch, key by key.
+class MetadataReader {
+public:
+  MetadataReader(const std::map<std::string, std::string> &strings,
+                 function_ref<void(const Twine &)> report)
+      : strings(strings), report(report) {}
+
+  PatchMetadata read();
+
+private:
+  /// Whether the key is there and `accept` takes its text.
+  bool get(const char *key, function_ref<bool(StringRef)> accept, const char *expected);
+  bool getDigest(const char *key, std::string &digest);
+  bool getOneOf(const char *key, ArrayRef<StringRef> words, std::string &word,
+                const char *expected);
+  bool isOfThisVersion();
+  void readEmbeddings(bool hasTokens);
+  void readFactors();
+  void checkKept();
+
+  const std::map<std::string, std::string> &strings;
+  function_ref<void(const Twine &)> report;
   PatchMetadata metadata;
+};
+
+} // namespace
+
+bool MetadataReader::get(const char *key, function_ref<bool(StringRef)> accept,
+                         const char *expected) {
+  auto found = strings.find(key);
+  if (found == strings.end())
+    report("metadata has no '" + Twine(key) + "', expected " + expected);
+  else if (!accept(found->second))
+    report("found " + Twine(key) + " " + quoted(found->second) + ", expected " + expected);
+  else
+    return true;
+  return false;
+}
+
+bool MetadataReader::getDigest(const char *key, std::string &digest) {
+  digest = strings.count(key) ? strings.at(key) : "";
+  return get(key, isDigest, "64 lower-case hexadecimal digits");
+}
+
+bool MetadataReader::getOneOf(const char *key, ArrayRef<StringRef> words, std::string &word,
+                              const char *expected) {
+  return get(
+      key,
+      [&](StringRef text) {
+        word = text.str();
+        return is_contained(words, text);
+      },
+      expected);
+}
+
+bool MetadataReader::isOfThisVersion() {
   auto version = strings.find("format_version");
-  if (version == strings.end()) {
+  if (version == strings.end())
     report("metadata has no 'format_version', expected \"1\"; this is not a patch file");
-    return metadata;
-  }
-  if (isOfSeveral(strings)) {
+  else if (isOfSeveral(strings))
     report("holds the patches of several positions, expected that of one; name the position");
-    return metadata;
-  }
-  if (version->second != "1") {
-    // Another version may give every other key another meaning.
+  else if (version->second != "1") // which may give every other key another meaning
     report("found format_version " + quoted(version->second) +
            ", expected '1'; it was written by another version of ctxc");
-    return metadata;
-  }
-  auto get = [&](const char *key, auto accept, const char *expected) {
-    auto found = strings.find(key);
-    if (found == strings.end())
-      report("metadata has no '" + Twine(key) + "', expected " + expected);
-    else if (!accept(found->second))
-      report("found " + Twine(key) + " " + quoted(found->second) + ", expected " + expected);
-    else
-      return true;
-    return false;
-  };
-  get(
-      "model_hash",
-      [&](StringRef text) {
-        metadata.modelHash = text.str();
-        return isDigest(text);
-      },
-      "64 lower-case hexadecimal digits");
-  bool hasTokens = get(
-      "tokens", [&](StringRef text) { return parseTokens(text, metadata.tokens); },
-      "token ids separated by commas, or 'row' for an embedding in a token's place");
+  else
+    return true;
+  return false;
+}
+
+void MetadataReader::readEmbeddings(bool hasTokens) {
   bool hasEmbeddings = is_contained(metadata.tokens, -1);
   if (hasTokens && hasEmbeddings != (strings.count("rows_digest") > 0))
     report(hasEmbeddings
                ? "metadata has no 'rows_digest', expected that of the embeddings in place of tokens"
                : "metadata has a 'rows_digest', and no embedding stands in place of a token");
   else if (hasEmbeddings)
-    get(
-        "rows_digest",
-        [&](StringRef text) {
-          metadata.embeddingsDigest = text.str();
-          return isDigest(text);
-        },
-        "64 lower-case hexadecimal digits");
+    getDigest("rows_digest", metadata.embeddingsDigest);
+}
+
+void MetadataReader::readFactors() {
+  if (!strings.count("factors"))
+    return;
+  get(
+      "factors",
+      [&](StringRef text) {
+        metadata.factors = dtypeNamed(text).value_or(DType::F32);
+        return metadata.factors == DType::BF16 || metadata.factors == DType::F16;
+      },
+      "BF16 or F16");
+  get(
+      "rounding",
+      [&](StringRef text) {
+        return !text.getAsDouble(metadata.rounding) && metadata.rounding >= 0 &&
+               std::isfinite(metadata.rounding);
+      },
+      "a number that is not negative");
+}
+
+void MetadataReader::checkKept() {
+  for (size_t i = 0; i < metadata.kept.size(); ++i)
+    if (metadata.kept[i] >= metadata.position ||
+        (i > 0 && metadata.kept[i] <= metadata.kept[i - 1])) {
+      report("found kept position " + Twine(metadata.kept[i]) +
+             ", expected ascending positions below position " + Twine(metadata.position));
+      return;
+    }
+}
+
+PatchMetadata MetadataReader::read() {
+  if (!isOfThisVersion())
+    return std::move(metadata);
+  getDigest("model_hash", metadata.modelHash);
+  bool hasTokens = get(
+      "tokens", [&](StringRef text) { return parseTokens(text, metadata.tokens); },
+      "token ids separated by commas, or 'row' for an embedding in a token's place");
+  readEmbeddings(hasTokens);
   bool hasPosition = get(
       "position", [&](StringRef text) { return parseInteger(text, metadata.position); },
       "a non-negative integer");
   bool hasKept = get(
       "kept", [&](StringRef text) { return parseList(text, metadata.kept); },
       "positions separated by commas, or nothing");
-  get(
-      "update",
-      [&](StringRef text) {
-        metadata.update = text.str();
-        return is_contained({"least", "balanced", "naive", "stable", "scaled"}, text);
-      },
-      "least, balanced, naive, stable or scaled");
-  get(
-      "dtype",
-      [&](StringRef text) {
-        metadata.dtype = text.str();
-        return is_contained({"f32", "bf16", "f16"}, text);
-      },
-      "f32, bf16 or f16");
-  if (strings.count("factors")) {
-    get(
-        "factors",
-        [&](StringRef text) {
-          metadata.factors = dtypeNamed(text).value_or(DType::F32);
-          return metadata.factors == DType::BF16 || metadata.factors == DType::F16;
-        },
-        "BF16 or F16");
-    get(
-        "rounding",
-        [&](StringRef text) {
-          return !text.getAsDouble(metadata.rounding) && metadata.rounding >= 0 &&
-                 std::isfinite(metadata.rounding);
-        },
-        "a number that is not negative");
-  }
+  getOneOf("update", {"least", "balanced", "naive", "stable", "scaled"}, metadata.update,
+           "least, balanced, naive, stable or scaled");
+  getOneOf("dtype", {"f32", "bf16", "f16"}, metadata.dtype, "f32, bf16 or f16");
+  readFactors();
   if (hasTokens && hasPosition && metadata.position >= static_cast<int64_t>(metadata.tokens.size()))
     report("found position " + Twine(metadata.position) + ", expected one of the " +
            counted(metadata.tokens.size(), "token"));
   if (hasKept && hasPosition)
-    for (size_t i = 0; i < metadata.kept.size(); ++i)
-      if (metadata.kept[i] >= metadata.position ||
-          (i > 0 && metadata.kept[i] <= metadata.kept[i - 1])) {
-        report("found kept position " + Twine(metadata.kept[i]) +
-               ", expected ascending positions below position " + Twine(metadata.position));
-        break;
-      }
-  return metadata;
+    checkKept();
+  return std::move(metadata);
+}
+
+PatchMetadata ctxc::parsePatchMetadata(const std::map<std::string, std::string> &strings,
+                                       function_ref<void(const Twine &)> report) {
+  return MetadataReader(strings, report).read();
 }

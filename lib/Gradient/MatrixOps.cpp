@@ -8,13 +8,16 @@ using namespace mlir;
 namespace ctxc::gradient {
 
 using ConstMatrix = Eigen::Map<const Rows>;
+using FloatProduct = void(const float *, int64_t, const float *, int64_t, int64_t, float *,
+                          ParallelRanges);
 
-/// a bᵀ.
-static Rows multiply(const Tape &tape, const Eigen::Ref<const Rows> &a,
-                     const Eigen::Ref<const Rows> &b) {
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> c(a.rows(), b.rows());
-  multiplyTransposed(a.data(), a.rows(), b.data(), b.rows(), a.cols(), c.data(), tape.getThreads());
-  return c.cast<float>();
+/// a wᵀ, or a w.
+static Rows multiply(const Tape &tape, const Eigen::Ref<const Rows> &a, const ConstMatrix &w,
+                     bool isTransposed) {
+  Rows c(a.rows(), isTransposed ? w.rows() : w.cols());
+  auto *product = isTransposed ? static_cast<FloatProduct *>(multiplyTransposed) : ctxc::multiply;
+  product(a.data(), a.rows(), w.data(), c.cols(), a.cols(), c.data(), tape.getThreads());
+  return c;
 }
 
 static llvm::Expected<ConstMatrix> matrixOf(xf::LinearOp op, const Tape &tape) {
@@ -55,7 +58,7 @@ static llvm::Error evaluateOp(xf::LinearOp op, Tape &tape) {
     return llvm::Error::success();
   }
   auto x = vectors(data, shapeOf(op.getData()).back());
-  Rows y = op.getTransposed() ? multiply(tape, x, Rows(w->transpose())) : multiply(tape, x, *w);
+  Rows y = multiply(tape, x, *w, !op.getTransposed());
   y.resize(tape.count(), y.size() / tape.count());
   tape.set(op.getResult(), std::move(y));
   return llvm::Error::success();
@@ -75,7 +78,7 @@ static llvm::Error pullBackOp(xf::LinearOp op, Tape &tape) {
                [&](int64_t t, int64_t k, int32_t entry) { dx.row(t) += dy(t, k) * w->row(entry); });
   } else {
     auto rows = vectors(dy, shapeOf(op.getResult()).back());
-    dx = op.getTransposed() ? multiply(tape, rows, *w) : multiply(tape, rows, Rows(w->transpose()));
+    dx = multiply(tape, rows, *w, op.getTransposed());
     dx.resize(tape.count(), dx.size() / tape.count());
   }
   tape.add(op.getData(), dx);

@@ -16,6 +16,34 @@ static llvm::Error pullBackOp(xf::ReshapeOp op, Tape &tape) {
   return llvm::Error::success();
 }
 
+/// `rows`, whose values have the dimensions `from`, with the dimensions in another order.
+static Rows transposed(const Rows &rows, ArrayRef<int64_t> from, ArrayRef<int64_t> order) {
+  SmallVector<int64_t> strides(from.size(), 1);
+  for (size_t i = from.size() - 1; i-- > 0;)
+    strides[i] = strides[i + 1] * from[i + 1];
+  Rows result(rows.rows(), rows.cols());
+  for (int64_t i = 0; i < result.cols(); ++i) {
+    int64_t at = 0, rest = i;
+    for (size_t dim = order.size(); dim-- > 0; rest /= from[order[dim]])
+      at += rest % from[order[dim]] * strides[order[dim]];
+    result.col(i) = rows.col(at);
+  }
+  return result;
+}
+
+static llvm::Error evaluateOp(xf::TransposeOp op, Tape &tape) {
+  tape.set(op.getResult(),
+           transposed(tape.rows(op.getData()), shapeOf(op.getData()), op.getOrder()));
+  return llvm::Error::success();
+}
+static llvm::Error pullBackOp(xf::TransposeOp op, Tape &tape) {
+  SmallVector<int64_t> back(op.getOrder().size());
+  for (auto [to, from] : llvm::enumerate(op.getOrder()))
+    back[from] = to;
+  tape.add(op.getData(), transposed(tape.gradient(op.getResult()), shapeOf(op.getResult()), back));
+  return llvm::Error::success();
+}
+
 /// A value of `shape` divided along one dimension: `count` groups of entries of `entry` elements.
 struct Stretches {
   int64_t count = 1, entry = 1;
@@ -89,6 +117,38 @@ static llvm::Error pullBackOp(xf::ConcatOp op, Tape &tape) {
   return llvm::Error::success();
 }
 
+/// Calls body(column of the data, column of the result, columns) for each stretch of each part.
+template <typename Body> static void overParts(xf::PermuteOp op, Body body) {
+  SmallVector<int64_t> starts = op.getStarts();
+  auto [count, entry] = Stretches(shapeOf(op.getData()), op.getAlong());
+  int64_t whole = shapeOf(op.getData())[op.getAlong()] * entry, at = 0;
+  for (int64_t part : op.getOrder()) {
+    int64_t size = op.getParts()[part] * entry;
+    for (int64_t i = 0; i < count; ++i)
+      body(i * whole + starts[part] * entry, i * whole + at, size);
+    at += size;
+  }
+}
+
+static llvm::Error evaluateOp(xf::PermuteOp op, Tape &tape) {
+  const Rows &data = tape.rows(op.getData());
+  Rows result(data.rows(), data.cols());
+  overParts(op, [&](int64_t from, int64_t to, int64_t n) {
+    result.middleCols(to, n) = data.middleCols(from, n);
+  });
+  tape.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+static llvm::Error pullBackOp(xf::PermuteOp op, Tape &tape) {
+  const Rows &d = tape.gradient(op.getResult());
+  Rows result(d.rows(), d.cols());
+  overParts(op, [&](int64_t from, int64_t to, int64_t n) {
+    result.middleCols(from, n) = d.middleCols(to, n);
+  });
+  tape.add(op.getData(), result);
+  return llvm::Error::success();
+}
+
 static llvm::Error evaluateOp(xf::BroadcastOp op, Tape &tape) {
   tape.set(op.getResult(), tape.rows(op.getData()).replicate(1, shapeOf(op.getResult())[0]));
   return llvm::Error::success();
@@ -138,7 +198,8 @@ static llvm::Error pullBackOp(xf::RotaryOp op, Tape &tape) {
 }
 
 void attachShapeOps(MLIRContext &context) {
-  attach<xf::ReshapeOp, xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::RotaryOp>(context);
+  attach<xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp, xf::SliceOp, xf::ConcatOp, xf::BroadcastOp,
+         xf::RotaryOp>(context);
 }
 
 } // namespace ctxc::gradient

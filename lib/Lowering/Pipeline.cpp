@@ -37,6 +37,7 @@ void ctxc::registerLoweringModels(DialectRegistry &registry) {
 
 void ctxc::buildContractPipeline(OpPassManager &pm, const CpuTarget &target) {
   buildBufferizePipeline(pm);
+  pm.addPass(createLowerCalls());
   pm.addPass(createCopiesToLinalg());
   pm.addPass(createLowerContractionsFor(target));
 }

@@ -2,14 +2,19 @@
 #include <cstring>
 #ifdef __x86_64__
 #include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #endif
 
 using namespace ctxc;
 
 namespace {
 
-/// Bits of XCR0: SSE and AVX; and with them the masks and both halves of AVX-512's.
-enum Registers : uint64_t { General = 0, Avx = 0x06, Avx512 = 0xe6 };
+/// Bits of XCR0: SSE and AVX; with them the masks and both halves of AVX-512's; and with these the
+/// tiles and their configuration.
+enum Registers : uint64_t { General = 0, Avx = 0x06, Avx512 = 0xe6, Amx = 0x600e6 };
 
 struct Feature {
   const char *name, *refusal;
@@ -20,8 +25,13 @@ struct Feature {
 
 using Id = CpuIdentity;
 constexpr Feature features[] = {
+#define CTXC_GIVEN_General ""
+#define CTXC_GIVEN_Avx ""
+#define CTXC_GIVEN_Avx512 ""
+#define CTXC_GIVEN_Amx " or the system does not give this process"
 #define CTXC_CPU_FEATURE(NAME, WORD, BIT, REGISTERS)                                               \
-  {NAME, "the kernels need " NAME ", which this machine lacks", Id::WORD, BIT, REGISTERS},
+  {NAME, "the kernels need " NAME ", which this machine lacks" CTXC_GIVEN_##REGISTERS, Id::WORD,   \
+   BIT, REGISTERS},
 #include "ctxc/Numerics/CpuFeatures.def"
 };
 constexpr int featureCount = sizeof features / sizeof *features;
@@ -73,7 +83,20 @@ uint64_t ctxc::cpuFeatureNamed(const char *name, int64_t length) {
   return 0;
 }
 
-uint64_t ctxc_cpu_features(void) { return cpuFeatures(CpuIdentity::ofThisMachine()); }
+bool ctxc::requestTiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+#else
+  return false;
+#endif
+}
+
+uint64_t ctxc_cpu_features(uint64_t needed) {
+  uint64_t tiles = cpuFeatureNamed("amx-tile", 8) | cpuFeatureNamed("amx-bf16", 8);
+  uint64_t present = cpuFeatures(CpuIdentity::ofThisMachine());
+  return present & needed & tiles && requestTiles() ? present : present & ~tiles;
+}
 
 const char *ctxc_cpu_refusal(uint64_t needed, uint64_t present) {
   for (int i = 0; i < featureCount; ++i)
@@ -85,7 +108,7 @@ const char *ctxc_cpu_refusal(uint64_t needed, uint64_t present) {
 int32_t ctxc_cpu_runs(uint64_t needed, int32_t *known) {
   int32_t answer = __atomic_load_n(known, __ATOMIC_RELAXED);
   if (answer == 0) {
-    answer = ctxc_cpu_refusal(needed, ctxc_cpu_features()) ? -1 : 1;
+    answer = ctxc_cpu_refusal(needed, ctxc_cpu_features(needed)) ? -1 : 1;
     __atomic_store_n(known, answer, __ATOMIC_RELAXED);
   }
   return answer;

@@ -1,13 +1,13 @@
 #include "ctxc/Numerics/Dense.h"
+#include "RunHere.h"
 #include <algorithm>
 #include <cmath>
 
 using namespace ctxc;
+using detail::Floats, detail::load, detail::runHere;
 
 namespace {
 
-// Vectors as wide as those of the widest processors; on others the compiler uses several.
-using Floats = float __attribute__((vector_size(64)));
 using HalfFloats = float __attribute__((vector_size(32)));
 using Doubles = double __attribute__((vector_size(64)));
 
@@ -32,13 +32,6 @@ template <typename T> struct TileRows {
   for (int lane = 0; lane < 8; ++lane)
     sum += vector[lane];
   return sum;
-}
-
-/// The vector at `from`, which need not be aligned.
-template <typename V> [[gnu::always_inline]] inline V load(const void *from) {
-  V vector;
-  __builtin_memcpy(&vector, from, sizeof vector);
-  return vector;
 }
 
 /// out = the products of each row of a with each of b.
@@ -123,30 +116,6 @@ template <bool subtract, typename T>
         }
     }
   }
-}
-
-#if defined(__clang__) && defined(__x86_64__) && defined(__ELF__)
-#define CTXC_LOOPS_OF_EACH_CPU
-#endif
-
-#define CTXC_BODY(NAME, TARGET)                                                                    \
-  template <typename Body> TARGET void NAME(Body body) { [[clang::always_inline]] body(); }
-CTXC_BODY(runAnywhere, )
-#ifdef CTXC_LOOPS_OF_EACH_CPU
-CTXC_BODY(runOnV3, __attribute__((target("arch=x86-64-v3"))))
-CTXC_BODY(runOnV4, __attribute__((target("arch=x86-64-v4,no-prefer-256-bit"))))
-#endif
-#undef CTXC_BODY
-
-/// Calls `body`, compiled for the processors that differ in their vectors.
-template <typename Body> void runHere(Body body) {
-#ifdef CTXC_LOOPS_OF_EACH_CPU
-  if (__builtin_cpu_supports("x86-64-v4"))
-    return runOnV4(body);
-  if (__builtin_cpu_supports("x86-64-v3"))
-    return runOnV3(body);
-#endif
-  runAnywhere(body);
 }
 
 template <typename T> void multiply(const Product<T> &p, int64_t begin, int64_t end) {

@@ -29,6 +29,13 @@ static SmallVector<Value> needsOf(const OutputPatch &output) {
     for (auto [i, operand] : llvm::enumerate(link.op->getOperands()))
       if (i != link.operand && !xf::isPartOfResult(link.op, link.operand))
         needs.push_back(operand);
+  // A tap runs before the patch, and contextual ops keep their order.
+  for (ChainLink link : output.links)
+    for (Operation *op = xf::isTap(link.op) ? link.op->getPrevNode() : nullptr; op;
+         op = op->getPrevNode())
+      if (isa<xf::ContextualOpInterface>(op) &&
+          llvm::none_of(output.links, [&](ChainLink other) { return other.op == op; }))
+        needs.push_back(op->getResult(0));
   return needs;
 }
 

@@ -25,7 +25,7 @@ Operation *Explanation::findUnabsorbed(Value output) const {
       continue;
     }
     auto solvable = dyn_cast<xf::SolvableOpInterface>(op);
-    if (isa<xf::PartsOpInterface>(op))
+    if (xf::isSolvedInParts(op) || isa_and_nonnull<xf::ContextualOpInterface>(op))
       continue; // not analysed
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       std::string reason;

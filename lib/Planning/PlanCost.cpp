@@ -40,7 +40,10 @@ PlanCost ctxc::costOf(const BlockPlan &plan) {
       continue;
     cost.elementDivisions += elements(site.getDataOperand().get());
     const OutputPatch *output = plan.outputOf(op);
-    if ((!output || !output->normMatrix) && cost.fragility.empty())
+    // A constant is the same number in every program.
+    Operation *data = site.getDataOperand().get().getDefiningOp();
+    bool isRounded = !data || data->getNumOperands() > 0;
+    if (isRounded && (!output || !output->normMatrix) && cost.fragility.empty())
       cost.fragility = "'" + Sites::name(op) +
                        "' is divided by its input entry by entry, and "
                        "other programs round small entries in another way";

@@ -1,4 +1,5 @@
 #include "ctxc/Program/Adapter.h"
+#include "ctxc/Numerics/EachCpu.h"
 #include "ctxc/Support/Error.h"
 #include <cmath>
 
@@ -19,6 +20,17 @@ int64_t Adapter::rank() const {
   for (const MatrixChange &change : matrices)
     largest = std::max(largest, change.rank);
   return largest;
+}
+
+void ctxc::scale(Adapter &adapter, double strength) {
+  auto multiply = [strength](std::vector<float> &numbers) {
+    for (float &x : numbers)
+      x = float(x * strength);
+  };
+  for (MatrixChange &change : adapter.matrices)
+    multiply(change.left);
+  for (VectorChange &change : adapter.vectors)
+    multiply(change.delta);
 }
 
 static bool isFinite(ArrayRef<float> numbers) {
@@ -68,19 +80,20 @@ static llvm::Error wrongShape(StringRef name, const Twine &found, ArrayRef<int64
 }
 
 /// numbers += left right, each sum in float64.
-static void addProduct(const MatrixChange &change, std::vector<float> &numbers) {
-  std::vector<double> sum(change.columns);
-  for (int64_t i = 0; i < change.rows; ++i) {
-    std::fill(sum.begin(), sum.end(), 0.0);
-    for (int64_t k = 0; k < change.rank; ++k) {
-      double factor = change.left[i * change.rank + k];
-      const float *right = change.right.data() + k * change.columns;
-      for (int64_t j = 0; j < change.columns; ++j)
-        sum[j] += factor * right[j];
+CTXC_EACH_CPU static void addProduct(const float *left, const float *right, int64_t rows,
+                                     int64_t columns, int64_t rank, float *numbers) {
+  constexpr int64_t together = 64; // sums that stay in registers and in the nearest cache
+  for (int64_t from = 0; from < columns; from += together)
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t count = std::min(together, columns - from);
+      float *to = numbers + i * columns + from;
+      double sum[together] = {};
+      for (int64_t k = 0; k < rank; ++k)
+        for (int64_t j = 0; j < count; ++j)
+          sum[j] += double(left[i * rank + k]) * right[k * columns + from + j];
+      for (int64_t j = 0; j < count; ++j)
+        to[j] = float(to[j] + sum[j]);
     }
-    for (int64_t j = 0; j < change.columns; ++j)
-      numbers[i * change.columns + j] = float(numbers[i * change.columns + j] + sum[j]);
-  }
 }
 
 llvm::Expected<const void *> AdaptedWeights::get(StringRef name, RankedTensorType type) {
@@ -101,7 +114,8 @@ llvm::Expected<const void *> AdaptedWeights::get(StringRef name, RankedTensorTyp
     const MatrixChange &change = matrix->second;
     if (type.getShape() != ArrayRef<int64_t>({change.rows, change.columns}))
       return wrongShape(name, Twine(change.rows) + " x " + Twine(change.columns), type.getShape());
-    addProduct(change, numbers);
+    addProduct(change.left.data(), change.right.data(), change.rows, change.columns, change.rank,
+               numbers.data());
   }
   if (vector != vectors.end()) {
     const std::vector<float> &delta = vector->second.delta;

@@ -123,7 +123,7 @@ private:
     const TensorView *view = checkpoint.find(name);
     if (!view)
       return makeError(checkpoint.directory() + ": has no tensor " + quoted(name));
-    if (ArrayRef(view->shape) != type.getShape())
+    if (!isSameShape(view->shape, type.getShape()))
       return makeError(view->file + ": tensor " + quoted(name) + " has shape " +
                        shapeText(view->shape) + "; expected " + shapeText(type.getShape()));
     DType dtype = storageOf(type.getElementType());

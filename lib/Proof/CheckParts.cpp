@@ -30,7 +30,7 @@ void proof::checkParts(Subject &s, const ResolvedPlan &plan) {
     for (auto [i, link] : llvm::enumerate(output.links)) {
       std::string name = s.text.name(link.op->getResult(0)).str();
       auto solvable = dyn_cast<xf::SolvableOpInterface>(link.op);
-      if (isPart && (xf::isPartOfOperand(link.op, link.operand) ||
+      if (isPart && (xf::isPartOfOperand(link.op, link.operand) || xf::isTap(link.op) ||
                      (solvable && solvable.isUnderdetermined(link.operand))))
         s.wrong("chain: " + name + " leaves a choice between values that wait for other patches");
       if (!xf::isPartOfResult(link.op, link.operand))

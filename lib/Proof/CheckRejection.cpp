@@ -203,7 +203,7 @@ WalkBack::WalkBack(const Flow &flow, Value output) : flow(flow) {
 bool WalkBack::isChain(Operation *site, ArrayRef<Link> links, Value output) const {
   Values reached = flow.forward({site->getResult(0)});
   for (auto [op, index] : links)
-    if (isa<xf::PartsOpInterface>(op))
+    if (xf::isSolvedInParts(op))
       return false; // one of several, perhaps
   for (auto [op, index] : links)
     for (OpOperand &other : op->getOpOperands())

@@ -204,6 +204,9 @@ void SuccessChecker::checkOutput(const Output &output, const ResolvedOutput &res
       for (const xf::LinkCondition &c : solvable.getConditions(link.operand, resolved.split))
         divisors.push_back(needing(link.op, c.lemma, c.kind, link.op->getOperand(c.operand)));
   }
+  if (!resolved.links.empty() && xf::isDirection(resolved.links.back().op))
+    s.wrong("chain: ends in " + name(resolved.links.back().op) +
+            ", which brings a direction to its target, and no length");
   checkInstances("divisors", output.divisors, divisors);
   if (isChoice != !output.split.empty())
     s.wrong(isChoice ? Twine("split: found none, expected even or least-norm: the chain passes a "

@@ -10,7 +10,7 @@ using xf::Solvability;
 /// Whether `op` passes the residual stream of its operand `index` on: solvable for it as a whole,
 /// and not multiplied with a value of `mixing`.
 static bool passesStream(Operation *op, unsigned index, const Values &mixing) {
-  if (isa<xf::PartsOpInterface>(op))
+  if (xf::isSolvedInParts(op) || isa<xf::ContextualOpInterface>(op))
     return false;
   auto link = dyn_cast<xf::SolvableOpInterface>(op);
   std::string reason;
@@ -182,14 +182,49 @@ Values PartWalk::run() {
   return std::move(entered);
 }
 
-void Flow::findContextualPart() {
-  // Ops that a contextual op reads, directly or not.
+/// The contextual ops that no op with a parameter follows, and that can be solved for what their
+/// own token gives.
+Values Flow::trailingTaps() const {
+  Values taps;
+  for (Value start : starts) {
+    Values behind = forward({start});
+    bool isLast = llvm::none_of(body(), [&](Operation &later) {
+      return isa<xf::AssignableOpInterface>(later) && anyIn(later.getOperands(), behind);
+    });
+    if (isLast && xf::isTap(start.getDefiningOp()))
+      taps.insert(start);
+  }
+  return taps;
+}
+
+/// Finds the ops that a contextual op reads, directly or not.
+void Flow::findUpstream() {
+  upstream.clear();
   for (Operation &op : llvm::reverse(body()))
     if (anyIn(op.getResults(), starts) ||
         llvm::any_of(op.getUsers(), [&](Operation *user) { return upstream.contains(user); }))
       upstream.insert(&op);
-  Values ofContext = forward(starts), entered = PartWalk(*this).run();
-  Values after = forward(entered), nearby = forward(entered, starts);
+}
+
+void Flow::findContextualPart() {
+  // A tap is behind the part where the context has entered the stream before it.
+  const Values all = starts;
+  Values taps = trailingTaps(), entered, after;
+  for (bool isSettled = false; !isSettled;) {
+    starts = all;
+    for (Value tap : taps)
+      starts.erase(tap);
+    findUpstream();
+    entered = PartWalk(*this).run();
+    after = forward(entered);
+    Values behind;
+    for (Value tap : taps)
+      if (after.contains(tap))
+        behind.insert(tap);
+    isSettled = behind.size() == taps.size();
+    taps = std::move(behind);
+  }
+  Values ofContext = forward(starts), nearby = forward(entered, starts);
   for (Operation &op : body()) {
     if (upstream.contains(&op) ||
         (anyIn(op.getResults(), ofContext) && !anyIn(op.getResults(), nearby)))
@@ -197,4 +232,5 @@ void Flow::findContextualPart() {
     if (anyIn(op.getResults(), after))
       following.insert(&op);
   }
+  starts = all;
 }

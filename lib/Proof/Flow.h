@@ -62,6 +62,8 @@ public:
 private:
   friend class PartWalk;
   void findContextualPart();
+  void findUpstream();
+  Values trailingTaps() const;
 
   const Structure &structure;
   bool allSites;

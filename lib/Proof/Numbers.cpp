@@ -43,7 +43,8 @@ void proof::needReference(xf::BlockOp block) {
 BlockRun::BlockRun(Weights &weights, xf::LayerOp layer, int64_t first, int64_t count,
                    BlockState &state, const llvm::StringMap<StoredTensor> &parameters)
     : tokens(count, 0), positions(count),
-      environment{weights, layer, tokens, positions, {{"", &state}}}, values(environment) {
+      environment{weights, layer, tokens, positions, {{std::nullopt, &state}}},
+      values(environment) {
   for (auto [i, position] : llvm::enumerate(positions))
     position = first + i;
   environment.parameters = parameters;

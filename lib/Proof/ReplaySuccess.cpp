@@ -5,6 +5,7 @@
 #include "Claims.h"
 #include "Numbers.h"
 #include "dialects/Patch/Patch.h"
+#include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -167,8 +168,25 @@ llvm::Expected<Matrix> SuccessReplay::solve(const ResolvedOutput &output) {
     for (Value operand : link.op->getOperands())
       if (!operands.contains(operand))
         operands.map(operand, scratch.add(operand, *reduced));
-    auto clone = cast<xf::SolvableOpInterface>(scratch.builder.clone(*link.op, operands));
-    SmallVector<Value> values(clone->getOperands());
+    if (auto tap = dyn_cast<xf::TapOpInterface>(link.op)) {
+      // What other tokens add is in what it gives now.
+      auto values =
+          llvm::map_to_vector(link.op->getOperands(), [&](Value v) { return operands.lookup(v); });
+      Value y = scratch.add(link.op->getResult(0), *reduced);
+      auto found = scratch.run(
+          xf::buildTapSolve(tap, scratch.builder, wanted, values[link.operand], y, values),
+          *reduced);
+      if (!found)
+        return found.takeError();
+      target = std::move(found->front());
+      continue;
+    }
+    // A part is solved for by the ops around it, which a clone has not.
+    auto clone = cast<xf::SolvableOpInterface>(
+        xf::isPartOfResult(link.op, link.operand) ? link.op
+                                                  : scratch.builder.clone(*link.op, operands));
+    auto values =
+        llvm::map_to_vector(link.op->getOperands(), [&](Value v) { return operands.lookup(v); });
     Value leverage; // for the least norm any positive numbers are valid
     if (output.split == xf::Split::LeastNorm && clone.isUnderdetermined(link.operand)) {
       auto type = cast<RankedTensorType>(link.op->getOperand(link.operand).getType());

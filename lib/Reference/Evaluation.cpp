@@ -119,15 +119,18 @@ static llvm::Error checkInputs(xf::BlockOp block, ArrayRef<Matrix> inputs,
   return llvm::Error::success();
 }
 
-/// Finds the state of a contextual op: its run by name, its place by its
-/// order among the ops of that run.
-static llvm::Error selectState(xf::ContextualOpInterface op, llvm::StringMap<unsigned> &counts,
+/// Finds the state of a contextual op: its place is by its order among the ops of its run.
+static llvm::Error selectState(xf::ContextualOpInterface op,
+                               std::map<std::optional<xf::Run>, unsigned> &counts,
                                Evaluation &evaluation) {
-  llvm::StringRef stream = op.getStateStream();
-  BlockState *state = evaluation.getEnvironment().states.lookup(stream);
-  if (!state)
-    return errorAt(op, "reads the stream '" + stream + "', of which no run is given");
-  evaluation.setState(&state->op(counts[stream]++));
+  std::optional<xf::Run> run = op.getStateRun();
+  const auto &states = evaluation.getEnvironment().states;
+  auto state = states.find(run);
+  if (state == states.end())
+    return errorAt(op, "reads the state of " +
+                           (run ? "the " + xf::stringifyRun(*run) : llvm::Twine("the only")) +
+                           " run, which is not given");
+  evaluation.setState(&state->second->op(counts[run]++));
   return llvm::Error::success();
 }
 
@@ -139,7 +142,7 @@ reference::evaluateBlock(xf::BlockOp block, ArrayRef<Matrix> inputs, Evaluation 
     evaluation.set(argument, input);
 
   Block &body = block.getBody().front();
-  llvm::StringMap<unsigned> contextualOps;
+  std::map<std::optional<xf::Run>, unsigned> contextualOps;
   auto mayGoOn = evaluation.getEnvironment().mayGoOn;
   for (Operation &op : body.without_terminator()) {
     if (mayGoOn)

@@ -120,7 +120,8 @@ llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef
   const int64_t count = given.size(), steps = program.steps.size();
   tell(0, count, 1);
   for (auto [i, step] : llvm::enumerate(program.steps)) {
-    Environment environment{patched, step.layer, tokens, positions, {{"", &run.blocks[i]}}};
+    Environment environment{
+        patched, step.layer, tokens, positions, {{std::nullopt, &run.blocks[i]}}};
     environment.mayGoOn = mayGoOn;
     llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, values);
     xf::BlockOp block = step.block;

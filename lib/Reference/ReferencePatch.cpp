@@ -10,7 +10,7 @@ llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values 
                                         const Input &token, int64_t position, Weights &from) {
   ProgramStep &step = program.steps[index];
   const int64_t id = token.token();
-  Environment environment{from, step.layer, id, position, {{"", &run.blocks[index]}}};
+  Environment environment{from, step.layer, id, position, {{std::nullopt, &run.blocks[index]}}};
   environment.mayGoOn = mayGoOn;
   Evaluation evaluation(environment);
   auto outputs = step.ofEmbedding && token.isEmbedding()
@@ -33,7 +33,7 @@ llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materializ
       step.layer,
       id,
       pair.position,
-      {{"full", &pair.full.blocks[index]}, {"reduced", &pair.reduced.blocks[index]}}};
+      {{xf::Run::full, &pair.full.blocks[index]}, {xf::Run::reduced, &pair.reduced.blocks[index]}}};
   environment.mayGoOn = mayGoOn;
   llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, pair.fullValues);
   llvm::append_range(inputs, inputsOf(step.layer, pair.reducedValues));

@@ -194,6 +194,24 @@ static llvm::Error evaluateOp(xf::ReshapeOp op, Evaluation &e) {
   return llvm::Error::success();
 }
 
+static llvm::Error evaluateOp(xf::TransposeOp op, Evaluation &e) {
+  auto from = cast<RankedTensorType>(op.getData().getType()).getShape();
+  auto to = cast<RankedTensorType>(op.getType()).getShape();
+  SmallVector<int64_t> strides(from.size(), 1); // of the data's dimensions
+  for (size_t i = from.size() - 1; i-- > 0;)
+    strides[i] = strides[i + 1] * from[i + 1];
+  const Matrix &data = e.rows(op.getData());
+  Matrix result(data.rows(), data.cols());
+  for (int64_t i = 0; i < result.cols(); ++i) {
+    int64_t at = 0, rest = i;
+    for (size_t dim = to.size(); dim-- > 0; rest /= to[dim])
+      at += rest % to[dim] * strides[op.getOrder()[dim]];
+    result.col(i) = data.col(at);
+  }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 /// A value of `shape` divided along one dimension: `count` groups of entries of `entry` elements.
 struct Stretches {
   int64_t count = 1, entry = 1;
@@ -235,6 +253,24 @@ static llvm::Error evaluateOp(xf::ConcatOp op, Evaluation &e) {
   return llvm::Error::success();
 }
 
+static llvm::Error evaluateOp(xf::PermuteOp op, Evaluation &e) {
+  auto shape = cast<RankedTensorType>(op.getType()).getShape();
+  auto [count, entry] = Stretches(shape, op.getAlong());
+  int64_t whole = shape[op.getAlong()] * entry;
+  const Matrix &data = e.rows(op.getData());
+  Matrix result(data.rows(), data.cols());
+  SmallVector<int64_t> starts = op.getStarts();
+  int64_t at = 0;
+  for (int64_t part : op.getOrder()) {
+    int64_t from = starts[part] * entry, size = op.getParts()[part] * entry;
+    for (int64_t i = 0; i < count; ++i)
+      result.middleCols(i * whole + at, size) = data.middleCols(i * whole + from, size);
+    at += size;
+  }
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 static llvm::Error evaluateOp(xf::BroadcastOp op, Evaluation &e) {
   int64_t count = cast<RankedTensorType>(op.getType()).getDimSize(0);
   e.set(op.getResult(), Matrix(e.rows(op.getData()).replicate(1, count)));
@@ -266,8 +302,8 @@ static llvm::Error evaluateOp(xf::RotaryOp op, Evaluation &e) {
 void attachTokenOps(MLIRContext &context) {
   attach<xf::ParamOp, xf::SettingOp, xf::TokenOp, xf::PositionOp, xf::ConstantOp, xf::EmbedOp,
          xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::TimesOp,
-         xf::AddOp, xf::SubOp, xf::MulOp, xf::DivOp, xf::ReshapeOp, xf::SliceOp, xf::ConcatOp,
-         xf::BroadcastOp, xf::RotaryOp>(context);
+         xf::AddOp, xf::SubOp, xf::MulOp, xf::DivOp, xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp,
+         xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::RotaryOp>(context);
 }
 
 } // namespace ctxc::reference

@@ -1,7 +1,9 @@
 #include "ctxc/Report/CardReport.h"
 #include "ctxc/Support/Count.h"
+#include "ctxc/Support/ForeignText.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 
 using namespace ctxc;
 using llvm::format;
@@ -14,9 +16,65 @@ static void writeGroup(llvm::raw_ostream &os, const char *name, const TokenGroup
                100 * group.share(), 100 * group.agreementPlain, 100 * group.agreementAdapted);
 }
 
+std::optional<int64_t> ctxc::requestsToPay(const Card &card, const CardSettings &settings) {
+  if (!settings.fit || !(card.secondsSaved() > 0))
+    return std::nullopt;
+  return std::ceil((settings.fit->seconds + settings.fit->sampleSeconds) / card.secondsSaved());
+}
+
+bool ctxc::saysWhatIsTaken(const Card &card) {
+  return std::min(card.taken.tokens, card.others.tokens) >= 4;
+}
+
+/// `text` in quotes and on one line.
+static std::string quoted(llvm::StringRef text) {
+  std::string line = "\"";
+  llvm::SmallVector<llvm::StringRef> lines;
+  text.split(lines, '\n');
+  for (auto [i, part] : llvm::enumerate(lines))
+    line += (i ? "\\n" : "") + printableLine(part);
+  return line + "\"";
+}
+
+static void writeFailures(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
+  if (!card.worst && card.failures.empty())
+    return;
+  os << "where it fails\n";
+  if (saysWhatIsTaken(card))
+    os << "  on " << counted(card.taken.tokens, "token")
+       << format(" that answers take from the context %.1f %% are recovered, on ",
+                 100 * card.taken.share())
+       << counted(card.others.tokens, "other") << format(" %.1f %%\n", 100 * card.others.share());
+  if (card.worst) {
+    os << format("  worst: %.1f %% of text ", 100 * card.worst->share) << card.worst->text + 1;
+    if (!settings.worstText.empty())
+      os << ", " << quoted(settings.worstText);
+    os << "\n";
+  }
+  for (auto [failure, text] : llvm::zip(card.failures, settings.failures))
+    os << "  after " << quoted(text.before) << " the model with the context has "
+       << quoted(text.full) << ", the adapted one " << quoted(text.adapted)
+       << format(" (KL %.2f)\n", failure.kl);
+}
+
+static void writeSavings(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
+  os << "; saves " << counted(card.tokensSaved, "token") << " of each request";
+  if (!(card.secondsSaved() > 0)) {
+    os << ", and no time\n";
+    return;
+  }
+  os << format(", and the %.3f s of reading them\n", card.secondsSaved());
+  if (auto requests = requestsToPay(card, settings))
+    os << format("the %.1f s of making it are saved after ",
+                 settings.fit->seconds + settings.fit->sampleSeconds)
+       << counted(*requests, "request") << "\n";
+}
+
 void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
   os << "approximate: an adapter of rank " << settings.rank << " in the place of "
      << counted(settings.contextTokens, "token") << " of context\n";
+  if (settings.strength != 1)
+    os << llvm::formatv("strength: {0} of what was fitted\n", settings.strength);
   if (settings.fit)
     os << "fitted on " << counted(settings.fit->tokens, "token") << " of "
        << counted(settings.fit->texts, "text") << " (" << settings.fit->protectedTokens
@@ -72,8 +130,9 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
                  100 * point.interval.high);
   if (!settings.curve.empty())
     os << "\n";
-  os << "size: " << counted(card.numbers, "number") << "; saves "
-     << counted(card.tokensSaved, "token") << " of each request\n";
+  writeFailures(os, card, settings);
+  os << "size: " << counted(card.numbers, "number");
+  writeSavings(os, card, settings);
 }
 
 static llvm::json::Value groupJson(const TokenGroup &group) {
@@ -118,6 +177,36 @@ static llvm::json::Value examplesJson(llvm::ArrayRef<ExampleText> examples) {
   return all;
 }
 
+static llvm::json::Value failuresJson(const Card &card, const CardSettings &settings) {
+  llvm::json::Array all;
+  for (auto [i, failure] : llvm::enumerate(card.failures)) {
+    llvm::json::Object one{{"text", int64_t(failure.text)},
+                           {"at", failure.at},
+                           {"full", failure.full},
+                           {"adapted", failure.adapted},
+                           {"kl", failure.kl}};
+    if (i < settings.failures.size()) {
+      const FailureText &text = settings.failures[i];
+      one["before_text"] = llvm::json::fixUTF8(text.before);
+      one["full_text"] = llvm::json::fixUTF8(text.full);
+      one["adapted_text"] = llvm::json::fixUTF8(text.adapted);
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+static void addFailuresJson(llvm::json::Object &json, const Card &card,
+                            const CardSettings &settings) {
+  json["taken_from_context"] = groupJson(card.taken);
+  json["not_taken_from_context"] = groupJson(card.others);
+  if (card.worst)
+    json["worst_text"] = llvm::json::Object{{"text", int64_t(card.worst->text)},
+                                            {"share_recovered", card.worst->share}};
+  if (!card.failures.empty())
+    json["failures"] = failuresJson(card, settings);
+}
+
 llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings) {
   llvm::json::Object json{
       {"format", "ctxc-card"},
@@ -140,6 +229,13 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
        llvm::json::Object{{"adapted", card.agreedAdapted}, {"without", card.agreedPlain}}},
       {"numbers", card.numbers},
       {"tokens_saved", card.tokensSaved}};
+  if (settings.strength != 1)
+    json["strength"] = settings.strength;
+  json["seconds_of_context"] = card.secondsOfContext;
+  json["seconds_saved"] = card.secondsSaved();
+  if (auto requests = requestsToPay(card, settings))
+    json["requests_to_pay"] = *requests;
+  addFailuresJson(json, card, settings);
   if (card.unrelatedTokens)
     json["drift"] = llvm::json::Object{{"tokens", card.unrelatedTokens},
                                        {"adapted", card.drift},

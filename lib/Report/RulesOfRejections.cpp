@@ -148,7 +148,7 @@ static const Rule rejectionTable[] = {
   ‖ΔA_x(Y)‖₂ > D is possible, and then no patch exists.
   RMS norm with fixed scale m: D = 2 √d ‖m‖_∞ (Theorem 4). Soft cap at c: 2 c √d. tanh: 2
     √d. Sigmoid, softmax alike.)",
-     R"(The diagnostic points to the op that bounds the output, and gives the bound. Ways out: a trainable scale after a norm; a cap moved before the outer matrix, or dropped; an outer bias; the attention output (`attention-output`).)",
+     R"(The diagnostic points to the op that bounds the output, and gives the bound. Ways out: a trainable scale after a norm, or a single trainable number that multiplies the result of an RMS or L2 norm, if the matrix before the norm may be patched (`no-solvable-chain`); a cap moved before the outer matrix, or dropped; an outer bias; the attention output (`attention-output`).)",
      {uncapped, VerdictKind::Controllable, "output-matrix"},
      {softcap, VerdictKind::Rejected}},
 

@@ -87,7 +87,8 @@ static int64_t operationsOf(xf::BlockOp block) {
 /// many that their values take much memory. Chunks have about the same size: a chunk of few tokens
 /// would be computed differently where prompts are rounded.
 int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) const {
-  constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64, mostRows = 1024;
+  constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64, mostRows = 1024,
+                    chunksOfStage = 4;
   if (bidirectional || options.observer)
     return count;
   int64_t rows = promptChunk;
@@ -97,6 +98,9 @@ int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) 
       if (!isHead(i) || options.allLogits)
         largest = std::max(largest, operationsOf(step.block));
     rows = std::clamp(mostOperations / largest, fewestRows, mostRows);
+    // While the first chunk is in the first stage the others wait for it.
+    if (stages > 1)
+      rows = std::clamp<int64_t>(llvm::divideCeil(count, chunksOfStage * stages), fewestRows, rows);
   }
   return llvm::divideCeil(count, llvm::divideCeil(count, rows));
 }

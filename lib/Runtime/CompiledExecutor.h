@@ -29,12 +29,12 @@ public:
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},
                 [this] { return checkInterrupt(); }),
         bidirectional(ctxc::isBidirectional(program)), names(program),
-        promptChunk(options.promptChunk) {
+        promptChunk(options.promptChunk), stages(options.stages) {
     if (options.local)
       kernels.share(*options.local, *options.neighbours);
   }
 
-  llvm::Error compile() { return kernels.compile(); }
+  llvm::Error compile() { return kernels.compile(ownThreads); }
 
   /// How many tokens patchEach takes through the layers together.
   int64_t patchChunk(const PatchEachOptions &options) {
@@ -96,7 +96,7 @@ private:
   KernelCalls kernels;
   bool bidirectional;
   const PatchableNames names;
-  const int64_t promptChunk;
+  const int64_t promptChunk, stages;
   WeightMemory patchedMemory;
   Values values[2]; ///< those of one token stay, as memory for the next
   struct {

@@ -1,4 +1,5 @@
 #include "lib/Runtime/KernelCalls.h"
+#include "ctxc/Lowering/ReadingsCache.h"
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Program/TokenKernels.h"
 #include "ctxc/Support/Error.h"
@@ -15,7 +16,8 @@ using namespace ctxc;
 // Compilation
 //===----------------------------------------------------------------------===//
 
-llvm::Error KernelCalls::compile() {
+llvm::Error KernelCalls::compile(int threadCount) {
+  target.readings = ReadingsCache::ofUser().find(target, threadCount).value_or(target.readings);
   settings.resize(program.steps.size());
   for (ProgramStep step : program.steps)
     windows.push_back(windowOf(step));
@@ -25,7 +27,6 @@ llvm::Error KernelCalls::compile() {
 }
 
 llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
-  CpuTarget target = CpuTarget::host();
   if (roundsPrompts && !target.bfloatPairs)
     return makeError("this processor has no instruction for pairs of bfloat16 (avx512_bf16): "
                      "prompts are read as fast without rounding");
@@ -56,13 +57,8 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
     owned.push_back(std::move(*module));
     made.push_back({name, {nullptr, nullptr, kernelArguments(function)}});
   }
-  auto isCancelled = [&] {
-    llvm::Error error = mayGoOn();
-    const bool is(error);
-    llvm::consumeError(std::move(error));
-    return is;
-  };
-  auto objects = compileKernels(modules, target, KernelCache::ofUser(), isCancelled);
+  auto objects = compileKernels(modules, target, KernelCache::ofUser(),
+                                [&] { return llvm::errorToBool(mayGoOn()); });
   if (!objects)
     return objects.takeError();
   auto loaded = KernelLibrary::load(std::move(*objects));

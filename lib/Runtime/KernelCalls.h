@@ -58,8 +58,9 @@ public:
   }
 
   /// Compiles every distinct block of the stage except those for embeddings and dual
-  /// ones whose tokens are alone, which are compiled on their first call.
-  llvm::Error compile();
+  /// ones whose tokens are alone, which are compiled on their first call. So many threads read the
+  /// matrices, in the way that was measured to be fastest for them, if one was (ReadingsCache.h).
+  llvm::Error compile(int threadCount);
 
   /// Fails where a run that holds nothing yet needs more memory than there is for all its tokens,
   /// of which `rows` go through the layers together, and one through the head.
@@ -134,6 +135,7 @@ private:
   const shard::LocalBlocks *local = nullptr;
   Neighbours *neighbours = nullptr;
   PartCopies copies; ///< of the original weights
+  CpuTarget target = CpuTarget::host();
   const bool roundsPrompts;
   const ParallelFor threads;
   const std::function<llvm::Error()> mayGoOn;

@@ -37,7 +37,7 @@ llvm::Expected<std::unique_ptr<StepKernels>> StepKernels::compile(const Program 
       mayGoOn);
   if (program.steps.empty())
     return made;
-  if (llvm::Error error = made->calls->compile())
+  if (llvm::Error error = made->calls->compile(made->threads))
     return std::move(error);
   return made;
 }

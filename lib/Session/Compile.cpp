@@ -179,6 +179,8 @@ Expected<CompiledCode> Model::compile(const CompileOptions &options) {
     auto target = options.processor ? *options.processor : CpuTarget::named("native");
     if (!target)
       return target.takeError();
+    if (!options.roundedPrompts) // nothing else is computed in tiles
+      *target = target->withoutTiles();
     auto code = compileForProcessor(**kernels, program, *target, options);
     return code ? std::move(code) : withDiagnostics(code.takeError());
   }

@@ -11,6 +11,7 @@
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Transforms/FoldLayers.h"
+#include "ctxc/Transforms/PermuteParts.h"
 #include "dialects/Graph/Graph.h"
 #include "dialects/Kernel/IntegerProducts.h"
 #include "llvm/Support/FileSystem.h"
@@ -133,12 +134,14 @@ static std::shared_ptr<Checkpoint> withMemory(std::unique_ptr<Checkpoint> checkp
   return {checkpoint.release(), [memory](Checkpoint *owned) { delete owned; }};
 }
 
-/// Parts of a PyTorch program are run by the reference alone, which has all its ops.
-static Error chooseEngine(mlir::ModuleOp module, LoadOptions &settings) {
+/// Parts of a PyTorch program, and mixers of one for which there are no kernels, are run by the
+/// reference alone, which has all ops.
+static Error chooseEngine(mlir::ModuleOp module, bool isProgram, LoadOptions &settings) {
   mlir::Operation *part = nullptr;
   module.walk([&](xf::BlockOp block) {
     for (mlir::Operation &op : block.getBody().front())
-      if (!part && graph::FunctionOp::ofOp(&op) && !llvm::isa<LinalgLoweringOpInterface>(op))
+      if (!part && !llvm::isa<LinalgLoweringOpInterface>(op) &&
+          (graph::FunctionOp::ofOp(&op) || (isProgram && llvm::isa<xf::ContextualOpInterface>(op))))
         part = &op;
   });
   if (!part || !settings.needWeights || settings.engine == Engine::Reference)
@@ -195,6 +198,7 @@ Error Model::import() {
     return result.takeError();
   imported = std::move(result->module);
   sourceLines = std::move(result->sourceLines);
+  permuteParts(*imported);
   for (FoldedLayers &folded : foldLayers(*imported, settings.planning.startLayer))
     mlir::emitRemark(folded.layer.getLoc(),
                      "layers " + formatRanges(folded.before) +
@@ -202,7 +206,7 @@ Error Model::import() {
                          ": of them the last alone has parameters outside of its contextual part");
   modelCheckpoint = withMemory(std::move(result->checkpoint), result->memory);
   shared->constants = withMemory(std::move(result->constants), result->memory);
-  if (Error error = chooseEngine(*imported, settings))
+  if (Error error = chooseEngine(*imported, isProgram, settings))
     return error;
   weightCheckpoint = modelCheckpoint;
   if (isProgram && settings.needWeights && settings.weights.isModelsOwn() && !modelCheckpoint)

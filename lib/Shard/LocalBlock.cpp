@@ -14,7 +14,7 @@ static std::vector<std::string> statesOf(mlir::Block &body, const RegionSplit &s
   std::vector<std::string> states;
   for (bool isReduced : {false, true})
     body.walk([&](xf::ContextualOpInterface op) {
-      if ((op.getStateStream() == "reduced") != isReduced)
+      if ((op.getStateRun() == xf::Run::reduced) != isReduced)
         return;
       for (OpOperand &operand : op->getOpOperands()) {
         if (!llvm::is_contained(op.getStateOperands(), operand.get()))

@@ -152,6 +152,29 @@ template <> struct RuleOf<xf::ReshapeOp> {
   }
 };
 
+template <> struct RuleOf<xf::TransposeOp> {
+  static SplitRule get(xf::TransposeOp op, int64_t) {
+    SplitRule rule;
+    rule.sums = SumUse::Scale;
+    rule.operands = {indices(0, shapeOf(op.getData()).size())};
+    rule.results = {Dims(op.getOrder().begin(), op.getOrder().end())};
+    return rule;
+  }
+};
+
+/// Whole along its own dimension, since parts go from one rank's place to another's.
+template <> struct RuleOf<xf::PermuteOp> {
+  static SplitRule get(xf::PermuteOp op, int64_t) {
+    SplitRule rule;
+    rule.sums = SumUse::Scale;
+    Dims dims = indices(0, shapeOf(op.getData()).size());
+    dims[op.getAlong()] = -1;
+    rule.operands = {dims};
+    rule.results = {dims};
+    return rule;
+  }
+};
+
 /// Along its own dimension, too: each rank has a part of each slice, so that the rows of what is
 /// sliced are dealt out slice by slice.
 template <> struct RuleOf<xf::SliceOp> {
@@ -343,8 +366,8 @@ void shard::registerSplitModels(DialectRegistry &registry) {
     attach<xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::AddOp,
            xf::SubOp, xf::BiasOp, xf::MulOp, xf::DivOp, xf::TimesOp, xf::ScaleOp, xf::ScanOp,
            xf::LinearOp, xf::EmbedOp, xf::AttentionOp, xf::ConvOp, xf::RotaryOp, xf::ReshapeOp,
-           xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::GatherOp, xf::ExpertLinearOp,
-           xf::CombineOp, xf::OuterOp>(*context);
+           xf::TransposeOp, xf::PermuteOp, xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::GatherOp,
+           xf::ExpertLinearOp, xf::CombineOp, xf::OuterOp>(*context);
   });
   registry.addExtension(+[](MLIRContext *context, patch::PatchDialect *) {
     attach<patch::LinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,

@@ -55,10 +55,12 @@ private:
   bool isShared(Operation &op) const;
 
   Value need(Value value);
+  void needEarlierContext(Operation *op);
   void patchOutput(unsigned output);
   Value solveTarget(unsigned output);
   Value solveLink(const OutputPatch &output, unsigned link, Value target);
   Value unpatched(const OutputPatch &output, unsigned link);
+  void runTap(Operation *op, IRMapping &run);
   Value leverageOf(const OutputPatch &output, Value slots);
   void assign(Operation *site, Value target, patch::UpdateKind by = patch::UpdateKind::naive);
   void assignThroughNorm(const OutputPatch &output, Value target);
@@ -76,6 +78,8 @@ private:
   OpSet held;                     ///< reduced ops that wait for the patch of one of `firsts`
   SmallVector<Operation *> sites; ///< in the order of plannedParameters
   SmallVector<SmallVector<Value, 3>> parts; ///< the patch of each site
+  /// Taps of chains, run before the patch: what the reduced run's clone reads, and what it gives.
+  llvm::DenseMap<Operation *, std::pair<Value, Value>> taps;
   IRMapping full, reduced;
   xf::BlockOp dual;
 };
@@ -117,13 +121,13 @@ void DualBuilder::cloneFull(Operation &op) {
   Operation *clone = b.clone(op, full);
   clone->setLoc(renamed(op.getLoc(), "_C"));
   if (auto contextual = dyn_cast<xf::ContextualOpInterface>(clone))
-    contextual.setStateStream("full");
+    contextual.setStateRun(xf::Run::full);
 }
 
 Operation *DualBuilder::cloneReduced(Operation &op) {
   Operation *clone = b.clone(op, reduced);
   if (auto contextual = dyn_cast<xf::ContextualOpInterface>(clone))
-    contextual.setStateStream("reduced");
+    contextual.setStateRun(xf::Run::reduced);
   return clone;
 }
 
@@ -169,17 +173,29 @@ Value DualBuilder::need(Value value) {
   if (Value known = reduced.lookupOrNull(value))
     return known;
   Operation *op = value.getDefiningOp();
-  // A block's contextual ops must keep their order.
-  if (isa<xf::ContextualOpInterface>(op))
-    for (Operation &earlier : *op->getBlock()) {
-      if (&earlier == op)
-        break;
-      if (isa<xf::ContextualOpInterface>(earlier))
-        need(earlier.getResult(0));
-    }
+  if (isa<xf::ContextualOpInterface>(op) && !taps.contains(op))
+    needEarlierContext(op);
   for (Value operand : op->getOperands())
     need(operand);
-  return cloneReduced(*op)->getResult(0);
+  auto tap = taps.find(op);
+  if (tap == taps.end())
+    return cloneReduced(*op)->getResult(0);
+  // It has run, on what the chain gave before the patch: the rest is the current tap's.
+  auto operands = llvm::map_to_vector(op->getOperands(), [&](Value v) { return need(v); });
+  Value moved = operands[cast<xf::TapOpInterface>(op).getTokenOperand()];
+  auto [x, y] = tap->second;
+  reduced.map(value, xf::buildTapMoved(op, b, moved, x, y, operands));
+  return reduced.lookup(value);
+}
+
+/// A block's contextual ops must keep their order.
+void DualBuilder::needEarlierContext(Operation *op) {
+  for (Operation &earlier : *op->getBlock()) {
+    if (&earlier == op)
+      break;
+    if (isa<xf::ContextualOpInterface>(earlier) && !taps.contains(&earlier))
+      need(earlier.getResult(0));
+  }
 }
 
 void DualBuilder::patchOutput(unsigned number) {
@@ -207,6 +223,8 @@ Value DualBuilder::solveTarget(unsigned number) {
     const ChainLink &link = output.links[i];
     SmallVector<xf::LinkCondition> conditions = conditionsOf(link, plan.split);
     division -= conditions.size();
+    if (xf::isTap(link.op))
+      unpatched(output, i + 1);
     Operation *before = &b.getBlock()->back();
     target = solveLink(output, i, target);
     unsigned next = 0;
@@ -232,8 +250,8 @@ Value DualBuilder::solveLink(const OutputPatch &output, unsigned i, Value target
   // The full run's clone stands in the dual block, and so do its parameters.
   auto clone = cast<xf::SolvableOpInterface>(full.lookup(link.op->getResult(0)).getDefiningOp());
   bool isChoice = clone.isUnderdetermined(link.operand),
-       startsFromPresent = isChoice || xf::isPartOfOperand(clone, link.operand),
-       areOthersRead = !xf::isPartOfResult(clone, link.operand);
+       startsFromPresent = isChoice || xf::isPartOfOperand(link.op, link.operand),
+       areOthersRead = !xf::isPartOfResult(link.op, link.operand);
   SmallVector<Value> operands;
   for (OpOperand &operand : link.op->getOpOperands()) {
     bool isWanted = operand.getOperandNumber() == link.operand;
@@ -241,6 +259,10 @@ Value DualBuilder::solveLink(const OutputPatch &output, unsigned i, Value target
       operands.push_back(startsFromPresent ? unpatched(output, i) : Value());
     else
       operands.push_back(areOthersRead ? need(operand.get()) : Value());
+  }
+  if (xf::isTap(link.op)) {
+    auto [x, y] = taps.lookup(link.op);
+    return xf::buildTapSolve(link.op, b, target, x, y, operands);
   }
   if (!isChoice)
     return clone.buildSolve(b, link.operand, target, operands);
@@ -259,11 +281,28 @@ Value DualBuilder::unpatched(const OutputPatch &output, unsigned i) {
     for (OpOperand &operand : link.op->getOpOperands())
       if (operand.getOperandNumber() != link.operand)
         run.map(operand.get(), need(operand.get()));
+    value = link.op->getResult(0);
+    if (xf::isTap(link.op)) {
+      runTap(link.op, run);
+      continue;
+    }
     Operation *clone = b.clone(*link.op, run);
     clone->setLoc(renamed(link.op->getLoc(), "_0"));
-    value = link.op->getResult(0);
   }
   return run.lookup(value);
+}
+
+/// Runs a tap in the reduced run, on its operand in `run`. It runs once, since it keeps a state.
+void DualBuilder::runTap(Operation *op, IRMapping &run) {
+  if (!taps.contains(op)) {
+    needEarlierContext(op);
+    Operation *clone = b.clone(*op, run);
+    cast<xf::ContextualOpInterface>(clone).setStateRun(xf::Run::reduced);
+    clone->setLoc(renamed(op->getLoc(), "_0"));
+    Value x = clone->getOperand(cast<xf::TapOpInterface>(op).getTokenOperand());
+    taps[op] = {x, clone->getResult(0)};
+  }
+  run.map(op->getResult(0), taps.lookup(op).second);
 }
 
 /// How far a change of norm 1 moves each of the slots (squared): tensor<n>.

@@ -32,15 +32,15 @@ OpSet movingWith(ArrayRef<xf::LinearOp> earlier, Operation *last) {
   };
   for (xf::LinearOp op : earlier)
     add(op);
-  llvm::StringSet<> streams;
+  SmallVector<std::optional<xf::Run>, 2> runs;
   for (Operation &op : llvm::make_range(earlier.front()->getIterator(), last->getIterator())) {
     auto contextual = dyn_cast<xf::ContextualOpInterface>(op);
     if (!contextual)
       continue;
-    if (streams.contains(contextual.getStateStream()) && moving.insert(&op).second)
+    if (llvm::is_contained(runs, contextual.getStateRun()) && moving.insert(&op).second)
       add(&op);
     if (moving.contains(&op))
-      streams.insert(contextual.getStateStream());
+      runs.push_back(contextual.getStateRun());
   }
   return moving;
 }

@@ -4,6 +4,7 @@
 #include "FreeName.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "ctxc/Transforms/FoldLayers.h"
+#include "ctxc/Transforms/PermuteParts.h"
 
 using namespace mlir;
 
@@ -14,6 +15,7 @@ namespace ctxc {
 #define GEN_PASS_DEF_FOLDLAYERS
 #define GEN_PASS_DEF_OUTLINEMODELENDS
 #define GEN_PASS_DEF_PACKLINEARS
+#define GEN_PASS_DEF_PERMUTEPARTS
 #include "ctxc/Transforms/Passes.h.inc"
 
 namespace {
@@ -35,6 +37,10 @@ struct FoldLayers : impl::FoldLayersBase<FoldLayers> {
 
 struct PackLinears : impl::PackLinearsBase<PackLinears> {
   void runOnOperation() override { numPacked += packLinears(getOperation()); }
+};
+
+struct PermuteParts : impl::PermutePartsBase<PermuteParts> {
+  void runOnOperation() override { numPermuted += permuteParts(getOperation()); }
 };
 
 /// A pass that uses the planner: its options, and the loop.

@@ -56,7 +56,12 @@ StringRef keywordOf(mlir::Operation &op, StringRef attribute) {
       .Case<patch::ObligationOp>([&](auto op) {
         return attribute == "condition" ? stringifyCondition(op.getCondition()) : StringRef();
       })
-      .Default([](mlir::Operation *) { return StringRef(); });
+      .Default([&](mlir::Operation *op) {
+        auto contextual = llvm::dyn_cast<xf::ContextualOpInterface>(op);
+        std::optional<xf::Run> run =
+            contextual && attribute == "run" ? contextual.getStateRun() : std::nullopt;
+        return run ? xf::stringifyRun(*run) : StringRef();
+      });
 }
 
 /// Numbers, texts, and lists of integers; None for what a run needs not.
@@ -67,9 +72,9 @@ nb::object toPython(mlir::Attribute attribute) {
       .Case<mlir::IntegerAttr>([](auto a) { return nb::cast(a.getValue().getSExtValue()); })
       .Case<mlir::FloatAttr>([](auto a) { return nb::cast(a.getValueAsDouble()); })
       .Case<mlir::StringAttr>([](auto a) { return nb::object(toStr(a.getValue())); })
-      .Case<mlir::DenseI32ArrayAttr>([](auto a) {
+      .Case<mlir::DenseI32ArrayAttr, mlir::DenseI64ArrayAttr>([](auto a) {
         nb::list all;
-        for (int32_t each : a.asArrayRef())
+        for (int64_t each : a.asArrayRef())
           all.append(each);
         return nb::object(std::move(all));
       })

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import functools
 import importlib
 import inspect
 import json
@@ -73,6 +74,7 @@ def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module
         elif spec.target in stored and isinstance(stored[spec.target], torch.Tensor) and \
                 stored[spec.target].device.type != "meta" and spec.kind.name != "PARAMETER":
             known[name] = stored[spec.target]
+    from ctxc._full_masks import computed
     masks = {}
     for node in program.graph.nodes:
         if node.op != "call_function":
@@ -83,16 +85,8 @@ def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module
             if hint is not None:
                 known[node.name] = hint
             continue
-        if any(argument.name not in known for argument in node.all_input_nodes):
-            continue
-        arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: known[n.name])
-        if "device" in keywords:
-            keywords = {**keywords, "device": torch.device("cpu")}
-        if "_assert" in str(node.target):
-            continue
-        try:
-            result = node.target(*arguments, **keywords)
-        except Exception:  # what cannot be computed is not known; ctxc then claims less
+        result = None if "_assert" in str(node.target) else computed(node, known)
+        if result is None:  # ctxc then claims less
             continue
         known[node.name] = result
         if isinstance(result, torch.Tensor) and result.dim() >= 2 and result.shape[-2:] == (length, length):
@@ -100,22 +94,49 @@ def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module
     return masks
 
 
-def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> torch.export.ExportedProgram:
+@contextlib.contextmanager
+def followed(module: torch.nn.Module, names: Sequence[str]) -> Iterator[None]:
+    """`module`, which meanwhile may ask masks of positions which tokens a token sees."""
+    from ctxc._known import KnownValues
+    own = vars(module).get("forward")
+    forward: Callable[..., Any] = module.forward
+
+    @functools.wraps(forward)
+    def follow(*inputs: torch.Tensor) -> Any:
+        positions = [tensor for name, tensor in zip(names, inputs) if role_of(name, tensor) == "position"]
+        with KnownValues(positions[0] if positions else None):
+            return forward(*inputs)
+    module.forward = follow
+    try:
+        yield
+    finally:
+        if own is None:
+            del module.forward
+        else:
+            module.forward = own
+
+
+def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str]
+             ) -> torch.export.ExportedProgram:
     """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
+    from ctxc._full_masks import without_full_masks
     program = None
     with torch.no_grad():
-        for dynamic in (True, False):
-            axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if dynamic else None
+        for attempt in ("any length", "one length", "known masks"):
+            axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if attempt == "any length" else None
+            context = followed(module, names) if attempt == "known masks" else contextlib.nullcontext()
             try:
-                program = torch.export.export(module, tuple(inputs), dynamic_shapes=axes, strict=False)
+                with context:
+                    program = torch.export.export(module, tuple(inputs), dynamic_shapes=axes, strict=False)
                 break
-            except Exception:
-                if not dynamic:
+            except Exception as error:
+                unknown = type(error).__name__ in ("GuardOnDataDependentSymNode", "UserError")
+                if attempt == "known masks" or (attempt == "one length" and not unknown):
                     raise
     assert program is not None
     program = program.run_decompositions({})
     assert isinstance(program, torch.export.ExportedProgram)
-    return program
+    return without_full_masks(program)
 
 
 def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],
@@ -128,7 +149,7 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
     length = inputs[0].shape[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
-        program = exported(module, inputs)
+        program = exported(module, inputs, names)
     for held in (program.constants, program.state_dict):
         for name, tensor in (buffers or {}).items():
             if name in held and held[name].is_meta and held[name].shape == tensor.shape:
@@ -152,28 +173,6 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
     return program
 
 
-BY_TOKEN = "ctxc_by_token"
-
-
-def experts_by_token(self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
-                     top_k_weights: torch.Tensor) -> torch.Tensor:
-    """Experts of transformers, with the tokens and the experts selected for each as two axes: those of transformers merge
-    the two, or go through the experts in a loop, which torch.export does not follow."""
-    def linear(name: str, x: torch.Tensor) -> torch.Tensor:
-        bank: torch.Tensor = getattr(self, name)[top_k_index]
-        y = (x.unsqueeze(-2) @ bank).squeeze(-2) if self.is_transposed else (bank @ x.unsqueeze(-1)).squeeze(-1)
-        if not self.has_bias:
-            return y
-        bias: torch.Tensor = getattr(self, name + "_bias")[top_k_index]
-        return y + bias
-    x = linear("gate_up_proj" if self.has_gate else "up_proj", hidden_states.unsqueeze(1))
-    x = linear("down_proj", self._apply_gate(x) if self.has_gate else self.act_fn(x))
-    if self.has_post_expert_norm:
-        x = self.post_expert_norm(x)
-    result: torch.Tensor = (x * top_k_weights.unsqueeze(-1)).sum(1).to(hidden_states.dtype)
-    return result
-
-
 def config_of(source: str, small: bool = False) -> Any:
     """The config of transformers in a directory, or the default one of a model type, or a small one of it."""
     from transformers import AutoConfig
@@ -186,6 +185,18 @@ def config_of(source: str, small: bool = False) -> Any:
         said = f"did you mean {close[0]}?" if close else f"it has {len(types)}, such as llama"
         raise SystemExit(f"ctxc.export: {source!r} is neither a directory nor a causal model type of transformers; {said}")
     return small_configs.small_config(source) if small else AutoConfig.for_model(source)
+
+
+def causal_model(config: Any, **options: Any) -> Any:
+    """The causal model of a config of transformers. A class that takes one part of its type's config alone gets that
+    part, as MusicGen's takes the decoder's."""
+    from transformers import AutoModelForCausalLM
+    kind: Any = AutoModelForCausalLM._model_mapping.get(type(config), None)
+    taken = inspect.signature(kind.__init__).parameters.get("config") if kind is not None else None
+    parts = [getattr(config, name, None) for name in getattr(config, "sub_configs", None) or {}]
+    part = next((part for part in parts if taken is not None and type(part) is taken.annotation), None)
+    build: Any = AutoModelForCausalLM.from_config
+    return build(config, **options) if part is None else kind._from_config(part, **options)
 
 
 @contextlib.contextmanager
@@ -206,12 +217,9 @@ def parameters_without_memory() -> Iterator[None]:
 
 def buffers_of(config: Any) -> dict[str, torch.Tensor]:
     """The numbers of a model's buffers, such as tables of positions; none where it cannot be built so."""
-    from transformers import AutoModelForCausalLM
-    build: Any = AutoModelForCausalLM.from_config
-    read: Any = AutoModelForCausalLM.from_pretrained
     try:
         with parameters_without_memory():
-            model = build(config, attn_implementation="eager")
+            model = causal_model(config, attn_implementation="eager")
     except Exception:  # then a program can be checked, and not run without its weights
         return {}
     return {name: buffer for name, buffer in model.named_buffers(remove_duplicate=False) if not buffer.is_meta}
@@ -239,7 +247,6 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
     """The causal model of a config of transformers, its inputs, their names, and what the file says about it. With
     `weights`, the model is that one, or is read from that directory."""
     from transformers import AutoModelForCausalLM, __version__
-    build: Any = AutoModelForCausalLM.from_config
     read: Any = AutoModelForCausalLM.from_pretrained
     if isinstance(weights, torch.nn.Module):
         model: Any = weights.eval()
@@ -247,29 +254,30 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
         model = read(weights, config=config, attn_implementation="eager", local_files_only=True).eval()
     else:
         with torch.device(device):
-            model = build(config, attn_implementation="eager").eval()
-    choose = getattr(model, "set_experts_implementation", None)
-    if choose is not None:
-        from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
-        ALL_EXPERTS_FUNCTIONS.register(BY_TOKEN, experts_by_token)
-        try:
-            choose(BY_TOKEN)
-        except ValueError:
-            pass  # it has no experts
+            model = causal_model(config, attn_implementation="eager").eval()
+    from ctxc._experts import compute_by_token
+    compute_by_token(model)
     inner: Callable[..., Any] = model.forward
-    takes_positions = "position_ids" in inspect.signature(inner).parameters
+    taken = inspect.signature(inner).parameters
+    takes_positions = "position_ids" in taken
     ids = torch.zeros(1, length_for(model), dtype=torch.long, device=device)
     about = {"model_type": config.model_type, "config": json.loads(config.to_json_string()), "transformers": __version__}
+
+    def told(input_ids: torch.Tensor) -> dict[str, Any]:
+        """A model that would count the tokens that are no padding is told that none is."""
+        return {"attention_mask": torch.ones_like(input_ids)} if {"lengths", "attention_mask"} <= set(taken) else {}
+
     # use_cache is set in the call as well, since some models read it from there alone.
     if takes_positions:
         def forward(input_ids: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
             torch._check(input_ids.shape[1] == position_ids.shape[1])  # type: ignore
-            return inner(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits  # type: ignore
+            return inner(input_ids=input_ids, position_ids=position_ids, use_cache=False,  # type: ignore
+                         **told(input_ids)).logits
         model.forward = forward
         return model, [ids, ids.clone()], ["input_ids", "position_ids"], about
 
     def forward_ids(input_ids: torch.Tensor) -> torch.Tensor:
-        return inner(input_ids=input_ids, use_cache=False).logits  # type: ignore
+        return inner(input_ids=input_ids, use_cache=False, **told(input_ids)).logits  # type: ignore
     model.forward = forward_ids
     return model, [ids], ["input_ids"], about
 

@@ -15,7 +15,7 @@ import json
 import logging
 import re
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
 import torch
@@ -115,9 +115,9 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
 
     A call without position_ids gets the absolute position of the patch's token. A call with another token than the one
     that the patch was made for (kept tokens were run unpatched before, and are in a cache), or at another position,
-    raises Mismatch, as does a patch of other weights; anyway=True allows them, but the patch is not exact for them. For
-    a patch that was read from a file, the weights can be compared only if the file and the module have the same names
-    and types; otherwise the logger `ctxc` reports that they were not compared.
+    raises Mismatch, as does a patch that does not fit the module, or was made of another module with other weights;
+    anyway=True allows them, but the patch is not exact for them. A patch that was read from a file names the checkpoint
+    that it was made of, but a module no longer has the checkpoint's bytes: `ctxc.verify` compares the patch with it.
 
     factored=True leaves the weights of linear modules unchanged, and adds u (vᵀ z) to the output of each by hooks, so
     that the patch is not rounded to the type of the weights. Changes of vectors, and of matrices that are not the
@@ -129,9 +129,9 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
     ...
     ctxc._errors.Mismatch: found tokens [[1, 2]], expected [[6]]: the patch is exact for this token at position 11 ...
     """
-    parameters = {_plain(name): each for name, each in module.named_parameters(remove_duplicate=False)}
     if not anyway:
-        _expect_weights_of(module, parameters, patch)
+        _expect_weights_of(module, patch)
+    parameters = {_plain(name): each for name, each in module.named_parameters(remove_duplicate=False)}
     changes: dict[str, torch.Tensor] = {}
     hooks: list[Any] = []
     for each in patch.values():
@@ -212,18 +212,17 @@ def _add(weight: torch.Tensor, change: ParameterPatch) -> None:
     weight.copy_(total)
 
 
-def _expect_weights_of(module: torch.nn.Module, parameters: Mapping[str, torch.Tensor], patch: Patch) -> None:
+def _expect_weights_of(module: torch.nn.Module, patch: Patch) -> None:
     """Raises Mismatch where the patch was made of other weights than the module's."""
     made_on = None if patch._made_on is None else patch._made_on()
-    if made_on is module or not patch.origin.model_hash:
-        return
-    # A copy in another type, or under other names, has another hash, and may be the same model all the same.
-    types = {_TYPES.get(tensor.dtype, "").lower() for tensor in module.parameters()}
-    if types != {patch.origin.dtype} or not all(each.name.partition("[")[0] in parameters for each in patch.values()):
-        _log.info("whether the patch is of %s's weights cannot be told: they are stored in another type or under other "
-                  "names than those that it was made of", type(module).__name__)
-    elif _hash_of(module) != patch.origin.model_hash:
+    # A copy in another type has other bytes, and may be the same model all the same; so may a file.
+    if made_on is not None and made_on is not module and _types(made_on) == _types(module) and \
+            _hash_of(module) != patch.origin.model_hash:
         raise Mismatch("the patch was made of another module, with other weights; anyway=True adds it all the same")
+
+
+def _types(module: torch.nn.Module) -> set[torch.dtype]:
+    return {tensor.dtype for tensor in module.parameters()}
 
 
 def _hash_of(module: torch.nn.Module) -> str:

@@ -16,7 +16,7 @@ SIZES = {
     64: """hidden_size n_embd d_model dim embed_dim emb_dim n_embed word_embed_proj_dim hidden_dim embedding_size model_dim
         attention_hidden_size linear_attn_hidden_size backbone_hidden_size decoder_hidden_size text_hidden_size
         output_hidden_size out_hidden_size projection_dim cross_attention_hidden_size proj_dim lru_width embedding_dim
-        vision_output_dim attn_hidden_size""",
+        vision_output_dim attn_hidden_size adapter_in_dim adapter_input_size adapter_out_dim""",
     4: """num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads attention_heads
         linear_num_value_heads num_linear_value_heads index_n_heads num_swa_heads swa_num_attention_heads linear_num_heads
         mamba_num_heads num_experts n_routed_experts num_local_experts moe_num_experts n_experts""",
@@ -63,12 +63,15 @@ SETTINGS: dict[str, Any] = {"use_cache": False, "is_encoder_decoder": False, "us
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 OWN: dict[str, dict[str, Any]] = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": {**ROPE, "mrope_section": [3, 3, 2]}}},
-    "dots3_note_text": {"num_key_value_heads": 4},
+    "dots3_note_text": {"num_attention_heads": 4, "num_key_value_heads": 4},
+    "MusicgenDecoderConfig": {"num_codebooks": 1},  # each has a sequence of its own
+    "MusicgenMelodyDecoderConfig": {"num_codebooks": 1},
     "DbrxAttentionConfig": {"rope_theta": 10000.0, "clip_qkv": 8.0},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
-    "longcat_flash": {"head_dim": 8},
+    "longcat_flash": {"head_dim": 8, "zero_expert_num": 2},
     "qwen4_exp_text": {"indexer_n_heads": 4, "indexer_kv_heads": 1, "indexer_head_dim": 16, "indexer_budget": 8,
                        "indexer_compress_ratio": 4},
+    "rwkv": {"rescale_every": 0},  # or it changes its weights while it runs
     "reformer": {"axial_pos_embds_dim": [16, 48], "axial_pos_shape": [8, 16]},
     "xmod": {"default_language": "en_XX"},
     "zamba": {"num_hidden_layers": 4, "layers_block_type": ["linear_attention", "hybrid"] * 2,
@@ -96,6 +99,14 @@ def value_of(config: Any, name: str) -> Any:
         return getattr(config, name, None)
     except Exception:  # some configs refuse names that differ by layer
         return None
+
+
+def is_absent(config: Any, name: str) -> bool:
+    """Whether `config` leaves `name` out. What differs by layer, and is refused for that, it has."""
+    try:
+        return getattr(config, name, None) is None
+    except Exception:
+        return False
 
 
 def layers_kept(lists: dict[str, list[Any]]) -> list[int]:
@@ -139,7 +150,9 @@ def settings_of(kind: Any, depth: int = 0) -> dict[str, Any]:
             if isinstance(value, int):
                 settings[name] = count
         elif name in lists:
-            settings[name] = [lists[name][layer] for layer in kept]
+            small = SIZE_OF.get(name)
+            settings[name] = [small if small and isinstance(lists[name][layer], int) and lists[name][layer] > small
+                              else lists[name][layer] for layer in kept]
         elif name in SIZE_OF:
             if isinstance(value, (bool, list, tuple, dict)) or (value is None and name not in ALSO_WHERE_ABSENT):
                 continue
@@ -162,7 +175,7 @@ def settings_of(kind: Any, depth: int = 0) -> dict[str, Any]:
             continue
         settings[name] = type(part)(**settings_of(type(part), depth + 1)) if depth < 2 else part
         for attribute, value in vars(part).items():
-            if value_of(settings[name], attribute) is None:
+            if is_absent(settings[name], attribute):
                 setattr(settings[name], attribute, value)
     if {"expand", "num_heads", "head_dim"} <= names | set(settings) and "num_heads" in settings:
         settings["num_heads"] = 8

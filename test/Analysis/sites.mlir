@@ -92,3 +92,59 @@ xf.block @chosen(%x: tensor<4xf32>, %sel: tensor<2xi32>) -> tensor<2x4xf32> {
   %y = xf.add %u, %d : tensor<2x4xf32>
   xf.yield %y : tensor<2x4xf32>
 }
+
+// A convolution passes no stream on. One that ops with a parameter follow, or that alone reads the
+// context, is a mixer like any other; one behind the MLP is no part of the contextual part.
+xf.block @convolution_in_front(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %Wi = xf.param "in" : tensor<8x8xf32>
+  // expected-remark @below {{'in' may not be patched: 'in' belongs to the contextual part}}
+  %i = xf.linear %Wi * %x : tensor<8x8xf32>, tensor<8xf32>
+  %K = xf.param "conv" : tensor<8x3xf32>
+  %c = xf.conv %K, %i : tensor<8x3xf32>, tensor<8xf32>
+  %y = xf.add %x, %c : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+xf.block @convolution_of_the_stream(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %K = xf.param "conv" : tensor<8x3xf32>
+  %c = xf.conv %K, %x : tensor<8x3xf32>, tensor<8xf32>
+  %Wo = xf.param "o" : tensor<8x8xf32>
+  // expected-remark @below {{'o' may not be patched: 'o' belongs to the contextual part}}
+  %o = xf.linear %Wo * %c : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %x, %o : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+xf.block @convolution_between(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %Wi = xf.param "in" : tensor<8x8xf32>
+  // expected-remark @below {{'in' may not be patched: 'in' belongs to the contextual part}}
+  %i = xf.linear %Wi * %v : tensor<8x8xf32>, tensor<8xf32>
+  %K = xf.param "conv" : tensor<8x3xf32>
+  %c = xf.conv %K, %i : tensor<8x3xf32>, tensor<8xf32>
+  %Wo = xf.param "o" : tensor<8x8xf32>
+  // expected-remark @below {{'o' may not be patched: 'o' belongs to the contextual part}}
+  %o = xf.linear %Wo * %c : tensor<8x8xf32>, tensor<8xf32>
+  %s = xf.add %v, %o : tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  // expected-remark @below {{'w' may be patched}}
+  %d = xf.linear %W * %s : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %s, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+xf.block @convolution_behind(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %Wq = xf.param "q" : tensor<8x8xf32>
+  // expected-remark @below {{'q' may not be patched: 'q' belongs to the contextual part}}
+  %q = xf.linear %Wq * %x : tensor<8x8xf32>, tensor<8xf32>
+  %a = xf.contextual "attention"(%q) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  // expected-remark @below {{'w' may be patched}}
+  %d = xf.linear %W * %v : tensor<8x8xf32>, tensor<8xf32>
+  %K = xf.param "conv" : tensor<8x3xf32>
+  %c = xf.conv %K, %d : tensor<8x3xf32>, tensor<8xf32>
+  %y = xf.add %v, %c : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}

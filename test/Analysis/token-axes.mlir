@@ -69,5 +69,10 @@ graph.program @rules tokens "s" {
   %ah = graph.call "aten.min.other"(%x) {other = #graph.operand<0>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
   // expected-remark @below {{each token by itself}}
   %ai = graph.call "aten.concat.default"(%x) {dim = -1 : i64, tensors = [#graph.operand<0>, #graph.operand<0>]} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 8], f32>
+  // The largest entry along an axis, and where it is.
+  // expected-remark @below {{each token by itself}}
+  %aj:2 = graph.call "aten.max.dim"(%x) {dim = -1 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> (!graph.tensor<[1, "s"], f32>, !graph.tensor<[1, "s"], si64>)
+  // expected-remark @below {{makes a value of several tokens}}
+  %ak:2 = graph.call "aten.max.dim"(%z) {dim = 1 : i64, keepdim = true, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 4], si64>)
   graph.return %x : !graph.tensor<[1, "s", 4], f32>
 }

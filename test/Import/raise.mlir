@@ -33,6 +33,31 @@ graph.program @norm tokens "s" {
 
 // -----
 
+// Stored numbers: one without an axis, and an entry of a matrix. Each is the scale of a one, so that it may be patched.
+// CHECK-LABEL: xf.block @model
+// CHECK: %[[A:.*]] = xf.param "a" : tensor<1xf32>
+// CHECK: %[[ONE:.*]] = xf.setting "one_1" : tensor<1xf32>
+// CHECK: %[[S:.*]] = xf.scale %[[ONE]] by %[[A]] : tensor<1xf32>, tensor<1xf32>
+// CHECK: %[[Y:.*]] = xf.mul %{{.*}}, %[[S]] : tensor<4xf32>, tensor<1xf32>
+// CHECK: %[[B:.*]] = xf.param "b" : tensor<2x3xf32>
+// CHECK: %[[ALL:.*]] = xf.scale %{{.*}} by %[[B]] : tensor<2x3xf32>, tensor<2x3xf32>
+// CHECK: %[[F:.*]] = xf.reshape %[[ALL]] : tensor<2x3xf32> to tensor<6xf32>
+// CHECK: %[[E:.*]] = xf.slice %[[F]] from 4 : tensor<6xf32> to tensor<1xf32>
+// CHECK: %[[Z:.*]] = xf.mul %[[Y]], %[[E]] : tensor<4xf32>, tensor<1xf32>
+// CHECK: xf.yield %[[Z]]
+graph.program @numbers tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %a = graph.stored "a" : !graph.tensor<[], f32>
+  %b = graph.stored "b" : !graph.tensor<[2, 3], f32>
+  %y = graph.call "aten.mul.Tensor"(%a, %x) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[], f32>, !graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %c = graph.call "aten.select.int"(%b) {dim = 1 : i64, index = -2 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<[2, 3], f32>) -> !graph.tensor<[2], f32>
+  %d = graph.call "aten.select.int"(%c) {dim = 0 : i64, index = 1 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<[2], f32>) -> !graph.tensor<[], f32>
+  %z = graph.call "aten.mul.Tensor"(%y, %d) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %z : !graph.tensor<[1, "s", 4], f32>
+}
+
+// -----
+
 // What joins tokens is contextual, and reads its parameters. Of a sum over tokens it is not shown
 // that its result varies with others, so that nothing is rejected for it.
 // CHECK-LABEL: xf.block @model(
@@ -124,4 +149,32 @@ graph.program @largest tokens "s" {
   %t:2 = graph.call "aten.topk.default"(%x) {k = 2 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 4], f32>) -> (!graph.tensor<["s", 2], f32>, !graph.tensor<["s", 2], si64>)
   %y = graph.call "aten.slice.Tensor"(%t#0) {dim = 1 : i64, end = 1 : i64, self = #graph.operand<0>, start = 0 : i64} in "" : (!graph.tensor<["s", 2], f32>) -> !graph.tensor<["s", 1], f32>
   graph.return %y : !graph.tensor<["s", 1], f32>
+}
+
+// -----
+
+// A channel shuffle, and a permutation of three axes of a token.
+// CHECK-LABEL: xf.block @model(
+// CHECK-SAME: %[[X:.*]]: tensor<6xf32>)
+// CHECK-NEXT: %[[A:.*]] = xf.reshape %[[X]] : tensor<6xf32> to tensor<2x3xf32>
+// CHECK-NEXT: %[[B:.*]] = xf.transpose %[[A]] by [1, 0] : tensor<2x3xf32>
+// CHECK-NEXT: xf.reshape %[[B]] : tensor<3x2xf32> to tensor<6xf32>
+graph.program @shuffle tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 6], f32>
+  %g = graph.call "aten.view.default"(%x) {self = #graph.operand<0>, size = [1, 4, 2, 3]} in "" : (!graph.tensor<[1, "s", 6], f32>) -> !graph.tensor<[1, "s", 2, 3], f32>
+  %t = graph.call "aten.transpose.int"(%g) {dim0 = 2 : i64, dim1 = 3 : i64, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 2, 3], f32>) -> !graph.tensor<[1, "s", 3, 2], f32>
+  %y = graph.call "aten.reshape.default"(%t) {self = #graph.operand<0>, shape = [1, 4, 6]} in "" : (!graph.tensor<[1, "s", 3, 2], f32>) -> !graph.tensor<[1, "s", 6], f32>
+  graph.return %y : !graph.tensor<[1, "s", 6], f32>
+}
+
+// -----
+
+// CHECK-LABEL: xf.block @model(
+// CHECK: xf.transpose %{{.*}} by [2, 1, 0] : tensor<2x3x2xf32>
+graph.program @reversed tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 12], f32>
+  %g = graph.call "aten.view.default"(%x) {self = #graph.operand<0>, size = [1, 4, 2, 3, 2]} in "" : (!graph.tensor<[1, "s", 12], f32>) -> !graph.tensor<[1, "s", 2, 3, 2], f32>
+  %t = graph.call "aten.permute.default"(%g) {dims = [0, 1, 4, 3, 2], self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 2, 3, 2], f32>) -> !graph.tensor<[1, "s", 2, 3, 2], f32>
+  %y = graph.call "aten.reshape.default"(%t) {self = #graph.operand<0>, shape = [1, 4, 12]} in "" : (!graph.tensor<[1, "s", 2, 3, 2], f32>) -> !graph.tensor<[1, "s", 12], f32>
+  graph.return %y : !graph.tensor<[1, "s", 12], f32>
 }

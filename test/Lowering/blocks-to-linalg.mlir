@@ -53,8 +53,8 @@ xf.block @packed(%a: tensor<7xf32>, %b: tensor<7xf32>) -> (tensor<5xf32>, tensor
 // CHECK-SAME: memref<?x1x2xi64> {kernel.arg = #kernel.arg<counts>}
 // CHECK-SAME: memref<?xf64> {kernel.arg = #kernel.arg<replay>}
 xf.block @streams(%x: tensor<1x2xf32>, %y: tensor<1x2xf32>) -> tensor<1x2xf32> {
-  %a = xf.attention %x, %x, %x scale 1.0 stream "full" : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>
-  %b = xf.attention %y, %y, %y scale 1.0 stream "reduced" : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>
+  %a = xf.attention %x, %x, %x scale 1.0 run full : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>
+  %b = xf.attention %y, %y, %y scale 1.0 run reduced : tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32> -> tensor<1x2xf32>
   %d = xf.sub %a, %b : tensor<1x2xf32>
   %f = xf.reshape %d : tensor<1x2xf32> to tensor<2xf32>
   patch.obligation nonzero_vector %f counts 0 "Lemma 1" : tensor<2xf32>

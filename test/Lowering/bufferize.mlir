@@ -62,6 +62,6 @@ xf.block @attend(%x: tensor<8xf32>) -> tensor<8xf32> {
 // NONE-NOT: memref.copy
 // NONE: return
 xf.block @alone(%q: tensor<4x2xf32>, %k: tensor<2x2xf32>) -> tensor<4x2xf32> {
-  %a = xf.attention %q, %k, %k scale 0.5 stream "reduced" : tensor<4x2xf32>, tensor<2x2xf32>, tensor<2x2xf32> -> tensor<4x2xf32>
+  %a = xf.attention %q, %k, %k scale 0.5 run reduced : tensor<4x2xf32>, tensor<2x2xf32>, tensor<2x2xf32> -> tensor<4x2xf32>
   xf.yield %a : tensor<4x2xf32>
 }

@@ -1,19 +1,10 @@
-// Both passes that tell LLVM which iterations are independent.
+// Loops that are made from linalg ops say which of their accesses are independent between iterations.
 // RUN: ctxc-opt %s --ctxc-linalg-to-loops --canonicalize --ctxc-mark-parallel-loops | FileCheck %s
-// RUN: ctxc-opt %s --ctxc-linalg-to-loops --canonicalize --ctxc-mark-parallel-loops --convert-scf-to-cf --convert-to-llvm --reconcile-unrealized-casts --ctxc-mark-parallel-accesses | FileCheck %s --check-prefix=LLVM
 // RUN: ctxc-opt %s --canonicalize --ctxc-mark-parallel-loops --ctxc-linalg-to-loops | FileCheck %s --check-prefix=BEFORE
 
 // CHECK: #[[LOOP:.*]] = #llvm.loop_annotation<parallelAccesses
 // CHECK-LABEL: func.func @square(
 // CHECK: } {{{.*}}llvm.loop_annotation = #[[LOOP]]
-// LLVM: #[[GROUP:.*]] = #llvm.access_group
-// LLVM: #[[LOOP:.*]] = #llvm.loop_annotation<parallelAccesses = #[[GROUP]]>
-// LLVM-LABEL: llvm.func @square(
-// LLVM: llvm.load {{.*}}access_groups = [#[[GROUP]]]
-// LLVM: llvm.store {{.*}}access_groups = [#[[GROUP]]]
-// LLVM: llvm.br {{.*}}loop_annotation = #[[LOOP]]
-// LLVM-LABEL: llvm.func @shifted(
-// LLVM-NOT: access_groups
 // BEFORE-NOT: loop_annotation
 func.func @square(%a: memref<64xf32>, %y: memref<64xf32>) {
   linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}

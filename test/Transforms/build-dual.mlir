@@ -13,8 +13,8 @@ xf.block @ffn(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // CHECK-LABEL: xf.block @ffn_dual
 // CHECK-SAME: (%[[X_C:.*]]: tensor<4xf32>, %[[X:.*]]: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
-// CHECK-NEXT: %[[C_C:.*]] = xf.contextual "mix"(%[[X_C]]) stream "full"
-// CHECK-NEXT: %[[C:.*]] = xf.contextual "mix"(%[[X]]) stream "reduced"
+// CHECK-NEXT: %[[C_C:.*]] = xf.contextual "mix"(%[[X_C]]) run full
+// CHECK-NEXT: %[[C:.*]] = xf.contextual "mix"(%[[X]]) run reduced
 // CHECK-NEXT: %[[V_C:.*]] = xf.add %[[X_C]], %[[C_C]]
 // CHECK-NEXT: %[[V:.*]] = xf.add %[[X]], %[[C]]
 // CHECK-NEXT: %[[W:.*]] = xf.param "w"

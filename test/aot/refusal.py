@@ -29,7 +29,7 @@ def main():
         if not reason:
             continue
         manifest = json.loads(path.with_suffix(".json").read_text())
-        assert any(reason.decode() == f"the kernels need {feature}, which this machine lacks"
+        assert any(reason.decode().startswith(f"the kernels need {feature}, which this machine lacks")
                    for feature in manifest["target"]["needed_features"]), reason
         for kernel in manifest["kernels"]:
             # The kernel must return before it reads its call, which is null; also the second time.

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The tables that bench/side_by_side.py makes from measurements."""
+"""The tables that bench/side_by_side.py and bench/rounded_prompts.py make from measurements."""
 
 import sys
 import unittest
+import unittest.mock
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
@@ -10,6 +11,7 @@ sys.path[:0] = [str(BENCH), str(BENCH / "peers")]
 import page  # noqa: E402
 import report  # noqa: E402
 import results as r  # noqa: E402
+import rounded_prompts  # noqa: E402
 import side_by_side  # noqa: E402
 
 
@@ -117,6 +119,14 @@ class ReportTest(unittest.TestCase):
         run = {"context": {}, "benchmarks": [benchmark("ctxc/f32/4x2/real_time", 100),
                                              benchmark("oneDNN-rounded/bf16/4x2/real_time", 220)]}
         self.assertIn("| 4 × 2 | 2 | 100 | – | – | – | – | 220 |", report.gemm_table({"2": run}))
+
+    def test_rounded_prompts_are_compared_with_the_first_column_of_their_round(self):
+        # In the last round, all programs were slow. The processor has no tiles.
+        names = rounded_prompts.VECTORS, rounded_prompts.EXACT, rounded_prompts.PYTORCH
+        rounds = [dict(zip(names, times)) for times in ((100, 200, 50), (100, 250, 50), (1000, 2000, 250))]
+        with unittest.mock.patch("rounded_prompts.rounds_of", return_value=rounds):
+            self.assertEqual(rounded_prompts.row(None, threads=2, prefill=10),
+                             ["10", 2, "–", "100", "40 (0.50)", "200 (2.00)"])
 
     def test_a_section_takes_its_place_in_the_page(self):
         text, heading = "# Page\n\n## One\n\ntext\n", report.HEADING

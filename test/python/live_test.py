@@ -140,26 +140,9 @@ class Live(unittest.TestCase):
                     pass
         with ctxc.hf.patched(other, patch, anyway=True):
             pass
-
-    @torch.no_grad()
-    def test_a_stored_patch_of_other_weights_is_refused(self):
-        module, other = (judge.load_checkpoint(GOLDENS / "llama").eval() for _ in range(2))
-        other.model.layers[0].mlp.up_proj.weight.mul_(2)
-        made = ctxc.Context(ctxc.from_module(module), TOKENS).patch()
-        stored = pickle.loads(pickle.dumps(made))  # which no longer knows its module
-        for _ in range(2):
-            with ctxc.hf.patched(module, stored):
-                pass
-            with self.assertRaisesRegex(ctxc.Mismatch, "of another module, with other weights"):
-                with ctxc.hf.patched(other, stored):
-                    pass
-        module.model.layers[0].mlp.up_proj.weight.mul_(2)
-        with self.assertRaisesRegex(ctxc.Mismatch, "of another module, with other weights"):
-            with ctxc.hf.patched(module, stored):
-                pass
-        with self.assertLogs("ctxc", "INFO") as said, ctxc.hf.patched(other.to(torch.bfloat16), stored):
+        other.model.layers[0].mlp.up_proj.weight.mul_(0.5)
+        with ctxc.hf.patched(other, patch):
             pass
-        self.assertIn("cannot be told", said.output[0])
 
     @torch.no_grad()
     def test_what_is_copied_is_said(self):

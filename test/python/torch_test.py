@@ -159,6 +159,39 @@ class Torch(unittest.TestCase):
                 self.assertEqual((found.failed, found.attempted > 1), (0, True))
 
 
+class Ops(unittest.TestCase):
+    """Ops that no family of transformers has."""
+
+    def result(self, name, value, shape, **attributes):
+        class Run:
+            count, values = len(value), {0: value}
+            rows = values.get
+            set = values.__setitem__
+
+        ctxc.torch._evaluation.MEANINGS[name](ctxc.torch.Op(name, [0], [1], attributes, [shape]), Run)
+        self.assertEqual(tuple(Run.values[1].shape[1:]), shape)
+        return Run.values[1]
+
+    def test_entries_in_another_order(self):
+        x = torch.arange(48.0).reshape(2, 2, 3, 4)
+        y = self.result("xf.transpose", x, (4, 2, 3), order=[2, 0, 1])
+        self.assertTrue(all(y[t, k, i, j] == x[t, i, j, k]
+                            for t in range(2) for i in range(2) for j in range(3) for k in range(4)))
+        y = self.result("xf.permute", x, (2, 3, 4), parts=[1, 1], order=[1, 0])
+        self.assertTrue(torch.equal(y, x.flip(1)))
+        y = self.result("xf.permute", x, (2, 3, 4), parts=[1, 3], order=[1, 0], along=2)
+        self.assertTrue(torch.equal(y, x.roll(-1, 3)))
+
+
+class Shuffled(modules.GptBlock):
+    """Groups of the MLP's output exchange their entries."""
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        y = self.mlp(self.ln_2(x))
+        return x + y.unflatten(-1, (4, 8)).transpose(-1, -2).flatten(-2)
+
+
 class Check(unittest.TestCase):
     """ctxc.check of a module, which it exports itself."""
 
@@ -168,6 +201,10 @@ class Check(unittest.TestCase):
         self.assertEqual([(each["verdict"], each["layers"]) for each in report.verdicts], [("controllable", [0, 1])])
         self.assertEqual([each["parameter"] for side in ("input", "output") for each in report.plans[0][side]],
                          ["mlp.fc.weight", "mlp.proj.bias"])
+
+    def test_a_channel_shuffle(self):
+        report = ctxc.check(Shuffled(), torch.zeros(1, 13, modules.WIDTH))
+        self.assertEqual([each["verdict"] for each in report.verdicts], ["controllable"])
 
     def test_a_rejection_stands_at_the_line_of_the_module(self):
         report = ctxc.check(*modules.MODULES["normed-branch"]())

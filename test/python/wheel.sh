@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# wheel.sh SOURCE BUILD WORK: makes a wheel (tools/wheel.sh), installs it into an empty virtual environment, in an empty
-# directory, and runs the package's tests there, with a PATH of that environment and of a few commands of the system.
+# wheel.sh SOURCE BUILD WORK JUDGE: makes a wheel (tools/wheel.sh), installs it into an empty virtual environment, in an empty
+# directory, and runs the package's tests there, with a PATH of that environment and of a few commands of the system. Every
+# night those of live modules and of ctxc.torch too, with the packages of JUDGE, a Python of the same version.
 set -euo pipefail
-source=$1 build=$2 work=$3
+source=$1 build=$2 work=$3 judge=$4
 skip() {
   echo "skipped: $*"
   exit 77
@@ -41,6 +42,11 @@ found = {line.split()[-1] for line in maps.splitlines() if "libLLVM" in line or 
 assert not found, f"loaded from elsewhere: {found}"
 END
 "$python" "$source/test/python/core_test.py" "$work/venv/bin/ctxc" "$source"
+if [[ ${CTXC_KERNEL_OPT:-0} == 3 ]]; then
+  "$judge" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$(echo "$work"/venv/lib/python3.*/site-packages)/judges.pth"
+  "$python" -c 'import ctxc, sys; assert ctxc.__file__.startswith(sys.prefix), ctxc.__file__'
+  for test in live torch; do "$python" "$source/test/python/${test}_test.py" "$source/test/goldens"; done
+fi
 [[ -z $(ls -A) ]] || {
   echo "left in the working directory: $(ls -A)" >&2
   exit 1

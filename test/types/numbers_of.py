@@ -12,6 +12,8 @@ import math
 import torch
 
 TOKENS = 13
+# Types of models that make the least number of float64 a number of the default type.
+ALL_DOUBLE = ("xglm",)
 
 
 class Stop(Exception):
@@ -21,10 +23,10 @@ class Stop(Exception):
 def random_model(config):
     """A model of `config` whose weights are of one scale, so that every part of it matters. They are numbers of
     float32."""
-    from transformers import AutoModelForCausalLM
+    from ctxc.export import causal_model
+    torch.set_default_dtype(torch.float32)
     torch.manual_seed(0)
-    build = AutoModelForCausalLM.from_config
-    model = build(config, attn_implementation="eager", experts_implementation="eager").eval().double()
+    model = causal_model(config, attn_implementation="eager", experts_implementation="eager").eval().double()
     generator = torch.Generator().manual_seed(3)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(False)
@@ -35,6 +37,8 @@ def random_model(config):
             parameter.add_(0.2 * noise)
         elif "A_log" not in name and "conv" not in name:
             parameter.copy_(noise / math.sqrt(parameter.shape[-1]))
+    if config.model_type in ALL_DOUBLE:
+        torch.set_default_dtype(torch.float64)
     return model.float().double()
 
 
@@ -43,13 +47,16 @@ def tensor_of(value):
 
 
 def last_of(value, tokens):
-    """The last token's part of what a module reads or gives: its axis of tokens is the second, or the first where
-    sequences are one after the other."""
+    """The last token's part of what a module reads or gives: its axis of tokens is the second, the first where
+    sequences are one after the other, or the only one of that length, as where several streams lie in front."""
     value = tensor_of(value)
     if value.dim() >= 2 and value.shape[0] == 1 and value.shape[1] == tokens:
         return value[:, -1].reshape(-1)
     if value.shape[0] == tokens:
         return value[-1].reshape(-1)
+    axes = [axis for axis, size in enumerate(value.shape) if size == tokens]
+    if tokens == 1 or len(axes) == 1:
+        return value.select(axes[0], -1).reshape(-1) if axes else value.reshape(-1)
     raise ValueError(f"a module's value has the shape {tuple(value.shape)} for {tokens} tokens")
 
 
@@ -126,16 +133,26 @@ class Judge:
             parameter.requires_grad_(False)
         return left
 
+    def difference(self, module, target):
+        """How far what `module` gives for the one token is from `target`, by the target's size."""
+        given = self.run(1, stop=module)[1][module][1]
+        return float((target - given).abs().max()) / (float(target.abs().max()) or 1.0)
 
-    def solve_by_some(self, names, module, target):
+    def solve_by_some(self, names, module, seen):
         """solve with the last of the parameters alone where that suffices, as it does behind a norm whose scale is the
-        last: together they are not affine, and steps of Newton's would go on for long."""
-        for chosen in ([names[-1]], names):
-            before = [self.parameters[name].clone() for name in chosen]
-            left = self.solve(chosen, module, target)
-            if left < 1e-9 or chosen is names:
+        last: together they are not affine, and steps of Newton's would go on for long. Where the rest of the layer is no
+        affine function of what the parameters' own module gives, that module is given what it gives with the context."""
+        own = owner(names[-1])
+        attempts = [([names[-1]], module), (names, module)]
+        if own in seen and all(owner(name) == own for name in names):
+            attempts.append((names, own))
+        for attempt in attempts:
+            before = [self.parameters[name].clone() for name in names]
+            self.solve(attempt[0], attempt[1], seen[attempt[1]][1])
+            left = self.difference(module, seen[module][1])
+            if left < 1e-9 or attempt is attempts[-1]:
                 return left
-            for name, value in zip(chosen, before):
+            for name, value in zip(names, before):
                 self.parameters[name].copy_(value)
         return left
 
@@ -170,7 +187,7 @@ def judge(model, takes_positions, layers):
                     expected = seen[behind][0]
                     worst["inside"] = max(worst["inside"], float((read - expected).abs().max() / expected.abs().max()))
                     worst["insides"] += 1
-            left = judge.solve_by_some(layer["output"], layer["path"], seen[layer["path"]][1])
+            left = judge.solve_by_some(layer["output"], layer["path"], seen)
             worst["layer"] = max(worst["layer"], left)
         patched, _ = judge.run(1)
         return {**worst, "patched": float((patched - full).abs().max()), "control": float((unpatched - full).abs().max())}

@@ -12,7 +12,7 @@ HEAD = """# Every causal model type of transformers
 {version} calls a causal language model: a small model of the type is exported, `ctxc check` reads the file, and its verdict
 is compared with numbers. Every night, it is made by
 
-<!-- not run: it takes hours -->
+<!-- not run: it takes half an hour -->
 ```sh
 build/judges/bin/python test/types/run.py build/bin/ctxc python build/types --page docs/torch-types.md
 ```
@@ -94,6 +94,11 @@ def has_verdict(row):
     return verdict_of(row) in VERDICTS
 
 
+def cell_of_path(text):
+    """Without where a machine keeps its packages."""
+    return cell(re.sub(r"\S*/site-packages/", "", text))
+
+
 def obstacle(row):
     if row.get("reason"):
         text = f"{row['stage']}: {row['reason'].removeprefix('ctxc: error: ')}"
@@ -146,14 +151,14 @@ def page_of(rows, version, tokens):
     text = HEAD.format(version=version, tokens=tokens, summary=summary) + "".join(line(row) for row in found)
     unrun = [row for row in found if "reason" in row.get("patch", {})]
     if unrun:
-        text += UNRUN + "".join(f"| {row['type']} | {cell(row['patch']['reason'])} |\n" for row in unrun)
+        text += UNRUN + "".join(f"| {row['type']} | {cell_of_path(row['patch']['reason'])} |\n" for row in unrun)
     kept = [row for row in found if runs_by(row) == "program"]
     if kept:
         text += KEPT + "".join(f"| {row['type']} | " + " | ".join(
             ", ".join(cell(op) for op in row["runs"][kind]) for kind in ("mixing", "op")) + " |\n" for row in kept)
     others = [row for row in rows if not has_verdict(row)]
     if others:
-        text += NOT + "".join(f"| {row['type']} | {cell(obstacle(row))} |\n" for row in others)
+        text += NOT + "".join(f"| {row['type']} | {cell_of_path(obstacle(row))} |\n" for row in others)
     return text
 
 

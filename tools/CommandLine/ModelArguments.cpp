@@ -59,8 +59,9 @@ std::vector<OptionSpec> driver::runOptions() {
       {"--round-prompts", "",
        "read a prompt with activations rounded to bfloat16 before products with bfloat16\n"
        "weights, as PyTorch and llama.cpp do: faster, on a processor with avx512_bf16 for\n"
-       "16 tokens or more, and on NVIDIA's GPUs. Everything after the prompt, and patches,\n"
-       "are computed without this rounding"},
+       "16 tokens or more (in AMX's tile registers if there are some and CTXC_AMX=off is\n"
+       "not set), and on NVIDIA's GPUs. Everything after the prompt, and patches, are\n"
+       "computed without this rounding"},
       {"--integer-products", "",
        "multiply quantised matrices (not fp8) in integers, with activations rounded to 8\n"
        "bits, with a scale for each 32, as llama.cpp does: faster, less exact (docs/gguf.md)"},

@@ -61,6 +61,27 @@ Expected<std::vector<ExampleText>> driver::exampleTexts(Model &model, const Adap
   return texts;
 }
 
+llvm::Error driver::addFailureTexts(Model &model, const EvaluateRequest &about, const Card &card,
+                                    CardSettings &settings) {
+  constexpr size_t shown = 8; // tokens of a text
+  if (card.worst) {
+    ArrayRef<int64_t> tokens = about.texts[card.worst->text].tokens;
+    if (llvm::Error error =
+            textOf(tokens.take_front(2 * shown), model).moveInto(settings.worstText))
+      return error;
+  }
+  for (const Failure &failure : card.failures) {
+    auto before = ArrayRef(about.texts[failure.text].tokens).take_front(failure.at);
+    auto text = textOf(before.take_back(shown), model), full = textOf({failure.full}, model),
+         adapted = textOf({failure.adapted}, model);
+    if (!text || !full || !adapted)
+      return llvm::joinErrors(text.takeError(),
+                              llvm::joinErrors(full.takeError(), adapted.takeError()));
+    settings.failures.push_back({std::move(*text), std::move(*full), std::move(*adapted)});
+  }
+  return llvm::Error::success();
+}
+
 CurvePoint driver::pointOf(int64_t rank, int64_t tokens, const Card &card) {
   return {rank, tokens, card.numbers, card.all.share(), card.shareInterval};
 }

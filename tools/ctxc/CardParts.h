@@ -11,6 +11,10 @@ namespace ctxc::driver {
 llvm::Expected<std::vector<ExampleText>> exampleTexts(Model &model, const Adapter &adapter,
                                                       const EvaluateRequest &about);
 
+/// The card's failures and its worst text as text.
+llvm::Error addFailureTexts(Model &model, const EvaluateRequest &about, const Card &card,
+                            CardSettings &settings);
+
 /// Fits at lower ranks, and of half and a quarter of the texts, and the `own` fit as the last
 /// point.
 llvm::Expected<std::vector<CurvePoint>> curveOf(Model &model, const DistilRequest &request,

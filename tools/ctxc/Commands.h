@@ -22,6 +22,7 @@ Command inspectCommand();
 Command distilCommand();
 Command evaluateCommand();
 Command experimentCommand();
+Command tuneCommand();
 Command manCommand();
 Command completionCommand();
 

@@ -10,6 +10,7 @@
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/Timer.h"
 #include "tools/CommandLine/Streams.h"
+#include "tools/CommandLine/TokenProgress.h"
 #include "tools/CommandLine/Values.h"
 #include <ctime>
 
@@ -21,19 +22,33 @@ using llvm::StringRef;
 
 namespace {
 
+/// Sets `number` to the value of an option, where it is given.
+Error numberFromZero(const Arguments &arguments, StringRef option, double &number) {
+  auto text = arguments.get(option);
+  if (!text)
+    return Error::success();
+  double given = -1;
+  if (text->getAsDouble(given) || !(given >= 0) || given > 1e6)
+    return makeError(option + ": found '" + *text + "', expected a number from 0 on");
+  number = given;
+  return Error::success();
+}
+
 Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   DistilRequest request;
   auto rank = arguments.integer("--rank", 0, 1 << 20, request.fit.rank);
   if (!rank)
     return rank.takeError();
   request.fit.rank = *rank;
+  request.fitted = progressOnTerminal("matrices");
+  request.stepped = progressOnTerminal("steps");
   if (Error error = arguments.integer("--refine", 0, 10000, 0).moveInto(request.fit.passes))
     return std::move(error);
   request.fit.scales = !arguments.has("--matrices-only") && !arguments.has("--gguf");
-  StringRef protection = arguments.get("--protection", "0.3");
-  if (protection.getAsDouble(request.protection) || !(request.protection >= 0) ||
-      request.protection > 1e6)
-    return makeError("--protection: found '" + protection + "', expected a number from 0 on");
+  if (Error error = numberFromZero(arguments, "--protection", request.protection))
+    return std::move(error);
+  if (Error error = numberFromZero(arguments, "--ridge", request.fit.lambda))
+    return std::move(error);
   return request;
 }
 
@@ -120,9 +135,13 @@ Expected<double> shareOfKept(Model &model, const Adapter &adapter, const Evaluat
   return card->all.share();
 }
 
-/// Takes every fifth text away.
+/// Takes every fifth text away. Fewer than eight would choose by chance: of few texts, none is
+/// taken.
 std::vector<TextSequence> takeFifth(std::vector<TextSequence> &texts) {
+  constexpr size_t fewest = 40;
   std::vector<TextSequence> taken;
+  if (texts.size() < fewest)
+    return taken;
   for (size_t i = 4; i < texts.size(); i += 4) {
     taken.push_back(std::move(texts[i]));
     texts.erase(texts.begin() + i);
@@ -166,6 +185,8 @@ Expected<CardSettings> settingsOf(const Arguments &arguments, Opened &opened, co
   if (!settings)
     return settings.takeError();
   settings->fit = task.fit;
+  if (Error error = addFailureTexts(*opened.model, task.about, card, *settings))
+    return std::move(error);
   if (keepsTokens(task))
     if (Error error = shareOfKept(*opened.model, adapter, task.about).moveInto(settings->keptShare))
       return std::move(error);
@@ -234,6 +255,9 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto task = taskOf(arguments, *opened, std::move(*request), *keeping);
   if (!task)
     return task.takeError();
+  auto strength = strengthOf(arguments);
+  if (!strength)
+    return strength.takeError();
   const std::clock_t start = std::clock();
   Expected<Fitted> fitted = [&] {
     Timer timer(task->fit.seconds);
@@ -243,6 +267,7 @@ Expected<int> runDistil(const Arguments &arguments) {
     return fitted.takeError();
   task->fit.processorSeconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   Distilled *made = &fitted->made;
+  scale(made->adapter, *strength);
   task->fit.tokens = made->tokens;
   task->fit.protectedTokens = made->protectedTokens;
   task->fit.mostPasses = task->request.fit.passes;
@@ -255,6 +280,7 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto settings = settingsOf(arguments, *opened, *task, made->adapter, *card);
   if (!settings)
     return settings.takeError();
+  settings->strength = *strength;
   settings->objective = arguments.get("--objective", "recover");
   if (*objective == DistilObjective::Recover)
     settings->objective.clear();
@@ -295,8 +321,14 @@ Command driver::distilCommand() {
       writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
       {"--rank", "K", "the rank of each matrix's change; default 16; 0: do not truncate it"},
       {"--refine", "N",
-       "after the closed form, make up to N passes of gradient descent over the texts; a fifth of\n"
-       "the texts, left out at first, decides how many passes are made. Default 0"},
+       "after the closed form, make N passes of gradient descent over the texts. With 40 texts\n"
+       "or more, a fifth is left out at first, and decides the number of passes, up to N.\n"
+       "Default 0"},
+      {"--ridge", "X",
+       "the penalty on large changes of a matrix in the closed form, relative to the data of the\n"
+       "first 550 tokens of text; default 0.01. A larger penalty recovers less, and unrelated\n"
+       "text drifts less"},
+      strengthOption(),
       objectiveOption(),
       {"--protection", "X",
        "the weight of unrelated texts, relative to the others; default 0.3. Every second one\n"

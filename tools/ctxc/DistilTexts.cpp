@@ -1,5 +1,6 @@
 #include "DistilTexts.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/TokenProgress.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <random>
 
@@ -15,18 +16,20 @@ static constexpr int64_t heldOutTokens = 400, unrelatedTokens = 512;
 static constexpr int64_t sampledTokens = 2000;
 
 std::vector<OptionSpec> driver::textOptions() {
-  return {reads({"--text", "FILE",
-                 "texts to fit; a fifth of them is held out for the card. Default: the model\n"
-                 "writes them, with the context in front, and unrelated ones without it"}),
-          reads({"--held-out", "FILE", "texts for the card, in place of that fifth"}),
-          {"--tokens", "N",
-           "fit N tokens, rounded up to the end of a text; default: all of --text, or 2000"},
-          reads({"--prompts", "FILE",
-                 "the beginnings of texts that the model writes: a prompt on each line, or JSON\n"
-                 "lines (.jsonl). A fifth is used only for the card. Default: every second text\n"
-                 "begins with a few words of a text that the model wrote without the context"}),
-          {"--length", "N", "length of an answer that the model writes, in tokens; default 40"},
-          {"--temperature", "X", "temperature at which the model writes; default 1"}};
+  return {
+      reads({"--text", "FILE",
+             "texts to fit; a fifth of them is held out for the card. Default: the model\n"
+             "writes them, with the context in front, and unrelated ones without it"}),
+      reads({"--held-out", "FILE", "texts for the card, in place of that fifth"}),
+      {"--tokens", "N",
+       "fit N tokens, rounded up to the end of a text; default: all of --text, or 2000"},
+      reads({"--prompts", "FILE",
+             "the beginnings of texts that the model writes: a prompt on each line, or JSON\n"
+             "lines (.jsonl). Without --held-out a fifth is used only for the card. Default:\n"
+             "every second text begins with a few words of a text that the model wrote without\n"
+             "the context"}),
+      {"--length", "N", "length of an answer that the model writes, in tokens; default 40"},
+      {"--temperature", "X", "temperature at which the model writes; default 1"}};
 }
 
 Error driver::checkTextOptions(const Arguments &arguments) {
@@ -153,6 +156,7 @@ Expected<std::vector<TextSequence>> Writer::sample(llvm::ArrayRef<int64_t> front
   request.temperature = temperature;
   request.stops = stops;
   request.seed = seed * 3 + stream;
+  request.written = progressOnTerminal();
   auto sampled = model.sample(request);
   if (!sampled)
     return sampled.takeError();
@@ -201,11 +205,12 @@ Error Writer::write(const Arguments &arguments, int64_t most, DistilTexts &all) 
     forCard = openings(all.driftTexts, heldOut);
   } else {
     shuffle(prompts, seed);
-    const size_t own = prompts.size() - prompts.size() / 5;
+    const size_t apart = arguments.has("--held-out") ? 0 : prompts.size() / 5;
+    const size_t own = prompts.size() - apart;
     for (size_t i = 0; i < fitted; ++i)
       forFit.push_back(prompts[i % own]);
-    for (size_t i = 0; i < heldOut; ++i)
-      forCard.push_back(prompts[own + i % (prompts.size() - own)]);
+    for (size_t i = 0; apart > 0 && i < heldOut; ++i)
+      forCard.push_back(prompts[own + i % apart]);
   }
   if (Error error = sample(context.context, forFit, length, 1, all).moveInto(all.fitted))
     return error;

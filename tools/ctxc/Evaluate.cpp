@@ -23,6 +23,9 @@ static Error writeFile(StringRef path, const std::string &content) {
 static Expected<int> runEvaluate(const Arguments &arguments) {
   if (Error error = checkContextOptions(arguments))
     return std::move(error);
+  auto strength = strengthOf(arguments);
+  if (!strength)
+    return strength.takeError();
   auto opened = openContext(arguments);
   if (!opened)
     return opened.takeError();
@@ -31,6 +34,7 @@ static Expected<int> runEvaluate(const Arguments &arguments) {
       readLastingAdapter(arguments.positional(1), *model.checkpoint(), opened->context.front);
   if (!adapter)
     return adapter.takeError();
+  scale(*adapter, *strength);
   EvaluateRequest about = aboutOf(*opened);
   if (Error error = readTexts(arguments, "--text", model).moveInto(about.texts))
     return std::move(error);
@@ -43,6 +47,9 @@ static Expected<int> runEvaluate(const Arguments &arguments) {
   auto settings = settingsOf(*opened, *adapter);
   if (!settings)
     return settings.takeError();
+  settings->strength = *strength;
+  if (Error error = addFailureTexts(model, about, *card, *settings))
+    return std::move(error);
   if (arguments.has("--html"))
     if (Error error = exampleTexts(model, *adapter, about).moveInto(settings->examples))
       return std::move(error);
@@ -68,7 +75,7 @@ Command driver::evaluateCommand() {
       "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
       runEvaluate};
   const OptionSpec own[] = {
-      reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}),
+      reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}), strengthOption(),
       writes({"--json", "FILE", "also write the card as JSON"}),
       writes({"--html", "FILE", "also write the card as a page, with answers side by side"})};
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));

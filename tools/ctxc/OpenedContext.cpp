@@ -1,5 +1,7 @@
 #include "OpenedContext.h"
 #include "ctxc/CardPage/CardPage.h"
+#include "ctxc/Support/Error.h"
+#include "tools/CommandLine/TokenProgress.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace ctxc;
@@ -24,7 +26,25 @@ EvaluateRequest driver::aboutOf(const Opened &opened) {
   about.context = opened.context.context;
   about.front = opened.context.front;
   about.seed = opened.seed;
+  about.compared = progressOnTerminal("predictions");
   return about;
+}
+
+OptionSpec driver::strengthOption() {
+  return {"--strength", "X",
+          "scale the adapter's changes: 0 changes nothing, 1 is what was fitted, and more\n"
+          "exaggerates. Default 1"};
+}
+
+Expected<double> driver::strengthOf(const Arguments &arguments) {
+  constexpr double most = 10;
+  double strength = 1;
+  StringRef text = arguments.get("--strength", "1");
+  if (text.getAsDouble(strength) || !(strength >= 0) || strength > most)
+    return makeError(
+        llvm::formatv("--strength: found '{0}', expected a number from 0 to {1}", text, most)
+            .str());
+  return strength;
 }
 
 Expected<CardSettings> driver::settingsOf(Opened &opened, const Adapter &adapter) {

@@ -18,6 +18,10 @@ llvm::Expected<Opened> openContext(const Arguments &arguments);
 /// What an adapter is judged by, without its texts.
 EvaluateRequest aboutOf(const Opened &opened);
 
+OptionSpec strengthOption();
+/// The value of --strength.
+llvm::Expected<double> strengthOf(const Arguments &arguments);
+
 /// What a card says beside its numbers.
 llvm::Expected<CardSettings> settingsOf(Opened &opened, const Adapter &adapter);
 

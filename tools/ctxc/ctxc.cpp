@@ -41,10 +41,10 @@ const Overview &driver::overview() {
 }
 
 std::vector<Command> driver::allCommands() {
-  return {checkCommand(),      checkProofCommand(), verifyCommand(),    patchCommand(),
-          batchCommand(),      applyCommand(),      compileCommand(),   importCommand(),
-          explainCommand(),    inspectCommand(),    distilCommand(),    evaluateCommand(),
-          experimentCommand(), manCommand(),        completionCommand()};
+  return {checkCommand(),      checkProofCommand(), verifyCommand(),  patchCommand(),
+          batchCommand(),      applyCommand(),      compileCommand(), importCommand(),
+          explainCommand(),    inspectCommand(),    distilCommand(),  evaluateCommand(),
+          experimentCommand(), tuneCommand(),       manCommand(),     completionCommand()};
 }
 
 static void printOverview(llvm::ArrayRef<Command> commands, llvm::raw_ostream &os) {

@@ -24,7 +24,7 @@ struct ChainBreak {
 /// The chains that end in one target value.
 struct OutputChains {
   llvm::SmallVector<OutputChain> chains; ///< nearest to the value first
-  /// Chains through ops that are solved for a part (PartsOpInterface), nearest first. Each brings
+  /// Chains through ops that are solved for a part (isSolvedInParts), nearest first. Each brings
   /// one part to its target, and one chain is needed for every part.
   llvm::SmallVector<OutputChain> partial;
   llvm::SmallVector<ChainBreak> breaks; ///< nearest first

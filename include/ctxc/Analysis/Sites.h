@@ -18,6 +18,10 @@
 //   - with such a value behind the last contextual op, if no stream goes past it (v = W_o a);
 //   - behind the first matrix, the output projection, if another matrix follows it.
 //
+// A contextual op that can be solved for its own token's operand (TapOpInterface) may stand behind
+// the MLP: where the context of another has entered the stream before it, and no op with a
+// parameter follows, it does not count as contextual here.
+//
 // So W_q, W_k, W_v, W_o, norms of queries and of the attention's output are in the
 // contextual part, and so is a norm that attention and a parallel MLP share; an MLP is not.
 //

@@ -40,7 +40,8 @@ struct TextSequence {
 /// How each site is fitted.
 struct FitOptions {
   int64_t rank = 16;        ///< of each matrix's change; 0: no limit
-  double lambda = 1e-2;     ///< strength of a matrix's ridge penalty, relative to the data
+  double lambda = 1e-2;     ///< strength of a matrix's ridge penalty, relative to the data of a
+                            ///< few hundred tokens; it falls with more (ridgeStrength)
   int64_t rounds = 2;       ///< Gauss–Newton rounds, for a matrix that a norm follows
   bool scales = true;       ///< fit norms' scales too
   double lambdaScale = 0.3; ///< strength of a scale's ridge penalty, relative to the rows' weight
@@ -49,6 +50,10 @@ struct FitOptions {
   int64_t passes = 0;       ///< passes of gradient descent after the closed form, at most
   double rate = 0.02;       ///< size of its first step, relative to what the step changes
 };
+
+/// Told how much of something long is done: 0 first, and all of it last, unless it ends with an
+/// error.
+using ProgressCall = std::function<void(int64_t done, int64_t all)>;
 
 struct DistilRequest {
   std::vector<int64_t> context; ///< with the tokens that the tokenizer puts in front
@@ -63,6 +68,8 @@ struct DistilRequest {
   /// The weight of all unrelated tokens, and of the prefix's, relative to the texts' weight.
   double protection = 0.3, prefixWeight = 0.05;
   FitOptions fit;
+  /// Of the matrices, and then of the steps of gradient; may be empty.
+  ProgressCall fitted, stepped;
 };
 
 /// The `count` most informative tokens of `context` from its token `front` on, in the context's

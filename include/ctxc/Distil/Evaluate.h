@@ -17,6 +17,7 @@ struct EvaluateRequest {
   std::vector<TextSequence> texts;     ///< each directly follows the context
   std::vector<TextSequence> unrelated; ///< what the adapter should not change; may be empty
   uint64_t seed = 0;                   ///< of the bootstrap
+  ProgressCall compared;               ///< of the predictions; may be empty
 };
 
 /// Means over some tokens of how a model's predictions differ from the full model's.
@@ -32,9 +33,29 @@ struct Interval {
   double low = 0, high = 0;
 };
 
+/// A prediction at which the adapted model's likeliest token is not the full model's.
+struct Failure {
+  size_t text = 0;
+  int64_t at = 0; ///< which token of the text is predicted
+  int64_t full = 0, adapted = 0;
+  double kl = 0; ///< KL(full ‖ adapted)
+};
+
+/// The text of which least is recovered.
+struct WorstText {
+  size_t text = 0;
+  double share = 0;
+};
+
 struct Card {
   TokenGroup all;
-  TokenGroup dependent;   ///< those whose KL(full ‖ plain) is above one nat
+  TokenGroup dependent; ///< those whose KL(full ‖ plain) is above one nat
+  /// The tokens that stand in the context, too, and that it makes more than twice as likely: names,
+  /// numbers and words that answers take from there; and all others.
+  TokenGroup taken, others;
+  std::vector<Failure> failures; ///< at most three, of the largest divergences
+  /// Of the texts on which the context's effect is at least half as large as on the average.
+  std::optional<WorstText> worst;
   Interval shareInterval; ///< 95 %, by bootstrap over the sequences
   /// Perplexity of the text's own tokens.
   double perplexityFull = 0, perplexityPlain = 0, perplexityAdapted = 0;
@@ -47,7 +68,10 @@ struct Card {
   int64_t unrelatedTokens = 0;
   int64_t numbers = 0;     ///< the adapter's
   int64_t tokensSaved = 0; ///< for each request: the context's tokens that no longer stand in front
+  /// How long the plain model takes to read the context, and what still stands in front.
+  double secondsOfContext = 0, secondsOfPrefix = 0;
   int64_t sequences = 0;
+  double secondsSaved() const { return secondsOfContext - secondsOfPrefix; }
 };
 
 /// Errors: no text with a token to predict; a model without a head; a context that changes nothing

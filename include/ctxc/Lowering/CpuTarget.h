@@ -2,6 +2,7 @@
 #ifndef CTXC_LOWERING_CPUTARGET_H
 #define CTXC_LOWERING_CPUTARGET_H
 
+#include "ctxc/Lowering/Readings.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -19,22 +20,31 @@ struct CpuTarget {
   bool fma = true;           ///< fused multiply-add is an instruction
   bool halfPrecision = true; ///< conversions from and to float16 are instructions
   bool bfloatPairs = false;  ///< sums of products of pairs of bfloat16 are an instruction
-  /// Rows whose lines the caches can hold are read faster with prefetch instructions.
-  bool requestsAhead = false;
-  int optimisation = 3; ///< LLVM's level: 0 to 3, as in -O3
+  bool tiles = false;        ///< sums of products of bfloat16 tiles are one instruction (AMX)
+  Readings readings = {};    ///< the fastest ways to read matrices for a token
+  int optimisation = 3;      ///< LLVM's level: 0 to 3, as in -O3
   /// The features that a machine must have to run the code, in the order of CpuFeatures.def; none
   /// for the baseline of x86-64 or AArch64.
   llvm::SmallVector<llvm::StringRef> needed = {};
 
   /// The processor of this process with all its features. The environment variable CTXC_KERNEL_OPT
   /// sets the optimisation level: at level 1, kernels compile in half the time, for programs that
-  /// run each of them only a few times.
+  /// run each of them only a few times. Has tiles where the operating system gives this process
+  /// their registers, for which it is asked here, and CTXC_AMX is not `off`.
   static CpuTarget host();
 
   /// For code that is stored: `native` (this processor), x86-64-v2, x86-64-v3, x86-64-v4, aarch64,
   /// or LLVM's name of an x86-64 processor. Uses only features that the code can test for at run
   /// time. An unknown name is an error that lists all names.
   static llvm::Expected<CpuTarget> named(llvm::StringRef name);
+
+  /// For code that is stored, for an x86-64 processor that LLVM calls `cpu` and that has
+  /// `features`, whatever others of that name have: a virtual machine may give its processor
+  /// another name.
+  static CpuTarget x86(llvm::StringRef cpu, llvm::ArrayRef<llvm::StringRef> features);
+
+  /// The same processor for code that uses no tiles, which then needs none.
+  CpuTarget withoutTiles() const;
 
   bool isAArch64() const;
   /// Whether the code is for this machine's architecture, so that the system can link and load it.

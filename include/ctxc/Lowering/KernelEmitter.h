@@ -43,7 +43,7 @@ public:
 
   /// S, and how many tokens of a run are visible.
   mlir::Value rows() const { return rowCount; }
-  mlir::Value visible(llvm::StringRef run);
+  mlir::Value visible(std::optional<xf::Run> run);
 
   // Arguments -------------------------------------------------------------
   mlir::Value positions() const { return positionTensor; }
@@ -62,7 +62,7 @@ public:
   mlir::Value setting(llvm::StringRef name);
   /// The state tensors of the contextual op `op`, and their memrefs.
   llvm::SmallVector<mlir::Value> states(mlir::Operation *op);
-  mlir::Value slots(llvm::StringRef run);
+  mlir::Value slots(std::optional<xf::Run> run);
   mlir::Value argument(KernelArgKind kind, llvm::StringRef name, int64_t index);
 
   // Building ----------------------------------------------------------------
@@ -120,7 +120,7 @@ private:
 void emitReplayPrediction(KernelEmitter &emitter);
 
 /// 0 for the run or the full run, 1 for the reduced run.
-int64_t runIndex(llvm::StringRef run);
+int64_t runIndex(std::optional<xf::Run> run);
 
 } // namespace ctxc
 

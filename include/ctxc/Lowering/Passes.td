@@ -76,11 +76,26 @@ defvar lanes = Target<"lanes", "lanes", "int64_t", "8", "float32 lanes of a vect
 defvar registers = Target<"registers", "registers", "int64_t", "16", "vector registers">;
 defvar bfloatPairs = Target<"bfloatPairs", "bfloat-pairs", "bool", "false",
                             "sums of products of pairs of bfloat16 are an instruction">;
-defvar requestsAhead = Target<"requestsAhead", "requests-ahead", "bool", "false",
-                              "rows are read faster with prefetch instructions">;
+defvar readings = Target<"readings", "readings", "std::string", "\"\"",
+                         "how each kind of matrix is read for a token (Readings.h)">;
+defvar tiles = Target<"tiles", "tiles", "bool", "false",
+                      "products of tiles of bfloat16 are instructions (AMX)">;
 defvar fma = Target<"fma", "fma", "bool", "true", "fused multiply-add is an instruction">;
 defvar halfPrecision = Target<"halfPrecision", "half-precision", "bool", "true",
                               "conversions from and to float16 are instructions">;
+
+def LowerCalls : KernelPass<"lower-calls"> {
+  let summary = "make each kernel.call a loop over the rows, with the call of a C function";
+  let description = [{
+    The loop is marked with kernel.row_loop, and the function is declared.
+
+    The pass needs buffers. It comes before --ctxc-share-rows, which has threads share the rows.
+  }];
+  let dependentDialects = [
+    "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
 
 def LowerContractions : KernelPass<"lower-contractions"> {
   let summary = "make contractions with a stored matrix calls of functions that threads share";
@@ -95,9 +110,9 @@ def LowerContractions : KernelPass<"lower-contractions"> {
     over rows, and before --ctxc-place-buffers, since it allocates memory. A quantised matrix that
     is read by anything but a contraction is an error.
   }];
-  let options = [lanes, registers, bfloatPairs, requestsAhead];
+  let options = [lanes, registers, bfloatPairs, readings, tiles];
   let dependentDialects = [
-    "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::ctxc::kernel::KernelDialect", "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
   ];

@@ -27,14 +27,20 @@ struct CpuIdentity {
 /// whose registers are saved.
 uint64_t cpuFeatures(const CpuIdentity &identity);
 
+/// Whether this process may use AMX's tile registers. Linux gives them to a process that asks, and
+/// may refuse; a process that has them keeps them, and so does whoever it starts. May be called any
+/// number of times.
+bool requestTiles();
+
 /// The bit of a feature that LLVM calls `name`, or 0.
 uint64_t cpuFeatureNamed(const char *name, int64_t length);
 
 } // namespace ctxc
 
 extern "C" {
-/// The features of this machine.
-uint64_t ctxc_cpu_features(void);
+/// The features of this machine. AMX is one of them only if `needed` has it and the operating
+/// system gives this process its registers, which are not asked for otherwise.
+uint64_t ctxc_cpu_features(uint64_t needed);
 
 /// NULL if `present` has all of `needed`; otherwise a sentence that names what is missing.
 const char *ctxc_cpu_refusal(uint64_t needed, uint64_t present);

@@ -1,8 +1,8 @@
 //===- Dense.h - products, Cholesky's decomposition, solves ---------------===//
 //
 // The linear algebra that fits over many rows need, with the processor's vector instructions. All
-// matrices are row-major. Products have the form A Bᵀ, so that both operands are read along their
-// rows. Each number is computed in one order, for any number of threads.
+// matrices are row-major. Products with sums in float64 have the form A Bᵀ, so that both operands
+// are read along their rows. Each number is computed in one order, for any number of threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_NUMERICS_DENSE_H
@@ -24,6 +24,14 @@ void multiplyTransposed(const float *a, int64_t m, const float *b, int64_t n, in
 /// The same in float64.
 void multiplyTransposed(const double *a, int64_t m, const double *b, int64_t n, int64_t k,
                         double *c, ParallelRanges parallel);
+
+/// c (m × n) = a (m × k) bᵀ, with b (n × k), all in float32, each sum in the order of k: for
+/// gradients, which need no higher precision.
+void multiplyTransposed(const float *a, int64_t m, const float *b, int64_t n, int64_t k, float *c,
+                        ParallelRanges parallel);
+/// The same with b (k × n): c = a b.
+void multiply(const float *a, int64_t m, const float *b, int64_t n, int64_t k, float *c,
+              ParallelRanges parallel);
 
 /// Replaces a (n × n), of which the lower triangle is read, by L with a = L Lᵀ, and Lᵀ above the
 /// diagonal. Returns false if a is not positive definite; a is then overwritten.

@@ -40,6 +40,9 @@ struct Adapter {
   int64_t rank() const; ///< the largest of its matrices
 };
 
+/// Multiplies all changes; 0 takes them away, and the prefix stays.
+void scale(Adapter &adapter, double strength);
+
 /// Weights with changes, in float32; `original` must outlive it.
 class AdaptedWeights : public Weights {
 public:

@@ -16,6 +16,7 @@
 #include "dialects/XF/XF.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
+#include <map>
 #include <memory>
 
 namespace ctxc::reference {
@@ -49,8 +50,8 @@ struct Environment {
   /// Gives stored names and settings; null: the block's own names and defaults.
   xf::LayerOp layer;
   llvm::ArrayRef<int64_t> tokens, positions; ///< of the S tokens
-  /// The state of each run by name; "" is the only run of a plain block.
-  llvm::StringMap<BlockState *> states = {};
+  /// The state of each run; that of none is the only run of a plain block.
+  std::map<std::optional<xf::Run>, BlockState *> states = {};
   /// What patch.load reads, one matrix row each; a parameter that is missing is unpatched.
   std::vector<BlockPatch> loads = {};
   /// Parameters, by the block's names, that replace those of the weights; of the

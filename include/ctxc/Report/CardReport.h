@@ -23,6 +23,11 @@ struct ExampleText {
   AnswerText full, adapted, plain; ///< the full model's has no other part
 };
 
+/// Where the adapted model fails: the end of what stands before, and the likeliest tokens.
+struct FailureText {
+  std::string before, full, adapted;
+};
+
 /// Another fit of the same context, judged on the same texts.
 struct CurvePoint {
   int64_t rank = 0, tokens = 0, numbers = 0;
@@ -43,6 +48,7 @@ struct CardSettings {
   int64_t contextTokens = 0; ///< with the tokens in front
   std::vector<int64_t> prefix;
   int64_t rank = 0;
+  double strength = 1; ///< by which the changes are multiplied
   /// If tokens of the context are kept: what these recover by themselves, without the adapter.
   std::optional<double> keptShare;
   /// None if the adapter was made elsewhere.
@@ -63,10 +69,20 @@ struct CardSettings {
   std::optional<Fit> fit;
   uint64_t bootstrapSeed = 0;
   std::vector<ExampleText> examples;
-  std::string objective;          ///< if it is another than to recover the context
-  std::vector<TradeOff> tradeOff; ///< by rising protection; empty unless drift is bounded
-  std::vector<CurvePoint> curve;  ///< including this fit's own point
+  std::string worstText;             ///< the beginning of the worst text
+  std::vector<FailureText> failures; ///< of the card's, in their order
+  std::string objective;             ///< if it is another than to recover the context
+  std::vector<TradeOff> tradeOff;    ///< by rising protection; empty unless drift is bounded
+  std::vector<CurvePoint> curve;     ///< including this fit's own point
 };
+
+/// After how many requests the adapter has saved as many seconds as it took to make, the model's
+/// writing of texts too. None where that is not known, or never.
+std::optional<int64_t> requestsToPay(const Card &card, const CardSettings &settings);
+
+/// Whether there are enough tokens that answers take from the context, and others, to tell them
+/// apart.
+bool saysWhatIsTaken(const Card &card);
 
 void writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings);
 /// `format` is "ctxc-card"; docs/distil.md describes the members.

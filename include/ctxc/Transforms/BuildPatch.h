@@ -12,8 +12,8 @@ namespace ctxc {
 /// parameter formed (patch.rank1, patch.invert_rms_norm, patch.solve_scale),
 /// stored (patch.store) and applied, so that y is the patched layer's output.
 /// Ops of the full run come before their counterparts of the reduced
-/// run; contextual ops get `stream "full"` and `stream "reduced"`. The target of an input site is
-/// its full-run output; the target of the output site is solved through the chain from T_C and the
+/// run; contextual ops get `run full` and `run reduced`. The target of an input site is its
+/// full-run output; the target of the output site is solved through the chain from T_C and the
 /// reduced run's other values (Algorithm 1, self-correcting). The obligation of the i-th of
 /// plannedParameters counts under index i; the obligations of divisions along the chain follow,
 /// then those of selections that the plan makes the same. All patches are stored; the naive update

@@ -52,6 +52,25 @@ def FoldLayers : Pass<"xf-fold-layers", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numFolded", "num-folded", "layers that have become part of another">];
 }
 
+def PermuteParts : Pass<"xf-permute-parts", "::mlir::ModuleOp"> {
+  let summary = "slices of one value, put together in another order, become a permutation";
+  let description = [{
+    A concatenation of slices that together hold each entry of one value once becomes one op, which an
+    output chain can go through. `ctxc` does this to every model that it reads.
+
+    ```mlir
+    %a = xf.slice %heads from 0 : tensor<4x8xf32> to tensor<1x8xf32>
+    %b = xf.slice %heads from 1 : tensor<4x8xf32> to tensor<3x8xf32>
+    %rolled = xf.concat %b, %a : tensor<3x8xf32>, tensor<1x8xf32>
+    ```
+    becomes
+    ```mlir
+    %rolled = xf.permute %heads parts [1, 3] by [1, 0] : tensor<4x8xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numPermuted", "num-permuted", "concatenations that were replaced">];
+}
+
 // Passes that call the planner, and their options.
 defvar updateValues = [{::llvm::cl::values(
     clEnumValN(::ctxc::patch::UpdateKind::least, "least", "the smallest change of the scale"),
@@ -91,8 +110,8 @@ def BuildDual : BuildPass<"patch-build-dual"> {
     gets beside it
     ```mlir
     xf.block @ffn_dual(%x_C: tensor<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
-      %c_C = xf.contextual "mix"(%x_C) stream "full" : (tensor<4xf32>) -> tensor<4xf32>
-      %c = xf.contextual "mix"(%x) stream "reduced" : (tensor<4xf32>) -> tensor<4xf32>
+      %c_C = xf.contextual "mix"(%x_C) run full : (tensor<4xf32>) -> tensor<4xf32>
+      %c = xf.contextual "mix"(%x) run reduced : (tensor<4xf32>) -> tensor<4xf32>
       %v_C = xf.add %x_C, %c_C : tensor<4xf32>
       %v = xf.add %x, %c : tensor<4xf32>
       %W = xf.param "w" : tensor<4x4xf32>

@@ -14,7 +14,8 @@ graph::StoredOp ctxc::pt2::parameterOf(Value value) {
   bool isParameter = element.isF32() || element.isBF16() || element.isF16();
   for (unsigned i = 0; i < type.getRank(); ++i)
     isParameter &= type.getNumber(i).value_or(0) > 0;
-  return isParameter && type.getRank() > 0 ? stored : graph::StoredOp();
+  // A number without an axis that is not trained is a constant of the program.
+  return isParameter && (type.getRank() > 0 || !stored.getFixed()) ? stored : graph::StoredOp();
 }
 
 Capture::Capture(ModuleOp module, graph::ProgramOp program, const TokenAxes &axes)
@@ -129,4 +130,12 @@ std::optional<Capture::Function> Capture::capture(Value result, ArrayRef<Value> 
 
 graph::FunctionOp Capture::functionOf(FlatSymbolRefAttr name) {
   return module.lookupSymbol<graph::FunctionOp>(name.getAttr());
+}
+
+void ctxc::pt2::eraseUnusedFunctions(ModuleOp module) {
+  llvm::DenseSet<Operation *> used;
+  module.walk([&](Operation *op) { used.insert(graph::FunctionOp::ofOp(op)); });
+  for (auto function : llvm::make_early_inc_range(module.getOps<graph::FunctionOp>()))
+    if (!used.contains(function))
+      function.erase();
 }

@@ -43,6 +43,9 @@ private:
   llvm::StringMap<unsigned> names;
 };
 
+/// Erases the functions of ops that were erased.
+void eraseUnusedFunctions(mlir::ModuleOp module);
+
 } // namespace ctxc::pt2
 
 #endif // CTXC_IMPORT_CAPTURE_H

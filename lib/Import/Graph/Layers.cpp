@@ -1,4 +1,5 @@
 #include "Layers.h"
+#include "Raise.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringExtras.h"
@@ -61,7 +62,7 @@ llvm::Expected<std::vector<Layer>> ctxc::pt2::findLayers(graph::ProgramOp progra
       continue;
     auto [known, isNew] = byPath.try_emplace(element, layers.size());
     if (isNew)
-      layers.push_back({element.str(), {}});
+      layers.push_back({element.str(), {}, {}});
     layers[known->second].calls.push_back(call);
     if (axes.mixing(call) != Mixing::None)
       mixing.insert(element.rsplit('.').first);
@@ -78,4 +79,51 @@ llvm::Expected<std::vector<Layer>> ctxc::pt2::findLayers(graph::ProgramOp progra
                        " runs more than once for a token, each time on what it made before; "
                        "expected layers that run once");
   return layers;
+}
+
+StringRef ctxc::pt2::nameOfList(StringRef path) {
+  StringRef list = path.rsplit('.').first;
+  return list.contains('.') ? list.rsplit('.').second : list;
+}
+
+bool ctxc::pt2::isOfOneToken(Value value, const TokenAxes &axes) {
+  llvm::Expected<RankedTensorType> type = tokenType(value, axes);
+  bool isSized = bool(type);
+  llvm::consumeError(type.takeError());
+  return isSized && axes.axis(value);
+}
+
+/// Whether `value` is made of a parameter, and of nothing that the model reads.
+static bool isOfParameter(Value value, const TokenAxes &axes) {
+  Operation *op = value.getDefiningOp();
+  if (auto stored = dyn_cast<graph::StoredOp>(op))
+    return !stored.getFixed();
+  return !axes.isData(value) && llvm::any_of(op->getOperands(), [&](Value operand) {
+    return isOfParameter(operand, axes);
+  });
+}
+
+void ctxc::pt2::borrowCalls(std::vector<Layer> &layers, const TokenAxes &axes) {
+  for (Layer &layer : layers) {
+    llvm::DenseSet<Operation *> own(llvm::from_range, layer.calls), borrowed;
+    SmallVector<graph::CallOp> work(layer.calls.begin(), layer.calls.end());
+    bool mayBorrow = true;
+    while (!work.empty() && mayBorrow)
+      for (Value operand : work.pop_back_val().getOperands()) {
+        auto from = operand.getDefiningOp<graph::CallOp>();
+        if (!from || !axes.isData(operand) || own.contains(from) || isOfOneToken(operand, axes) ||
+            !borrowed.insert(from).second)
+          continue;
+        mayBorrow &= llvm::none_of(from->getOperands(),
+                                   [&](Value each) { return isOfParameter(each, axes); });
+        work.push_back(from);
+      }
+    if (!mayBorrow || borrowed.empty())
+      continue;
+    for (Operation *op : borrowed)
+      layer.calls.push_back(cast<graph::CallOp>(op));
+    llvm::sort(layer.calls,
+               [](graph::CallOp a, graph::CallOp b) { return a != b && a->isBeforeInBlock(b); });
+    layer.borrowed = std::move(borrowed);
+  }
 }

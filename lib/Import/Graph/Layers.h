@@ -10,12 +10,24 @@ namespace ctxc::pt2 {
 struct Layer {
   std::string path;                 ///< "model.layers.0"; empty for a program that is one block
   std::vector<graph::CallOp> calls; ///< those that read data, in order
+  llvm::DenseSet<mlir::Operation *> borrowed; ///< those of `calls` that are another layer's
 };
 
 /// The layers of `program`, in order: modules of the lists ("layers.0", "layers.1", …) of which one
 /// joins tokens, outermost lists first. None where there is no such list. A layer that runs twice,
 /// so that what it makes comes back to it, is an error.
 llvm::Expected<std::vector<Layer>> findLayers(graph::ProgramOp program, const TokenAxes &axes);
+
+/// The last name of a path without its number: "layers" of "model.layers.0".
+llvm::StringRef nameOfList(llvm::StringRef path);
+
+/// Whether `value` is one of a token, of a fixed size, so that a layer can read or give it.
+bool isOfOneToken(mlir::Value value, const TokenAxes &axes);
+
+/// Has a layer compute for itself what it would read of others and what is of no single token, such
+/// as which tokens an earlier layer selected for each: from what is of one, by the same calls. None
+/// of these may read a parameter, which a patch of the other layer could change.
+void borrowCalls(std::vector<Layer> &layers, const TokenAxes &axes);
 
 } // namespace ctxc::pt2
 

@@ -119,6 +119,8 @@ Value Raiser::parameter(graph::StoredOp stored) {
   SmallVector<int64_t> shape;
   for (unsigned i = 0; i < type.getRank(); ++i)
     shape.push_back(*type.getNumber(i));
+  if (shape.empty())
+    shape = {1}; // isSameShape
   std::string name = naming(stored.getName());
   known = xf::ParamOp::create(builder, NameLoc::get(builder.getStringAttr(name)),
                               RankedTensorType::get(shape, type.getElementType()), name,
@@ -209,8 +211,7 @@ llvm::Error Raiser::raiseUnknown(Value value, ArrayRef<Value> data, StringRef ta
     for (graph::StoredOp source : sourcesOf(operand)) {
       if (!parameterOf(source))
         return makeError("parameter '" + source.getName() +
-                         "' is of a type or shape that no patch changes; expected f32, bf16 or "
-                         "f16, and one axis at least");
+                         "' is of a type that no patch changes; expected f32, bf16 or f16");
       if (!llvm::is_contained(arguments, Value(source)))
         arguments.push_back(source);
     }
@@ -297,6 +298,8 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
         "tokens");
   std::string obstacle;
   if (isa<xf::BlockOp>(builder.getInsertionBlock()->getParentOp())) {
+    if (raiseConvolution(value))
+      return llvm::Error::success();
     llvm::Expected<bool> raised = raiseAttention(value, obstacle);
     if (!raised) // what is in the way of an attention is none to a region
       obstacle = llvm::toString(raised.takeError());
@@ -319,7 +322,7 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
   // A contextual op has floating-point numbers, of which others may be made.
   auto floats = RankedTensorType::get(type->getShape(), builder.getF32Type());
   auto contextual = xf::OpaqueContextualOp::create(builder, call.getLoc(), floats, name,
-                                                   standing->operands, StringAttr());
+                                                   standing->operands, xf::RunAttr());
   standing->name(contextual);
   if (!obstacle.empty())
     contextual->setAttr(graph::FunctionOp::whyName, builder.getStringAttr(obstacle));

@@ -60,7 +60,7 @@ public:
   /// Emits a call of the tail, all of whose data has been bound.
   llvm::Error raise(graph::CallOp call);
   /// Emits the contextual op for `value`, which a call of the scope's `calls` makes: attention
-  /// where it is one, in a block.
+  /// or a convolution where it is one, in a block.
   llvm::Error raiseMixed(mlir::Value value, const Parts &parts,
                          const llvm::DenseSet<mlir::Operation *> &calls);
 
@@ -101,6 +101,8 @@ private:
   llvm::Error raiseOpaque(graph::CallOp call, llvm::StringRef why);
   /// Binds `mixed` to an xf.attention, or says what stands in the way.
   llvm::Expected<bool> raiseAttention(Value mixed, std::string &obstacle);
+  /// Binds `mixed` to an xf.conv where it is a causal convolution of each channel.
+  bool raiseConvolution(Value mixed);
   /// Binds values that a region of mixing computes for each token by itself.
   bool raiseTokens(llvm::ArrayRef<Value> wanted, std::string &obstacle);
   Value firstUnknown(Value value) const;
@@ -130,6 +132,7 @@ private:
   /// `data` plus or times a stored tensor, where its shape allows.
   Value withBias(mlir::Location loc, Value data, Value bias);
   Value withScale(mlir::Location loc, Value data, Value scale);
+  Value withNumber(mlir::Location loc, Value data, Value number);
   /// Ops that are written out: null where they are not.
   Value writtenNorm(graph::CallOp call);
   Value dividedBySum(graph::CallOp call);
@@ -139,7 +142,9 @@ private:
   Value combined(graph::CallOp call, Value product);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);
-  Value exchanged(mlir::Location loc, Value value, llvm::ArrayRef<int64_t> shape);
+  /// `value` as `shape`, with the dimensions of that in another order.
+  Value transposed(mlir::Location loc, Value value, llvm::ArrayRef<int64_t> shape,
+                   llvm::ArrayRef<int64_t> order);
   Results everyOther(graph::CallOp call, Value x, int64_t dim, mlir::RankedTensorType type);
   /// `value` repeated along its axes of one entry, and in front, to the shape of `type`; null where
   /// xf has no op for that.

@@ -88,7 +88,8 @@ Value Raiser::rotary(graph::CallOp call, const Rotation &rotation, Value from) {
   int64_t count = ranked(x).getNumElements();
   x = reshaped(loc, x, RankedTensorType::get({count / rotation.width, rotation.width}, floats));
   if (rotation.parted)
-    x = reshaped(loc, exchanged(loc, x, {count / rotation.width, rotation.width / 2, 2, 1}),
+    x = reshaped(loc,
+                 transposed(loc, x, {count / rotation.width, rotation.width / 2, 2}, {0, 2, 1}),
                  x.getType());
   auto of = RankedTensorType::get({int64_t(rotation.frequencies.size())}, floats);
   Value frequencies =
@@ -232,7 +233,7 @@ llvm::Expected<bool> Raiser::raiseAttention(Value mixed, std::string &obstacle) 
   Value result = xf::AttentionOp::create(
       builder, loc, RankedTensorType::get({heads, width}, builder.getF32Type()), queries, keys,
       values, window, slopes, sinks, llvm::APFloat(float(found->scale)), cap,
-      /*rounded=*/found->slopes.rounded != 0, sight->bidirectional, StringAttr());
+      /*rounded=*/found->slopes.rounded != 0, sight->bidirectional, xf::RunAttr());
   bind(mixed, reshaped(loc, result, *type));
   return true;
 }

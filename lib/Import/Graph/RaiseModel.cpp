@@ -34,6 +34,7 @@ private:
 
   void findLive();
   void findScopes(const std::vector<Layer> &layers);
+  bool isReadOutside(Value value, const Scope &scope) const;
   bool hasTokens() const;
   llvm::Error raiseBlock(Scope &scope);
   llvm::Error fill(Scope &scope, Raiser &raiser);
@@ -67,12 +68,6 @@ bool ModelRaiser::hasTokens() const {
                       [](graph::InputOp input) { return input.getRole() == "token"; });
 }
 
-/// The last name of a path without its number: "layers" of "model.layers.0".
-static StringRef nameOfList(StringRef path) {
-  StringRef list = path.rsplit('.').first;
-  return list.contains('.') ? list.rsplit('.').second : list;
-}
-
 /// The results that count are all of a block's, and the first of a model's: the logits.
 void ModelRaiser::findLive() {
   Operation *end = program.getBody().front().getTerminator();
@@ -89,13 +84,28 @@ void ModelRaiser::findLive() {
   }
 }
 
+/// Whether others read `value` of a scope, and do not compute it for themselves.
+bool ModelRaiser::isReadOutside(Value value, const Scope &scope) const {
+  Operation *made = value.getDefiningOp();
+  return scopeOf.lookup(made) == &scope && llvm::any_of(value.getUsers(), [&](Operation *user) {
+           auto call = dyn_cast<graph::CallOp>(user);
+           if (!live.contains(user) || (call && TokenAxes::ignoresNumbers(call)))
+             return false;
+           auto reads = [&](const Scope &other) {
+             return &other != &scope && other.calls.contains(user) && !other.calls.contains(made);
+           };
+           return !scopeOf.contains(user) || llvm::any_of(scopes, reads);
+         });
+}
+
 void ModelRaiser::findScopes(const std::vector<Layer> &found) {
   scopes.resize(found.size());
   for (auto [scope, layer] : llvm::zip(scopes, found)) {
     scope.layer = &layer;
     for (graph::CallOp call : layer.calls) {
       scope.calls.insert(call);
-      scopeOf[call] = &scope;
+      if (!layer.borrowed.contains(call))
+        scopeOf[call] = &scope;
     }
   }
   for (auto call : program.getBody().getOps<graph::CallOp>())
@@ -105,11 +115,7 @@ void ModelRaiser::findScopes(const std::vector<Layer> &found) {
   for (Scope &scope : scopes) {
     for (graph::CallOp call : scope.layer->calls)
       for (Value result : call.getResults())
-        if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-              auto call = dyn_cast<graph::CallOp>(user);
-              return live.contains(user) && !scope.calls.contains(user) &&
-                     !(call && TokenAxes::ignoresNumbers(call));
-            }))
+        if (isReadOutside(result, scope))
           scope.results.push_back(result);
     scope.parts = divide(scope.layer->calls, scope.results, axes);
   }
@@ -171,6 +177,10 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
     inputs.push_back(*type);
   }
   for (Value value : scope.results) {
+    if (!axes.axis(value))
+      return makeError("layer " + quoted(path) +
+                       " gives others a value of several tokens; "
+                       "expected one axis of tokens, or none of its parameters behind it");
     auto type = tokenType(value, axes);
     if (!type)
       return type.takeError();
@@ -336,15 +346,6 @@ llvm::Error ModelRaiser::raiseModel() {
   return llvm::Error::success();
 }
 
-/// Erases the functions of ops that were erased.
-static void eraseUnusedFunctions(ModuleOp module) {
-  llvm::DenseSet<Operation *> used;
-  module.walk([&](Operation *op) { used.insert(graph::FunctionOp::ofOp(op)); });
-  for (auto function : llvm::make_early_inc_range(module.getOps<graph::FunctionOp>()))
-    if (!used.contains(function))
-      function.erase();
-}
-
 llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
   module = ModuleOp::create(program.getLoc());
   capture.emplace(*module, program, axes);
@@ -358,7 +359,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
     return makeError("no layers were found: expected a list of modules ('layers.0', 'layers.1', …) "
                      "that join tokens; export one block by itself, with its activations as input");
   if (layers.empty()) {
-    layers.push_back({"", {}});
+    layers.push_back({"", {}, {}});
     for (auto call : program.getBody().getOps<graph::CallOp>())
       if (llvm::any_of(call.getResults(), [&](Value v) { return axes.isData(v); }))
         layers.back().calls.push_back(call);
@@ -367,6 +368,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
   llvm::erase_if(layers, [&](const Layer &layer) {
     return llvm::none_of(layer.calls, [&](graph::CallOp call) { return live.contains(call); });
   });
+  borrowCalls(layers, axes);
   findScopes(layers);
   // Without a model nothing says which tensors several layers have in common.
   if (!isModel)

@@ -98,6 +98,57 @@ Value Raiser::withScale(Location loc, Value data, Value scale) {
   return fits ? Value(xf::ScaleOp::create(builder, loc, data, s, llvm::APFloat(offset))) : Value();
 }
 
+/// Which entry of a tensor of that shape is left by indices that are taken of it, the first one
+/// last; none where more than one is.
+static std::optional<int64_t> entryOf(ArrayRef<int64_t> shape, ArrayRef<graph::CallOp> selects) {
+  auto dims = llvm::to_vector(llvm::seq<size_t>(0, shape.size()));
+  SmallVector<int64_t> index(shape.size(), 0);
+  for (graph::CallOp select : llvm::reverse(selects)) {
+    int64_t dim = numberOf(select, "dim").value_or(0), at = numberOf(select, "index").value_or(0);
+    dim += dim < 0 ? int64_t(dims.size()) : 0;
+    if (dim < 0 || dim >= int64_t(dims.size()))
+      return std::nullopt;
+    at += at < 0 ? shape[dims[dim]] : 0;
+    if (at < 0 || at >= shape[dims[dim]])
+      return std::nullopt;
+    index[dims[dim]] = at;
+    dims.erase(dims.begin() + dim);
+  }
+  int64_t entry = 0;
+  for (auto [size, at] : llvm::zip_equal(shape, index))
+    entry = entry * size + at;
+  bool isOne = llvm::all_of(dims, [&](size_t dim) { return shape[dim] == 1; });
+  return isOne ? std::optional(entry) : std::nullopt;
+}
+
+/// `data` times a stored number, which is the scale of a one, so that a patch may change it.
+Value Raiser::withNumber(Location loc, Value data, Value number) {
+  SmallVector<graph::CallOp> selects;
+  number = beforeCopies(number);
+  while (graph::CallOp select = callOf(number, "select")) {
+    selects.push_back(select);
+    number = beforeCopies(select.getTensor("self"));
+  }
+  graph::StoredOp stored = storedOf(number);
+  if (!data || !isFloat(data) || !stored)
+    return {};
+  Value scale = parameter(stored);
+  auto type = ranked(scale);
+  std::optional<int64_t> entry = entryOf(type.getShape(), selects);
+  if (!entry)
+    return {};
+  Value one = xf::createOnes(builder, loc, type.getShape());
+  Value factor = xf::ScaleOp::create(builder, loc, one, scale, llvm::APFloat(0.0f));
+  auto vector = [&](int64_t size) {
+    return RankedTensorType::get({size}, ranked(factor).getElementType());
+  };
+  if (type.getRank() > 1)
+    factor = xf::ReshapeOp::create(builder, loc, vector(type.getNumElements()), factor);
+  if (type.getNumElements() > 1)
+    factor = xf::SliceOp::create(builder, loc, vector(1), factor, *entry, 0);
+  return xf::MulOp::create(builder, loc, data, factor);
+}
+
 /// The stored matrix that `weight` is, and whether it is turned.
 static std::pair<Value, bool> beforeTurn(Value weight) {
   Value value = beforeCopies(weight);
@@ -227,11 +278,8 @@ Raiser::Results Raiser::times(graph::CallOp call) {
   }
   Value data = a ? a : b, fixed = a ? sides->right : sides->left;
   Value y = withScale(call.getLoc(), data, fixed);
-  // One number for all entries, which no patch changes.
-  if (graph::StoredOp stored = storedOf(fixed); !y && data && stored && stored.getFixed())
-    if (auto type = ranked(parameter(stored));
-        type.getShape() == ArrayRef<int64_t>{1} && isFloat(data) && type.getElementType().isF32())
-      y = xf::MulOp::create(builder, call.getLoc(), data, parameter(stored));
+  if (!y)
+    y = withNumber(call.getLoc(), data, fixed);
   return y ? Results{y} : Results{};
 }
 

@@ -71,52 +71,10 @@ Raiser::Results Raiser::sameOrder(graph::CallOp call) {
   return {reshaped(call.getLoc(), x, *type)};
 }
 
-/// `value` of (a, b, c, d) as (a, c, b, d), by parts along the axis that has fewer entries.
-Value Raiser::exchanged(Location loc, Value value, ArrayRef<int64_t> shape) {
-  constexpr int64_t mostParts = 64;
-  auto type = [&](int64_t a, int64_t b, int64_t c, int64_t d) {
-    return RankedTensorType::get({a, b, c, d}, builder.getF32Type());
-  };
-  int64_t a = shape[0], b = shape[1], c = shape[2], d = shape[3];
-  if (std::min(b, c) > mostParts)
-    return {};
-  bool alongLast = c <= b;
-  value = reshaped(loc, value, type(a, b, c, d));
-  SmallVector<Value> parts;
-  for (int64_t i = 0; i < (alongLast ? c : b); ++i) {
-    auto one = alongLast ? type(a, b, 1, d) : type(a, 1, c, d);
-    Value part = xf::SliceOp::create(builder, loc, one, value, i, alongLast ? 2 : 1);
-    parts.push_back(reshaped(loc, part, alongLast ? type(a, 1, b, d) : type(a, c, 1, d)));
-  }
-  return xf::ConcatOp::create(builder, loc, type(a, c, b, d), parts, alongLast ? 1 : 2);
-}
-
-/// Of a permutation that exchanges two groups of neighbouring axes: how many entries are in front
-/// of them, in each, and behind; empty where it is none. `order` and `sizes` are those of axes of
-/// several entries.
-static SmallVector<int64_t> exchangeOf(ArrayRef<int64_t> order, ArrayRef<int64_t> sizes) {
-  size_t front = 0, back = order.size();
-  while (front < order.size() && order[front] == int64_t(front))
-    ++front;
-  while (back > front && order[back - 1] == int64_t(back) - 1)
-    --back;
-  if (front == back)
-    return {};
-  size_t first = order[front]; // the second group begins here
-  for (size_t i = front; i < back; ++i) {
-    size_t expected = first + (i - front);
-    if (expected >= back)
-      expected -= back - front;
-    if (size_t(order[i]) != expected)
-      return {};
-  }
-  auto count = [&](size_t from, size_t to) {
-    int64_t product = 1;
-    for (size_t i = from; i < to; ++i)
-      product *= sizes[i];
-    return product;
-  };
-  return {count(0, front), count(front, first), count(first, back), count(back, order.size())};
+Value Raiser::transposed(Location loc, Value value, ArrayRef<int64_t> shape,
+                         ArrayRef<int64_t> order) {
+  value = reshaped(loc, value, RankedTensorType::get(shape, builder.getF32Type()));
+  return xf::TransposeOp::create(builder, loc, value, order);
 }
 
 Raiser::Results Raiser::permuted(graph::CallOp call) {
@@ -150,9 +108,7 @@ Raiser::Results Raiser::permuted(graph::CallOp call) {
     sizes.push_back(*type.getNumber(from));
   for (int64_t from : several)
     places.push_back(llvm::find(sorted, from) - sorted.begin());
-  SmallVector<int64_t> shape = exchangeOf(places, sizes);
-  Value y = shape.empty() ? Value() : exchanged(call.getLoc(), x, shape);
-  return y ? Results{reshaped(call.getLoc(), y, *made)} : Results{};
+  return {reshaped(call.getLoc(), transposed(call.getLoc(), x, sizes, places), *made)};
 }
 
 Raiser::Results Raiser::copied(graph::CallOp call) {

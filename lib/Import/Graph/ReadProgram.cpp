@@ -254,6 +254,20 @@ static StringRef innermostModule(const json::Object *metadata) {
   return path.starts_with("_empty_nn_module_stack") ? "" : path;
 }
 
+/// The name of the op `target` of PyTorch, which has second names for some that take the same
+/// arguments.
+static std::string nameOfOp(StringRef target) {
+  target.consume_front("torch.ops.");
+  static constexpr std::pair<StringLiteral, StringLiteral> names[] = {
+      {"aten.multiply.", "aten.mul."},    {"aten.divide.", "aten.div."},
+      {"aten.true_divide.", "aten.div."}, {"aten.subtract.", "aten.sub."},
+      {"aten.absolute.", "aten.abs."},    {"aten.negative.", "aten.neg."}};
+  for (auto [second, first] : names)
+    if (target.consume_front(second))
+      return (first + target).str();
+  return target.str();
+}
+
 Error ProgramReader::readNode(const json::Value &value) {
   const json::Object *node = value.getAsObject();
   std::optional<StringRef> target = node ? node->getString("target") : std::optional<StringRef>();
@@ -288,12 +302,10 @@ Error ProgramReader::readNode(const json::Value &value) {
       return type.takeError();
     types.push_back(*type);
   }
-  StringRef as = *target;
-  as.consume_front("torch.ops.");
   const json::Object *metadata = node->getObject("metadata");
   bool visible = note.visible.contains(names.front());
   auto call = graph::CallOp::create(
-      builder, locationOf(names.front(), metadata), types, as, arguments->operands,
+      builder, locationOf(names.front(), metadata), types, nameOfOp(*target), arguments->operands,
       builder.getDictionaryAttr(arguments->named), innermostModule(metadata), visible);
   for (auto [name, result] : llvm::zip(names, call.getResults()))
     if (Error error = values.define(name, result))

@@ -184,14 +184,14 @@ mlir::Value BlockBuilder::attention(StringRef as, Value q, Value k, Value v, con
       scores.cap ? builder.getF32FloatAttr(float(*scores.cap)) : mlir::FloatAttr();
   return xf::AttentionOp::create(builder, at(as), type, q, k, v, scores.window, scores.slopes,
                                  scores.sinks, APFloat(float(scores.scale)), cap, scores.rounded,
-                                 scores.bidirectional, mlir::StringAttr());
+                                 scores.bidirectional, xf::RunAttr());
 }
 
 mlir::Value BlockBuilder::contextual(StringRef as, StringRef module, StringRef kind,
                                      ArrayRef<Value> operands, ArrayRef<int64_t> shape) {
   auto type = RankedTensorType::get(shape, builder.getF32Type());
   return xf::OpaqueContextualOp::create(builder, at(as, module), type, kind, operands,
-                                        mlir::StringAttr());
+                                        xf::RunAttr());
 }
 
 mlir::Value BlockBuilder::router(StringRef as, StringRef module, int64_t count, Value z) {

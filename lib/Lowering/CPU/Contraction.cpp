@@ -3,6 +3,7 @@
 #include "lib/Lowering/CPU/LoopBuilder.h"
 #include "lib/Lowering/CPU/RoundedContraction.h"
 #include "lib/Lowering/CPU/RowContraction.h"
+#include "lib/Lowering/CPU/TileContraction.h"
 #include "lib/Lowering/CPU/TransposedContraction.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -72,6 +73,14 @@ func::FuncOp FunctionEmitter::emit(ModuleOp module, StringRef name) {
       return emitRowsFew(b, loc, c, given, begin, end);
     emitTransposedFew(b, loc, c, {given.w, given.x, field(4, ptr), vectors, rows}, begin, end);
   };
+  auto rounded = [&](Value from, Value to) {
+    RoundedOperands operands{given.w, field(c.transposed ? 5 : 4, ptr), given.y, rows,
+                             c.transposed};
+    if (c.tiles)
+      emitTiles(b, loc, operands, from, to);
+    else
+      emitRounded(b, loc, operands, from, to, c.lanes);
+  };
   if (panelRows(c) == 0 && !c.rounded && !c.transposed) {
     few();
   } else {
@@ -84,8 +93,7 @@ func::FuncOp FunctionEmitter::emit(ModuleOp module, StringRef name) {
     if (c.out() % c.unit())
       to = least(to, index(c.out()));
     if (c.rounded)
-      emitRounded(b, loc, {given.w, field(c.transposed ? 5 : 4, ptr), given.y, rows, c.transposed},
-                  from, to, c.lanes);
+      rounded(from, to);
     else if (c.transposed)
       emitTransposedMany(b, loc, c, {given.w, given.x, given.y, vectors, rows}, from, to);
     else

@@ -19,8 +19,10 @@
 // 1.3 to 1.9 times as fast with two vectors, and 1.2 to 1.5 times with one vector of 4096 or more.
 //
 // All of this is of Zen 4. On a Sapphire Rapids the same two streams read a matrix in bfloat16 or
-// in blocks at 70 % of memory's speed, and at 90 to 100 % where their lines are asked for ahead:
-// there isAskedAhead is set (CpuTarget.cpp). It changes no sum.
+// in blocks at 70 % of memory's speed, and at 90 to 100 % where their lines are asked for ahead. So
+// the target says how each kind of matrix is read (Readings.h): by default as the processors on
+// which that was measured read fastest, and otherwise as a measurement on the machine found. It
+// changes no sum.
 //
 // Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side as float32,
 // stays in the caches while all vectors are multiplied with it; a tile keeps rows × vectors sums in
@@ -28,8 +30,9 @@
 // extra time: without this, the patches of a prompt's positions, 148 to 192 vectors at a time, took
 // 3 to 7 % longer.
 //
-// On request, many vectors are rounded to bfloat16 where W is bfloat16 (RoundedContraction.h). A
-// matrix that is stored transposed, as (in, out), is read in that layout (TransposedContraction.h).
+// On request, many vectors are rounded to bfloat16 where W is bfloat16 (RoundedContraction.h), and
+// multiplied in tile registers where the processor has them (TileContraction.h). A matrix that is
+// stored transposed, as (in, out), is read in that layout (TransposedContraction.h).
 //
 // The blocks of a quantised W are decoded in registers (BlockReader.h), where the target has such
 // an instruction by looking up what four bits stand for in a table of the block's, for one or two
@@ -49,6 +52,7 @@
 #define CTXC_LOWERING_CONTRACTION_H
 
 #include "ctxc/Lowering/Kernel.h"
+#include "ctxc/Lowering/Readings.h"
 #include "lib/Lowering/CPU/ByteProduct.h"
 #include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 
@@ -59,11 +63,17 @@ struct Contraction {
   mlir::RankedTensorType stored; ///< the type of a quantised W; otherwise null
   int64_t lanes, registers;      ///< of the target
   bool rounded = false;          ///< many vectors are rounded to bfloat16; W is bfloat16
+  bool tiles = false;            ///< they are multiplied in tile registers
   bool transposed = false;       ///< W is stored as (in, out)
   bool integer = false;          ///< a quantised W is multiplied in integers with rounded vectors
   ByteProducts products = ByteProducts::Plain; ///< of the target
-  bool isAskedAhead = false; ///< lines of short rows are asked for ahead, as those of long ones are
+  Readings readings = {};                      ///< of the target
 
+  /// Of a quantised W, for few vectors.
+  const Reading &readingOfBlocks() const {
+    auto format = mlir::cast<xf::QuantizedType>(stored.getElementType());
+    return format.getBlockElements() == 256 ? readings.kBlocks : readings.blocks;
+  }
   int64_t out() const { return weight.getDimSize(transposed ? 1 : 0); }
   int64_t in() const { return weight.getDimSize(transposed ? 0 : 1); }
 

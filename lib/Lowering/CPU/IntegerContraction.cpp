@@ -179,7 +179,7 @@ IntegerEmitter::Values IntegerEmitter::step(ValueRange sums, const Tile &tile, V
   SmallVector<std::unique_ptr<ByteBlock>> readers;
   Values scales, minima;
   for (const QuantizedRows::Row &row : tile.stored) {
-    if (c.isAskedAhead && present == ByteBlock::span / CTXC_BYTE_GROUP)
+    if (c.readingOfBlocks().asksAhead && present == ByteBlock::span / CTXC_BYTE_GROUP)
       rows.askAhead(row, times(span, ByteBlock::bytesOf(format)), ByteBlock::bytesOf(format));
     readers.push_back(
         ByteBlock::open(b, loc, format, integerPlace(b, loc, c, rows, row, span, present)));

@@ -12,6 +12,7 @@
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Order.h"
 #include "lib/Lowering/Rows.h"
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -155,8 +156,9 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
     Contraction contraction{type, stored, target.lanes, target.registers};
     contraction.integer = isInteger(op);
     contraction.products = products;
-    contraction.isAskedAhead = target.requestsAhead;
+    contraction.readings = target.readings;
     contraction.rounded = !contraction.integer && rounded.contains(op);
+    contraction.tiles = contraction.rounded && target.tiles;
     contraction.transposed = op.getTransposed();
     if (quantized)
       w = quantized.getMemory();
@@ -214,7 +216,13 @@ struct LowerContractions : ctxc::impl::LowerContractionsBase<LowerContractions> 
     target.lanes = lanes;
     target.registers = registers;
     target.bfloatPairs = bfloatPairs;
-    target.requestsAhead = requestsAhead;
+    llvm::Expected<Readings> given = Readings::parse(readings);
+    if (!given) {
+      getOperation().emitError("readings: ") << llvm::toString(given.takeError());
+      return signalPassFailure();
+    }
+    target.readings = *given;
+    target.tiles = tiles;
     if (failed(expectBuffers(getOperation(), getArgument())) ||
         failed(lowerContractions(getOperation(), target, ByteProducts(int64_t(byteProducts)))))
       signalPassFailure();
@@ -226,6 +234,6 @@ struct LowerContractions : ctxc::impl::LowerContractionsBase<LowerContractions> 
 std::unique_ptr<Pass> ctxc::createLowerContractionsFor(const CpuTarget &target) {
   return std::make_unique<LowerContractions>(
       LowerContractionsOptions{target.lanes, target.registers, target.bfloatPairs,
-                               target.requestsAhead},
+                               target.readings.text(), target.tiles},
       byteProductsOf(target));
 }

@@ -1,6 +1,6 @@
 #include "lib/Lowering/CPU/QuantizedRows.h"
+#include "lib/Lowering/CPU/LowerCalls.h"
 #include "lib/Lowering/CallFrame.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -15,25 +15,13 @@ Value QuantizedRows::at(Value address, Type element, Value index) {
                              ArrayRef<LLVM::GEPArg>{toI64(b, loc, index)});
 }
 
-/// Calls a function of ctxc/Numerics.
-Value QuantizedRows::call(StringRef name, ValueRange operands, TypeRange results) {
-  auto module = b.getBlock()->getParentOp()->getParentOfType<ModuleOp>();
-  if (!module.lookupSymbol(name)) {
-    OpBuilder declare(module.getBodyRegion());
-    func::FuncOp::create(declare, loc, name, b.getFunctionType(operands.getTypes(), results))
-        .setPrivate();
-  }
-  auto made = func::CallOp::create(b, loc, name, results, operands);
-  return results.empty() ? Value() : made.getResult(0);
-}
-
 QuantizedRows::Row QuantizedRows::open(Value row, int64_t slot) {
   Value bytes = index(c.in() / format().getBlockElements() * format().getBlockBytes());
   if (!BlockReader::hasScalesApart(format()))
     return {at(address, b.getI8Type(), arith::MulIOp::create(b, loc, row, bytes)), {}};
   Value scales = at(scratchAddress, b.getF32Type(), index(slot * c.in()));
   SmallVector<Value> operands{address, toI64(b, loc, row), toI64(b, loc, bytes), scales};
-  return {call("ctxc_scaled_row", operands, address.getType()), scales};
+  return {callSupport(b, loc, kernel::SupportFunction::ctxc_scaled_row, operands), scales};
 }
 
 Value QuantizedRows::areRead(ArrayRef<Row> rows) {
@@ -85,5 +73,5 @@ void QuantizedRows::decodeByCall(Value row, Value count, Value into) {
       arith::ConstantIntOp::create(b, loc, int64_t(format().getFormat()), 32), address,
       toI64(b, loc, times(row, c.in())), toI64(b, loc, times(count, c.in())),
       at(scratchAddress, b.getF32Type(), times(into, c.in()))};
-  call("ctxc_decode", operands, {});
+  callSupport(b, loc, kernel::SupportFunction::ctxc_decode, operands);
 }

@@ -40,7 +40,6 @@ private:
   void decodeBlocks(Value row, Value into);
   void decodeByCall(Value row, Value count, Value into);
   Value at(Value address, mlir::Type element, Value index);
-  Value call(llvm::StringRef name, mlir::ValueRange operands, mlir::TypeRange results);
 
   const Contraction &c;
   Value address, scratchAddress, scratch;

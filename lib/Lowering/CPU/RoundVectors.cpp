@@ -1,6 +1,7 @@
 #include "lib/Lowering/CPU/RoundVectors.h"
 #include "ctxc/Numerics/ByteVectors.h"
 #include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/CPU/LowerCalls.h"
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -88,13 +89,11 @@ static LLVM::LLVMStructType roundingFrame(MLIRContext *context) {
 
 /// The module's function (frame, first, last) that rounds some of the vectors.
 static func::FuncOp roundingOf(ModuleOp module, Location loc) {
-  constexpr llvm::StringLiteral name = "round_to_bytes", numerics = "ctxc_round_to_bytes";
+  constexpr llvm::StringLiteral name = "round_to_bytes";
   if (auto known = module.lookupSymbol<func::FuncOp>(name))
     return known;
   OpBuilder b(module.getBodyRegion());
   Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  func::FuncOp::create(b, loc, numerics, b.getFunctionType({ptr, i64, i64, i64, ptr}, {}))
-      .setPrivate();
   auto function = func::FuncOp::create(b, loc, name, b.getFunctionType({ptr, i64, i64}, {}));
   function.setPrivate();
   Block *entry = function.addEntryBlock();
@@ -104,9 +103,9 @@ static func::FuncOp roundingOf(ModuleOp module, Location loc) {
                                    entry->getArgument(0), ArrayRef<LLVM::GEPArg>{0, i});
     return LLVM::LoadOp::create(b, loc, type, at);
   };
-  func::CallOp::create(b, loc, numerics, TypeRange(),
-                       ValueRange{field(0, ptr), entry->getArgument(1), entry->getArgument(2),
-                                  field(2, i64), field(1, ptr)});
+  callSupport(b, loc, kernel::SupportFunction::ctxc_round_to_bytes,
+              ValueRange{field(0, ptr), entry->getArgument(1), entry->getArgument(2), field(2, i64),
+                         field(1, ptr)});
   func::ReturnOp::create(b, loc);
   return function;
 }

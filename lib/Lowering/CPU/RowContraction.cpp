@@ -20,12 +20,9 @@ int64_t vectorsOfATile(const Contraction &c) { return c.registers >= 32 ? 6 : 3;
 constexpr int64_t panelSize = 1 << 16;
 constexpr int64_t maxPanelRows = 64;
 
-/// How a range of rows is read in a single pass when there are few vectors (Contraction.h).
-struct Reading {
-  int64_t streams;   ///< a tile takes one row of each
-  bool isPrefetched; ///< whether W's lines are prefetched
-};
-constexpr Reading shortRows = {2, false}; // asked for ahead on some processors
+/// Rows of W that are read side by side where the number of vectors is not known, or products are
+/// of integers.
+constexpr int64_t anyStreams = 2;
 /// From this many bytes on, the vectors x do not all stay in the first-level cache beside W.
 /// `longAlone` is for a thread that reads all of W, `longShared` for one of several threads, two of
 /// which may share a core.
@@ -33,10 +30,16 @@ constexpr int64_t longAlone = 9 << 10, longShared = 8 << 10;
 /// Numbers of a quantised row whose lines are asked for together.
 constexpr int64_t togetherAhead = 128;
 
+/// How a range of rows is read in a single pass when there are few vectors. A tile takes one row of
+/// each stream; half of the registers hold its sums.
 Reading readingFor(const Contraction &c, int64_t vectors, int64_t longBytes) {
-  if (c.stored || vectors * c.in() * int64_t(sizeof(float)) < longBytes)
-    return {shortRows.streams, c.isAskedAhead};
-  return {std::min({int64_t(8), c.lanes, c.registers / 2 / vectors}), true};
+  const bool isShort = vectors * c.in() * int64_t(sizeof(float)) < longBytes;
+  const bool isFloat = c.weight.getElementType().isF32();
+  Reading reading = c.stored  ? c.readingOfBlocks()
+                    : isFloat ? (isShort ? c.readings.f32 : c.readings.longF32)
+                              : (isShort ? c.readings.half : c.readings.longHalf);
+  reading.streams = std::min({reading.streams, c.lanes, c.registers / 2 / vectors});
+  return reading;
 }
 
 class RowEmitter : LoopBuilder {
@@ -63,7 +66,7 @@ private:
 
   // Ranges of rows
   void anyVectors(ArrayRef<Value> rowsOfW);
-  void fewOfBlocks(ArrayRef<Value> rowsOfW, int64_t vectors);
+  void fewOfBlocks(ArrayRef<Value> rowsOfW, int64_t vectors, bool asksAhead);
   /// The next panel, which is prefetched while the current one is multiplied.
   struct NextPanel {
     Value from;  ///< its first row
@@ -124,8 +127,11 @@ void RowEmitter::copyRow(Value row, Value intoRow) {
 
 void RowEmitter::fewVectors(Value begin, Value end) {
   auto any = [&](ArrayRef<Value> at) { anyVectors(at); };
-  if (c.stored ? !readsBlocks() : !readingFor(c, 2, longShared).isPrefetched)
-    return streamed(begin, end, shortRows.streams, any);
+  auto isOfAny = [&](int64_t count) {
+    return readingFor(c, count, longShared) == Reading{anyStreams, false};
+  };
+  if (c.stored ? !readsBlocks() : isOfAny(1) && isOfAny(2))
+    return streamed(begin, end, anyStreams, any);
   Value isAlone =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, sub(end, begin), index(c.out()));
   const int64_t counts[] = {1, 2};
@@ -137,12 +143,12 @@ void RowEmitter::fewVectors(Value begin, Value end) {
       streamed(begin, end, reading.streams, [&](ArrayRef<Value> at) {
         SmallVector<Value> rowsOfW(at);
         if (c.stored)
-          return fewOfBlocks(at, count);
-        compute({w, rowsOfW, rowsOfW, index(0), count, reading.isPrefetched});
+          return fewOfBlocks(at, count, reading.asksAhead);
+        compute({w, rowsOfW, rowsOfW, index(0), count, reading.asksAhead});
       });
     };
     b.createBlock(&branch.getCaseRegions()[i]);
-    if (alone.streams == shared.streams && alone.isPrefetched == shared.isPrefetched) {
+    if (alone == shared) {
       read(shared);
     } else {
       auto choice = scf::IfOp::create(b, loc, isAlone, /*withElseRegion=*/true);
@@ -155,7 +161,7 @@ void RowEmitter::fewVectors(Value begin, Value end) {
     scf::YieldOp::create(b, loc);
   }
   b.createBlock(&branch.getDefaultRegion());
-  streamed(begin, end, shortRows.streams, any);
+  streamed(begin, end, anyStreams, any);
   scf::YieldOp::create(b, loc);
 }
 
@@ -178,9 +184,9 @@ void RowEmitter::anyVectors(ArrayRef<Value> at) {
 
 /// Multiplies the rows `at` of a quantised W with one or two vectors, in registers. Rows whose
 /// scales have another span are decoded into memory.
-void RowEmitter::fewOfBlocks(ArrayRef<Value> at, int64_t vectors) {
+void RowEmitter::fewOfBlocks(ArrayRef<Value> at, int64_t vectors, bool asksAhead) {
   SmallVector<Value> rowsOfW(at);
-  Tile tile{{}, rowsOfW, rowsOfW, index(0), vectors, c.isAskedAhead};
+  Tile tile{{}, rowsOfW, rowsOfW, index(0), vectors, asksAhead};
   for (auto [slot, row] : llvm::enumerate(at))
     tile.blocks.push_back(quantized().open(row, slot));
   Value areRead = quantized().areRead(tile.blocks);
@@ -368,9 +374,9 @@ int64_t ctxc::panelRows(const Contraction &c) {
 int64_t ctxc::scratchRows(const Contraction &c) {
   if (c.integer) // of scales that lie apart
     return BlockReader::hasScalesApart(cast<xf::QuantizedType>(c.stored.getElementType()))
-               ? shortRows.streams
+               ? anyStreams
                : 0;
-  int64_t streams = c.stored ? shortRows.streams : 0;
+  int64_t streams = c.stored ? std::max(anyStreams, c.readingOfBlocks().streams) : 0;
   return std::max(streams, c.rounded ? 0 : panelRows(c));
 }
 

@@ -97,12 +97,11 @@ public:
     for (const Gather &gather : row.gathered)
       addGather(gather, row, *points);
     if (row.support)
-      for (const std::optional<View> &view : row.support->memory)
-        if (view) {
-          Extent all = allOf(view->root);
-          buffers[view->root].addRead({view->offset, {}, all}, all);
-          operations = operations + all;
-        }
+      for (const View &view : row.support->memory) {
+        Extent all = allOf(view.root);
+        buffers[view.root].addRead({view.offset, {}, all}, all);
+        operations = operations + all;
+      }
     operations = operations + *points * (row.selected ? 2 : operationsOf(row.op));
     return true;
   }

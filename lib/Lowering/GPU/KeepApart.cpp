@@ -30,8 +30,8 @@ public:
           !add(row, gather.access, gather.length + fixedExtent(-1)))
         return false;
     if (row.support)
-      for (const std::optional<View> &view : row.support->memory)
-        if (view && view->root == root && !addSupport(*view))
+      for (const View &view : row.support->memory)
+        if (view.root == root && !addSupport(view))
           return false;
     return true;
   }
@@ -99,9 +99,9 @@ static void addWritten(const RowOp &row, llvm::SetVector<Value> &written) {
   for (const std::optional<Access> &access : ArrayRef(row.accesses).drop_front(row.inputs))
     written.insert(access->view.root);
   if (row.support)
-    for (const std::optional<View> &view : row.support->memory)
-      if (view && !view->strides.empty())
-        written.insert(view->root);
+    for (const View &view : row.support->memory)
+      if (!view.strides.empty())
+        written.insert(view.root);
 }
 
 bool gpu_lowering::keepApart(ArrayRef<RowOp> ops, ArrayRef<int64_t> outer) {

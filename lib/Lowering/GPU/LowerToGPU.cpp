@@ -199,9 +199,6 @@ struct GpuLaunches : ctxc::impl::GpuLaunchesBase<GpuLaunches> {
     module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), b.getUnitAttr());
     for (func::FuncOp kernel : kernels)
       launch(kernel, gpuModule);
-    for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
-      if (function.isExternal())
-        function.erase(); // a support function of the CPU
   }
 
   void launch(func::FuncOp kernel, gpu::GPUModuleOp gpuModule) {

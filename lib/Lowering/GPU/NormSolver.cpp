@@ -99,17 +99,17 @@ struct BlockVectors {
 //===----------------------------------------------------------------------===//
 
 static Update updateOf(const Support &call) {
-  int64_t update = call.numbers[0];
+  int64_t update = call.number(0);
   return update < 0 || update > int64_t(Update::Scaled) ? Update::Naive : Update(update);
 }
 
 void gpu_lowering::writeInvertRmsNorm(KernelWriter &w, const Support &call, Value row) {
-  constexpr unsigned epsAt = 3, gAt = 4, mAt = 5, dataAt = 6, targetAt = 7, scratchAt = 8;
-  int64_t d = call.numbers[2];
+  constexpr unsigned epsAt = 3, gAt = 0, mAt = 1, dataAt = 2, targetAt = 3, scratchAt = 4;
+  int64_t d = call.number(2);
   VectorWriter v(w, d, row);
-  Components g{&*call.memory[gAt]}, m{&*call.memory[mAt]}, data{&*call.memory[dataAt]};
-  Components target{&*call.memory[targetAt]};
-  auto scratch = [&](int64_t i) { return Components{&*call.memory[scratchAt], i * d}; };
+  Components g{&call.memory[gAt]}, m{&call.memory[mAt]}, data{&call.memory[dataAt]};
+  Components target{&call.memory[targetAt]};
+  auto scratch = [&](int64_t i) { return Components{&call.memory[scratchAt], i * d}; };
   Update update = updateOf(call);
   if (update == Update::Naive)
     return v.each([&](Value k) { v.copy(data, target, k); });
@@ -128,7 +128,7 @@ void gpu_lowering::writeInvertRmsNorm(KernelWriter &w, const Support &call, Valu
     Condition hasData = found[2] > 0, hasScale = largestM > 0;
     Number norm = select(hasData, sqrt(found[2]), root), rms = norm / root;
     // √B = √(d ρ) with √ρ = R / √(R² + ε); it is never zero.
-    Number eps = std::max(call.reals[epsAt], 0.0), ratio = rms / sqrt(rms * rms + eps);
+    Number eps = std::max(call.real(epsAt), 0.0), ratio = rms / sqrt(rms * rms + eps);
     Number radius = root * max(ratio, tiny);
     // Scales a and M by a common factor, so that their largest entry is 1.
     Number divisorM = select(hasScale, largestM, 1);
@@ -217,11 +217,11 @@ static Numbers writeDivisions(VectorWriter &v, const Components &g, const Compon
 }
 
 void gpu_lowering::writeSolveScale(KernelWriter &w, const Support &call, Value row) {
-  VectorWriter v(w, call.numbers[2], row);
-  auto vector = [&](unsigned operand) { return Components{&*call.memory[operand]}; };
+  VectorWriter v(w, call.number(2), row);
+  auto vector = [&](unsigned operand) { return Components{&call.memory[operand]}; };
   auto write = updateOf(call) == Update::Scaled ? writeScalar : writeDivisions;
-  Numbers counts = write(v, vector(3), vector(4), vector(5), vector(6));
-  v.onFirstThread([&] { addCounts(v, *call.memory[7], row, counts[0], counts[1]); });
+  Numbers counts = write(v, vector(0), vector(1), vector(2), vector(3));
+  v.onFirstThread([&] { addCounts(v, call.memory[4], row, counts[0], counts[1]); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -229,10 +229,10 @@ void gpu_lowering::writeSolveScale(KernelWriter &w, const Support &call, Value r
 //===----------------------------------------------------------------------===//
 
 void gpu_lowering::writePredictScaleReplay(KernelWriter &w, const Support &call, Value row) {
-  double d = call.numbers[1], eps = call.reals[2];
-  VectorWriter v(w, call.numbers[1], row);
-  auto vector = [&](unsigned operand) { return Components{&*call.memory[operand]}; };
-  Components m = vector(3), delta = vector(4), target = vector(5), data = vector(6);
+  double d = call.number(1), eps = call.real(2);
+  VectorWriter v(w, call.number(1), row);
+  auto vector = [&](unsigned operand) { return Components{&call.memory[operand]}; };
+  Components m = vector(0), delta = vector(1), target = vector(2), data = vector(3);
   Numbers squares = v.reduce({VectorWriter::Sum, VectorWriter::Sum}, [&](Value k) {
     return Numbers{square(v.get(target, k)), square(v.get(data, k))};
   });
@@ -244,7 +244,7 @@ void gpu_lowering::writePredictScaleReplay(KernelWriter &w, const Support &call,
   });
   Number error = 0x1p-24 * sqrt(sum);
   v.onFirstThread([&] {
-    const View &place = *call.memory[7];
+    const View &place = call.memory[4];
     w.store(error.value(w), place.root, placeOf(w, place, row, w.index(0)));
   });
 }

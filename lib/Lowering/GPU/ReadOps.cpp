@@ -1,12 +1,9 @@
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "dialects/Kernel/Kernel.h"
-#include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -20,9 +17,8 @@ SmallVector<Value> RowOp::roots() const {
   for (const Gather &gather : gathered)
     roots.push_back(gather.access.view.root);
   if (support)
-    for (const std::optional<View> &view : support->memory)
-      if (view)
-        roots.push_back(view->root);
+    for (const View &view : support->memory)
+      roots.push_back(view.root);
   return roots;
 }
 
@@ -31,8 +27,7 @@ bool RowOp::reads(Value root) const {
   for (auto [i, access] : llvm::enumerate(accesses))
     if (access && access->view.root == root && (int64_t(i) < inputs || !sets))
       return true;
-  if (support &&
-      llvm::any_of(support->memory, [&](const auto &view) { return view && view->root == root; }))
+  if (support && support->uses(root))
     return true;
   return llvm::any_of(gathered, [&](const Gather &g) { return g.access.view.root == root; });
 }
@@ -41,8 +36,7 @@ bool RowOp::writes(Value root) const {
   for (const std::optional<Access> &access : ArrayRef(accesses).drop_front(inputs))
     if (access && access->view.root == root)
       return true;
-  return support && llvm::any_of(support->memory,
-                                 [&](const auto &view) { return view && view->root == root; });
+  return support && support->uses(root);
 }
 
 namespace {
@@ -60,11 +54,8 @@ public:
       return readContraction(contract);
     if (auto experts = dyn_cast<kernel::ExpertsOp>(op))
       return readExperts(experts);
-    if (auto call = dyn_cast<func::CallOp>(op))
+    if (auto call = dyn_cast<kernel::CallOp>(op))
       return readSupport(call);
-    if (auto loop = dyn_cast<scf::ForOp>(op); loop && kernel::isMarked<kernel::RowLoop>(loop))
-      for (auto call : loop.getBody()->getOps<func::CallOp>())
-        return readSupport(call, loop);
     return refuse("'" + op->getName().getStringRef() + "' has no GPU kernel");
   }
 
@@ -222,85 +213,25 @@ private:
     return row;
   }
 
-  /// The distance between two rows in bytes: the index is this distance times the loop's index.
-  static std::optional<int64_t> rowBytes(LLVM::GEPOp address, Value loopIndex) {
-    if (address.getDynamicIndices().size() != 1)
-      return std::nullopt;
-    Value row = address.getDynamicIndices()[0];
-    int64_t bytes = 1;
-    if (auto product = row.getDefiningOp<arith::MulIOp>()) {
-      bytes = getConstantIntValue(product.getRhs()).value_or(0);
-      row = product.getLhs();
-    }
-    while (auto cast = row.getDefiningOp<arith::IndexCastOp>())
-      row = cast.getIn();
-    return row == loopIndex && bytes ? std::optional(bytes) : std::nullopt;
-  }
-
-  /// The memory behind an address, and the distance between two rows in it (Support::memory).
-  FailureOr<View> readAddress(Value address, scf::ForOp rows) {
-    if (auto row = address.getDefiningOp<LLVM::GEPOp>()) {
-      auto view = readAddress(row.getBase());
-      if (failed(view) || !rows)
-        return view; // the address of the only row
-      auto bytes = rowBytes(row, rows.getInductionVar());
-      Type element = cast<MemRefType>(view->root.getType()).getElementType();
-      if (!bytes)
-        return refuse("an address that is no row's has no GPU kernel");
-      view->strides = {fixedExtent(*bytes * 8 / element.getIntOrFloatBitWidth())};
-      return view;
-    }
-    return readAddress(address);
-  }
-  FailureOr<View> readAddress(Value address) {
-    Operation *op = address.getDefiningOp();
-    if (isa_and_nonnull<LLVM::IntToPtrOp, arith::IndexCastOp>(op))
-      return readAddress(op->getOperand(0));
-    if (auto sum = dyn_cast_or_null<arith::AddIOp>(op)) {
-      auto pointer = sum.getLhs().getDefiningOp<memref::ExtractAlignedPointerAsIndexOp>();
-      auto view = readAddress(sum.getLhs());
-      if (failed(view) || !pointer)
-        return view;
-      auto type = cast<MemRefType>(pointer.getSource().getType());
-      auto bytes = getConstantIntValue(sum.getRhs());
-      if (type.getLayout().isIdentity() && bytes) // otherwise the sum adds the view's own offset
-        view->offset = view->offset + fixedExtent(*bytes * 8 / type.getElementTypeBitWidth());
-      return view;
-    }
-    if (auto pointer = dyn_cast_or_null<memref::ExtractAlignedPointerAsIndexOp>(op)) {
-      auto view = readView(pointer.getSource());
-      if (succeeded(view))
-        view->strides.clear();
-      return view;
-    }
-    return refuse("an address that is computed has no GPU kernel");
-  }
-
-  /// Reads a support call; `rows` is the loop over rows around it, where there are several rows.
-  FailureOr<RowOp> readSupport(func::CallOp call, scf::ForOp rows = {}) {
-    RowOp row{call, {}, {}, {}, 0, {}, Support(), {}};
-    if (rows) {
-      auto count = extentOf(rows.getUpperBound());
-      if (!count)
-        return refuse("a loop over rows that are not counted has no GPU kernel");
+  FailureOr<RowOp> readSupport(kernel::CallOp call) {
+    if (!isSupported(call.getFunction()))
+      return refuse("'" + call.getCallee() + "' has no GPU form");
+    auto count = sizeOf(call.getMemory().back(), 0);
+    if (!count)
+      return refuse("a call for rows that are not counted has no GPU kernel");
+    RowOp row{call, {}, {}, {}, 0, {}, Support{call.getFunction(), call.getNumbers(), {}}, {}};
+    bool isOfOne = *count == fixedExtent(1);
+    if (!isOfOne) {
       row.loops.push_back(*count);
       row.isReduction.push_back(false);
     }
-    row.support->function = call.getCallee();
-    if (!isSupported(call.getCallee()))
-      return refuse("'" + call.getCallee() + "' has no GPU form");
-    for (Value operand : call.getOperands()) {
-      row.support->memory.emplace_back();
-      row.support->numbers.push_back(getConstantIntValue(operand).value_or(0));
-      FloatAttr real;
-      matchPattern(operand, m_Constant(&real));
-      row.support->reals.push_back(real ? real.getValueAsDouble() : 0);
-      if (!isa<LLVM::LLVMPointerType>(operand.getType()))
-        continue;
-      auto view = readAddress(operand, rows);
+    const kernel::Signature signature = call.getSignature();
+    for (auto [memory, parameter] : llvm::zip(call.getMemory(), signature.memory())) {
+      auto view = readView(memory);
       if (failed(view))
         return failure();
-      row.support->memory.back() = *view;
+      view->strides.truncate(isOfOne || parameter.isShared ? 0 : 1);
+      row.support->memory.push_back(*view);
     }
     return row;
   }

@@ -10,7 +10,7 @@ namespace ctxc::gpu_lowering {
 mlir::FailureOr<RowOp> readOp(mlir::Operation *op, const GpuTarget &target, std::string &reason);
 
 /// Whether the kernel support function has a GPU form.
-bool isSupported(llvm::StringRef function);
+bool isSupported(kernel::SupportFunction function);
 
 } // namespace ctxc::gpu_lowering
 

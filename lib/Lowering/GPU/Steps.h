@@ -18,20 +18,27 @@
 #ifndef CTXC_LIB_LOWERING_GPU_STEPS_H
 #define CTXC_LIB_LOWERING_GPU_STEPS_H
 
+#include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/GPU/Views.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace ctxc::gpu_lowering {
 
-/// A call of a kernel support function, for one row or for each row: memory is passed as views,
-/// numbers by value.
+/// A kernel.call, for one row or for each row.
 struct Support {
-  llvm::StringRef function;
-  /// One entry for each operand; none for a number. The view's only stride is the distance between
-  /// two rows. It has no stride where all rows share the memory, which is then only read.
-  llvm::SmallVector<std::optional<View>> memory;
-  llvm::SmallVector<int64_t> numbers; ///< one for each operand; 0 where it is memory
-  llvm::SmallVector<double> reals;    ///< the same for operands that are not integers
+  kernel::SupportFunction function;
+  mlir::ArrayAttr numbers;
+  /// The view's only stride is the distance between two rows. It has no stride where all rows share
+  /// the memory, which is then only read, and where there is only one row.
+  llvm::SmallVector<View> memory;
+
+  int64_t number(unsigned i) const { return mlir::cast<mlir::IntegerAttr>(numbers[i]).getInt(); }
+  double real(unsigned i) const {
+    return mlir::cast<mlir::FloatAttr>(numbers[i]).getValueAsDouble();
+  }
+  bool uses(mlir::Value root) const {
+    return llvm::any_of(memory, [&](const View &view) { return view.root == root; });
+  }
 };
 
 /// A read at an index that comes from data, at most `length` elements behind the address that the
@@ -41,7 +48,7 @@ struct Gather {
   Extent length;
 };
 
-/// One op of a group: a linalg op, a memref.copy, a support call (whose only loop goes over the
+/// One op of a group: a linalg op, a memref.copy, a kernel.call (whose only loop goes over the
 /// rows, where there are several) or experts.
 struct RowOp {
   mlir::Operation *op;

@@ -18,57 +18,57 @@ public:
 
   /// counts[1] += the zeros of each vector, or 1 for a vector that is zero in all entries.
   void countZeros() {
-    bool elements = call.numbers[0];
-    int64_t vectors = call.numbers[1], width = call.numbers[2];
+    bool elements = call.number(0);
+    int64_t vectors = call.number(1), width = call.number(2);
     for (int64_t i = 0; i < vectors; ++i) {
-      Value zeros = countZerosOf(3, i * width, width);
-      addToCount(4, 1, elements ? zeros : asCount(isEqual(zeros, width)));
+      Value zeros = countZerosOf(0, i * width, width);
+      addToCount(1, 1, elements ? zeros : asCount(isEqual(zeros, width)));
     }
   }
 
   /// counts[0 or 1] += 1 for each zero vector: 0 where its change is zero too, otherwise 1.
   void countUnserved() {
-    int64_t vectors = call.numbers[0], width = call.numbers[1], changed = call.numbers[2];
+    int64_t vectors = call.number(0), width = call.number(1), changed = call.number(2);
     for (int64_t i = 0; i < vectors; ++i) {
-      Value zero = isEqual(countZerosOf(3, i * width, width), width);
-      Value same = isEqual(countZerosOf(4, i * changed, changed), changed);
+      Value zero = isEqual(countZerosOf(0, i * width, width), width);
+      Value same = isEqual(countZerosOf(1, i * changed, changed), changed);
       Value harmless = arith::AndIOp::create(w.b, w.loc, zero, same);
-      addToCount(5, 0, asCount(harmless));
-      addToCount(5, 1, asCount(arith::XOrIOp::create(w.b, w.loc, zero, harmless)));
+      addToCount(2, 0, asCount(harmless));
+      addToCount(2, 1, asCount(arith::XOrIOp::create(w.b, w.loc, zero, harmless)));
     }
   }
 
   void countDifferent() {
-    Value count = sumOf(call.numbers[0] * call.numbers[1], w.b.getI32Type(), [&](Value i) {
-      return asCount(arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ne, element(2, i),
-                                           element(3, i)));
+    Value count = sumOf(call.number(0) * call.number(1), w.b.getI32Type(), [&](Value i) {
+      return asCount(arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ne, element(0, i),
+                                           element(1, i)));
     });
-    addToCount(4, 1, count);
+    addToCount(2, 1, count);
   }
 
   /// u (‖product‖ + ‖u‖ |vᵀ z|), in float32.
   void predictRank1Replay() {
-    int64_t n = call.numbers[1], k = call.numbers[2];
-    Value length = root(sumOf(n, w.b.getF32Type(), [&](Value i) { return square(element(3, i)); }));
-    Value moved = root(sumOf(n, w.b.getF32Type(), [&](Value i) { return square(element(4, i)); }));
+    int64_t n = call.number(1), k = call.number(2);
+    Value length = root(sumOf(n, w.b.getF32Type(), [&](Value i) { return square(element(0, i)); }));
+    Value moved = root(sumOf(n, w.b.getF32Type(), [&](Value i) { return square(element(1, i)); }));
     if (k) {
       Value inner =
-          sumOf(k, w.b.getF32Type(), [&](Value i) { return times(element(5, i), element(6, i)); });
+          sumOf(k, w.b.getF32Type(), [&](Value i) { return times(element(2, i), element(3, i)); });
       moved = times(moved, math::AbsFOp::create(w.b, w.loc, inner));
     }
     Value error = times(plus(length, moved), number(0x1p-24));
     w.when(isFirst(), [&] {
       Value wide = arith::ExtFOp::create(w.b, w.loc, w.b.getF64Type(), error);
-      w.store(wide, call.memory[7]->root, at(7, 0));
+      w.store(wide, call.memory[4].root, at(4, 0));
     });
   }
 
 private:
   Value at(unsigned operand, int64_t i) {
-    return placeOf(w, *call.memory[operand], row, w.index(i));
+    return placeOf(w, call.memory[operand], row, w.index(i));
   }
   Value element(unsigned operand, Value i) {
-    const View &view = *call.memory[operand];
+    const View &view = call.memory[operand];
     return w.load(view.root, placeOf(w, view, row, i));
   }
   Value isFirst() {
@@ -108,7 +108,7 @@ private:
   }
   void addToCount(unsigned operand, int64_t which, Value more) {
     w.when(isFirst(), [&] {
-      Value place = at(operand, which), root = call.memory[operand]->root;
+      Value place = at(operand, which), root = call.memory[operand].root;
       Value wide = arith::ExtUIOp::create(w.b, w.loc, w.b.getI64Type(), more);
       w.store(plus(w.load(root, place), wide), root, place);
     });
@@ -125,23 +125,24 @@ void write(KernelWriter &w, const Support &call, Value row) {
 }
 
 struct Form {
-  StringRef function;
+  kernel::SupportFunction function;
   void (*write)(KernelWriter &w, const Support &call, Value row);
 };
 
 } // namespace
 
 static constexpr Form forms[] = {
-    {"ctxc_rows_invert_rms_norm", writeInvertRmsNorm},
-    {"ctxc_rows_solve_scale", writeSolveScale},
-    {"ctxc_rows_count_zeros", write<&SupportWriter::countZeros>},
-    {"ctxc_rows_count_unserved", write<&SupportWriter::countUnserved>},
-    {"ctxc_rows_count_different", write<&SupportWriter::countDifferent>},
-    {"ctxc_rows_predict_scale_replay", writePredictScaleReplay},
-    {"ctxc_rows_predict_rank1_replay", write<&SupportWriter::predictRank1Replay>},
+    {kernel::SupportFunction::ctxc_rows_invert_rms_norm, writeInvertRmsNorm},
+    {kernel::SupportFunction::ctxc_rows_solve_scale, writeSolveScale},
+    {kernel::SupportFunction::ctxc_rows_count_zeros, write<&SupportWriter::countZeros>},
+    {kernel::SupportFunction::ctxc_rows_count_unserved, write<&SupportWriter::countUnserved>},
+    {kernel::SupportFunction::ctxc_rows_count_different, write<&SupportWriter::countDifferent>},
+    {kernel::SupportFunction::ctxc_rows_predict_scale_replay, writePredictScaleReplay},
+    {kernel::SupportFunction::ctxc_rows_predict_rank1_replay,
+     write<&SupportWriter::predictRank1Replay>},
 };
 
-bool gpu_lowering::isSupported(StringRef function) {
+bool gpu_lowering::isSupported(kernel::SupportFunction function) {
   return llvm::any_of(forms, [&](const Form &form) { return form.function == function; });
 }
 

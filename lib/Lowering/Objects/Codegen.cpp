@@ -138,7 +138,11 @@ llvm::Expected<std::unique_ptr<llvm::Module>> ctxc::translateKernels(ModuleOp lo
 
 llvm::Error ctxc::emitMachineCode(llvm::Module &module, const CpuTarget &target,
                                   llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os) {
-  auto machine = machineBuilder(target).createTargetMachine();
+  CpuTarget able = target;
+  // At level 0, LLVM's code generator fails on tiles that are carried through loops.
+  if (module.getFunction("llvm.x86.tdpbf16ps.internal"))
+    able.optimisation = std::max(able.optimisation, 1);
+  auto machine = machineBuilder(able).createTargetMachine();
   if (!machine)
     return machine.takeError();
   // Loop strength reduction and the pass that prepares it take a third of the compile time; kernels
@@ -195,17 +199,8 @@ KernelLibrary::load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects) {
                                               llvm::JITSymbolFlags::Exported |
                                                   llvm::JITSymbolFlags::Callable};
   };
-  define("ctxc_decode", &ctxc_decode);
-  define("ctxc_decode_rows", &ctxc_decode_rows);
-  define("ctxc_round_to_bytes", &ctxc_round_to_bytes);
-  define("ctxc_scaled_row", &ctxc_scaled_row);
-  define("ctxc_rows_invert_rms_norm", &ctxc_rows_invert_rms_norm);
-  define("ctxc_rows_solve_scale", &ctxc_rows_solve_scale);
-  define("ctxc_rows_count_zeros", &ctxc_rows_count_zeros);
-  define("ctxc_rows_count_unserved", &ctxc_rows_count_unserved);
-  define("ctxc_rows_count_different", &ctxc_rows_count_different);
-  define("ctxc_rows_predict_scale_replay", &ctxc_rows_predict_scale_replay);
-  define("ctxc_rows_predict_rank1_replay", &ctxc_rows_predict_rank1_replay);
+#define CTXC_SUPPORT_FUNCTION(name) define(#name, &name);
+#include "ctxc/Numerics/SupportFunctions.def"
   if (auto failed = library.define(llvm::orc::absoluteSymbols(std::move(support))))
     return std::move(failed);
   for (std::unique_ptr<llvm::MemoryBuffer> &object : objects)

@@ -95,10 +95,10 @@ private:
     }
     Type *i64 = b.getInt64Ty();
     FunctionCallee present =
-        module.getOrInsertFunction("ctxc_cpu_features", FunctionType::get(i64, false));
+        module.getOrInsertFunction("ctxc_cpu_features", FunctionType::get(i64, {i64}, false));
     FunctionCallee refusal =
         module.getOrInsertFunction("ctxc_cpu_refusal", FunctionType::get(ptr, {i64, i64}, false));
-    b.CreateRet(b.CreateCall(refusal, {neededMask(), b.CreateCall(present)}));
+    b.CreateRet(b.CreateCall(refusal, {neededMask(), b.CreateCall(present, {neededMask()})}));
   }
 
   Module &module;

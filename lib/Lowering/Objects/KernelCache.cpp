@@ -25,7 +25,8 @@ std::string KernelCache::keyOf(StringRef what, const CpuTarget &target) {
      << LLVM_VERSION_STRING << "\n"
      << target.cpu << "\n"
      << target.features << "\n"
-     << target.lanes << " " << target.registers << " " << target.optimisation << "\n"
+     << target.lanes << " " << target.registers << " " << target.optimisation << " "
+     << target.bfloatPairs << target.tiles << " " << target.readings.text() << "\n"
      << what;
   return toHex(SHA256::hash(arrayRefFromStringRef(text)), /*LowerCase=*/true);
 }

@@ -123,7 +123,7 @@ Value slopeBias(OpBuilder &b, Location l, Value slope, Value position, bool roun
 class AttentionEmitter {
 public:
   AttentionEmitter(xf::AttentionOp attention, KernelEmitter &e)
-      : attention(attention), e(e), b(e.builder), run(attention.getStateStream()),
+      : attention(attention), e(e), b(e.builder), run(attention.getStateRun()),
         isolated(runIndex(run) == 1), visible(e.visible(run)),
         heads(ranked(attention.getQuery()).getDimSize(0)),
         groups(ranked(attention.getKey()).getDimSize(0)), repeat(heads / groups),
@@ -329,7 +329,7 @@ private:
   xf::AttentionOp attention;
   KernelEmitter &e;
   OpBuilder &b;
-  StringRef run;
+  std::optional<xf::Run> run;
   bool isolated;
   Value visible;
   int64_t heads, groups, repeat, width, out;

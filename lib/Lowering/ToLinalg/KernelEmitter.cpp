@@ -23,7 +23,7 @@ namespace ctxc {
 
 #include "ctxc/Lowering/LoweringInterface.cpp.inc"
 
-int64_t ctxc::runIndex(StringRef run) { return run == "reduced" ? 1 : 0; }
+int64_t ctxc::runIndex(std::optional<xf::Run> run) { return run == xf::Run::reduced ? 1 : 0; }
 
 //===----------------------------------------------------------------------===//
 // Arguments
@@ -97,7 +97,7 @@ void KernelEmitter::addArguments() {
   int64_t states = 0;
   bool runs[2] = {false, false};
   block.walk([&](xf::ContextualOpInterface op) {
-    int64_t run = runIndex(op.getStateStream());
+    int64_t run = runIndex(op.getStateRun());
     firstState[op] = states;
     runs[run] = true;
     Type kept = kernel::isMarked<kernel::RoundedState>(op) ? builder.getBF16Type() : f32;
@@ -190,11 +190,11 @@ static Value slotsArgument(func::FuncOp kernel, ArrayRef<KernelArg> args, int64_
   llvm_unreachable("the kernel has no such run");
 }
 
-Value KernelEmitter::slots(StringRef run) {
+Value KernelEmitter::slots(std::optional<xf::Run> run) {
   return readTensor(builder, loc, slotsArgument(kernel, args, runIndex(run)));
 }
 
-Value KernelEmitter::visible(StringRef run) {
+Value KernelEmitter::visible(std::optional<xf::Run> run) {
   return memref::DimOp::create(builder, loc, slotsArgument(kernel, args, runIndex(run)), 0);
 }
 

@@ -5,18 +5,29 @@
 #include "ctxc/Numerics/Update.h"
 #include "lib/Lowering/ToLinalg/SupportCall.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace ctxc;
 using utils::IteratorType;
+using Function = kernel::SupportFunction;
 
 namespace {
 
 Value scratch(KernelEmitter &e, int64_t d) {
   auto type = MemRefType::get({ShapedType::kDynamic, scratchDoubles(d)}, e.builder.getF64Type());
   return memref::AllocOp::create(e.builder, e.loc, type, ValueRange{e.rows()});
+}
+
+/// The two counts of obligation `index`, for each row.
+Value countsOf(KernelEmitter &e, int64_t index) {
+  Value counts = e.argument(KernelArgKind::Counts, "", 0);
+  auto number = [&](int64_t i) -> OpFoldResult { return e.builder.getIndexAttr(i); };
+  SmallVector<OpFoldResult> offsets{number(0), number(index), number(0)},
+      sizes{e.rows(), number(1), number(2)}, strides(3, number(1));
+  MemRefType type = memref::SubViewOp::inferRankReducedResultType(
+      {ShapedType::kDynamic, 2}, cast<MemRefType>(counts.getType()), offsets, sizes, strides);
+  return memref::SubViewOp::create(e.builder, e.loc, type, counts, offsets, sizes, strides);
 }
 
 /// offset + m, the factor that the norm's scale multiplies with.
@@ -157,17 +168,9 @@ struct LowerInvertRmsNorm : Lowering<LowerInvertRmsNorm, patch::InvertRmsNormOp>
     int64_t d = ranked(invert).getDimSize(0);
     Value m = effectiveScale(e, e.lookup(invert.getScale()), invert.getOffset().convertToFloat());
     Value result = callResult(e, d);
-    SupportCall(e, "ctxc_rows_invert_rms_norm")
-        .i32(int64_t(invert.getUpdate()))
-        .i64(1)
-        .i64(d)
-        .f32(invert.getEps().convertToDouble())
-        .tensor(e.data(invert.getTarget()))
-        .tensor(m)
-        .tensor(e.data(invert.getData()))
-        .memory(result, 0)
-        .memory(scratch(e, d), 0)
-        .emit();
+    callForRows(e, Function::ctxc_rows_invert_rms_norm,
+                {int64_t(invert.getUpdate()), 1, d, invert.getEps().convertToDouble()},
+                {e.data(invert.getTarget()), m, e.data(invert.getData()), result, scratch(e, d)});
     e.bind(invert, readResult(e, result));
     return success();
   }
@@ -181,17 +184,9 @@ struct LowerSolveScale : Lowering<LowerSolveScale, patch::SolveScaleOp> {
     int64_t d = ranked(solve).getDimSize(0);
     Value m = effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat());
     Value result = callResult(e, d);
-    SupportCall(e, "ctxc_rows_solve_scale")
-        .i32(int64_t(solve.getUpdate()))
-        .i64(1)
-        .i64(d)
-        .tensor(e.data(solve.getTarget()))
-        .tensor(m)
-        .tensor(e.data(solve.getData()))
-        .memory(result, 0)
-        .memory(e.argument(KernelArgKind::Counts, "", 0), 16 * solve.getIndex())
-        .memory(scratch(e, d), 0)
-        .emit();
+    callForRows(e, Function::ctxc_rows_solve_scale, {int64_t(solve.getUpdate()), 1, d},
+                {e.data(solve.getTarget()), m, e.data(solve.getData()), result,
+                 countsOf(e, solve.getIndex()), scratch(e, d)});
     e.bind(solve, readResult(e, result));
     return success();
   }
@@ -200,29 +195,19 @@ struct LowerSolveScale : Lowering<LowerSolveScale, patch::SolveScaleOp> {
 struct LowerObligation : Lowering<LowerObligation, patch::ObligationOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto obligation = cast<patch::ObligationOp>(op);
-    Value counts = e.argument(KernelArgKind::Counts, "", 0);
     int64_t all = ranked(obligation.getData()).getNumElements();
     bool elements = obligation.getCondition() == patch::Condition::nonzero_elements;
     int64_t width = elements ? all : ranked(obligation.getData()).getShape().back();
     int64_t vectors = all / width; // of each row
     if (!obligation.getChange()) {
-      SupportCall(e, "ctxc_rows_count_zeros")
-          .i32(elements)
-          .i64(vectors)
-          .i64(width)
-          .tensor(e.data(obligation.getData()))
-          .memory(counts, 16 * obligation.getIndex())
-          .emit();
+      callForRows(e, Function::ctxc_rows_count_zeros, {elements, vectors, width},
+                  {e.data(obligation.getData()), countsOf(e, obligation.getIndex())});
       return success();
     }
-    SupportCall(e, "ctxc_rows_count_unserved")
-        .i64(vectors)
-        .i64(width)
-        .i64(ranked(obligation.getChange()).getNumElements() / vectors)
-        .tensor(e.data(obligation.getData()))
-        .tensor(e.data(obligation.getChange()))
-        .memory(counts, 16 * obligation.getIndex())
-        .emit();
+    callForRows(e, Function::ctxc_rows_count_unserved,
+                {vectors, width, ranked(obligation.getChange()).getNumElements() / vectors},
+                {e.data(obligation.getData()), e.data(obligation.getChange()),
+                 countsOf(e, obligation.getIndex())});
     return success();
   }
 };
@@ -230,13 +215,9 @@ struct LowerObligation : Lowering<LowerObligation, patch::ObligationOp> {
 struct LowerSameSelection : Lowering<LowerSameSelection, patch::SameSelectionOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto same = cast<patch::SameSelectionOp>(op);
-    SupportCall(e, "ctxc_rows_count_different")
-        .i64(1)
-        .i64(ranked(same.getFull()).getNumElements())
-        .tensor(e.lookup(same.getFull()))
-        .tensor(e.lookup(same.getReduced()))
-        .memory(e.argument(KernelArgKind::Counts, "", 0), 16 * same.getIndex())
-        .emit();
+    callForRows(
+        e, Function::ctxc_rows_count_different, {1, ranked(same.getFull()).getNumElements()},
+        {e.lookup(same.getFull()), e.lookup(same.getReduced()), countsOf(e, same.getIndex())});
     return success();
   }
 };
@@ -294,16 +275,11 @@ void emitReplayPrediction(KernelEmitter &e) {
   Operation *maker = last.getParts().front().getDefiningOp();
   auto count = [](Value v) { return ranked(v).getNumElements(); };
   if (auto rank1 = dyn_cast_or_null<patch::Rank1Op>(maker)) {
-    SupportCall(e, "ctxc_rows_predict_rank1_replay")
-        .i64(1)
-        .i64(count(rank1.getU()))
-        .i64(ranked(rank1.getV()).getShape().back())
-        .tensor(e.data(rank1.getCurrent()))
-        .tensor(e.data(rank1.getU()))
-        .tensor(firstSlot(e, e.data(rank1.getV())))
-        .tensor(firstSlot(e, e.data(rank1.getData())))
-        .memory(replay, 0)
-        .emit();
+    callForRows(e, Function::ctxc_rows_predict_rank1_replay,
+                {1, count(rank1.getU()), ranked(rank1.getV()).getShape().back()},
+                {e.data(rank1.getCurrent()), e.data(rank1.getU()),
+                 firstSlot(e, e.data(rank1.getV())), firstSlot(e, e.data(rank1.getData())),
+                 replay});
   } else if (auto solve = dyn_cast_or_null<patch::SolveScaleOp>(maker)) {
     Value target = solve.getData();
     double eps = 0;
@@ -313,27 +289,14 @@ void emitReplayPrediction(KernelEmitter &e) {
       eps = norm.getEps().convertToDouble();
     }
     auto patched = target.getDefiningOp<patch::ApplyRank1Op>();
-    SupportCall(e, "ctxc_rows_predict_scale_replay")
-        .i64(1)
-        .i64(count(target))
-        .f32(eps)
-        .tensor(effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat()))
-        .tensor(e.data(solve.getResult()))
-        .tensor(e.data(target))
-        .tensor(e.data(patched ? patched.getBase() : target))
-        .memory(replay, 0)
-        .emit();
+    callForRows(e, Function::ctxc_rows_predict_scale_replay, {1, count(target), eps},
+                {effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat()),
+                 e.data(solve.getResult()), e.data(target),
+                 e.data(patched ? patched.getBase() : target), replay});
   } else if (auto shift = dyn_cast_or_null<xf::SubOp>(maker)) { // Δb = target − current
-    SupportCall(e, "ctxc_rows_predict_rank1_replay")
-        .i64(1)
-        .i64(count(shift.getResult()))
-        .i64(0)
-        .tensor(e.data(shift.getRhs()))
-        .tensor(e.data(shift.getResult()))
-        .tensor(e.data(shift.getResult()))
-        .tensor(e.data(shift.getResult()))
-        .memory(replay, 0)
-        .emit();
+    Value change = e.data(shift.getResult());
+    callForRows(e, Function::ctxc_rows_predict_rank1_replay, {1, count(shift.getResult()), 0},
+                {e.data(shift.getRhs()), change, change, change, replay});
   }
 }
 

@@ -73,14 +73,9 @@ Value decodeRows(KernelEmitter &e, kernel::QuantizedOp table, Value indices) {
   auto stored = cast<RankedTensorType>(table.getStored());
   int64_t width = stored.getDimSize(1);
   Value rows = callResult(e, width);
-  SupportCall(e, "ctxc_decode_rows")
-      .i32(int64_t(cast<xf::QuantizedType>(stored.getElementType()).getFormat()))
-      .i64(1)
-      .i64(width)
-      .memory(table.getMemory(), 0)
-      .tensor(indices)
-      .memory(rows, 0)
-      .emit();
+  auto format = cast<xf::QuantizedType>(stored.getElementType()).getFormat();
+  callForRows(e, kernel::SupportFunction::ctxc_decode_rows, {int64_t(format), 1, width},
+              {table.getMemory(), indices, rows});
   return readResult(e, rows);
 }
 

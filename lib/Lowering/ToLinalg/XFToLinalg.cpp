@@ -254,6 +254,40 @@ struct LowerReshape : Lowering<LowerReshape, xf::ReshapeOp> {
   }
 };
 
+struct LowerTranspose : Lowering<LowerTranspose, xf::TransposeOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto transpose = cast<xf::TransposeOp>(op);
+    MLIRContext *context = op->getContext();
+    int64_t rank = ranked(transpose).getRank() + 1; // rows first
+    SmallVector<AffineExpr> from(rank, getAffineDimExpr(0, context));
+    for (auto [to, dim] : llvm::enumerate(transpose.getOrder()))
+      from[1 + dim] = getAffineDimExpr(1 + to, context);
+    e.bind(transpose,
+           e.generic(e.emptyRows(ranked(transpose).getShape()), {e.data(transpose.getData())},
+                     {AffineMap::get(rank, 0, from, context),
+                      AffineMap::getMultiDimIdentityMap(rank, context)},
+                     SmallVector<IteratorType>(rank, IteratorType::parallel),
+                     [](OpBuilder &, Location, ValueRange a) { return a[0]; }));
+    return success();
+  }
+};
+
+struct LowerPermute : Lowering<LowerPermute, xf::PermuteOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto permute = cast<xf::PermuteOp>(op);
+    int64_t dim = 1 + permute.getAlong(), at = 0;
+    Value data = e.data(permute.getData()), result = e.emptyRows(ranked(permute).getShape());
+    SmallVector<int64_t> starts = permute.getStarts();
+    for (int64_t part : permute.getOrder()) {
+      int64_t size = permute.getParts()[part];
+      result = insert(e, slice(e, data, dim, starts[part], size, 1), result, dim, at, 1);
+      at += size;
+    }
+    e.bind(permute, result);
+    return success();
+  }
+};
+
 struct LowerSlice : Lowering<LowerSlice, xf::SliceOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto s = cast<xf::SliceOp>(op);
@@ -319,6 +353,8 @@ void registerXFLoweringModels(MLIRContext *context) {
   xf::DivOp::attachInterface<LowerDiv>(*context);
   xf::TimesOp::attachInterface<LowerTimes>(*context);
   xf::ReshapeOp::attachInterface<LowerReshape>(*context);
+  xf::TransposeOp::attachInterface<LowerTranspose>(*context);
+  xf::PermuteOp::attachInterface<LowerPermute>(*context);
   xf::SliceOp::attachInterface<LowerSlice>(*context);
   xf::ConcatOp::attachInterface<LowerConcat>(*context);
   xf::BroadcastOp::attachInterface<LowerBroadcast>(*context);

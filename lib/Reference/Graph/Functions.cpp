@@ -116,12 +116,21 @@ llvm::Error FunctionRun::call(graph::CallOp op) {
   return llvm::Error::success();
 }
 
+/// The number of tokens that torch.export has fixed; 0 where the function takes any.
+static int64_t fixedTokens(graph::FunctionOp function) {
+  auto number = dyn_cast<IntegerAttr>(function.getTokens());
+  return number ? number.getInt() : 0;
+}
+
+static llvm::Error wrongCount(graph::FunctionOp function, int64_t count, const llvm::Twine &why) {
+  return errorAt(function, "is for " + llvm::Twine(fixedTokens(function)) +
+                               " tokens alone, as torch.export has fixed them" + why + "; found " +
+                               llvm::Twine(count));
+}
+
 llvm::Expected<Matrix> FunctionRun::run(ArrayRef<Matrix> operands) {
-  if (tokens.symbol.empty() && cast<IntegerAttr>(function.getTokens()).getInt() != tokens.count)
-    return errorAt(function, "is for " +
-                                 llvm::Twine(cast<IntegerAttr>(function.getTokens()).getInt()) +
-                                 " tokens alone, as torch.export has fixed them; found " +
-                                 llvm::Twine(tokens.count));
+  if (fixedTokens(function) && fixedTokens(function) != tokens.count)
+    return wrongCount(function, tokens.count, "");
   Block &body = function.getBody().front();
   for (auto [argument, rows, axis] :
        llvm::zip_equal(body.getArguments(), operands, function.getAxes())) {
@@ -162,6 +171,58 @@ llvm::Expected<Matrix> ctxc::reference::runFunction(graph::FunctionOp function,
   return FunctionRun(function, positions).run(operands);
 }
 
+/// The same, with an error where PyTorch may give another result as well.
+static llvm::Expected<Matrix> runSettled(graph::FunctionOp function, ArrayRef<int64_t> positions,
+                                         ArrayRef<Matrix> operands) {
+  FunctionRun run(function, positions);
+  auto made = run.run(operands);
+  if (made)
+    if (llvm::Error error = run.checkSettled())
+      return std::move(error);
+  return made;
+}
+
+/// Runs a function of more tokens than there are, by others that follow: once more by different
+/// ones, since what these are must make no difference.
+static llvm::Expected<Matrix> runAmongMore(graph::FunctionOp function, ArrayRef<int64_t> positions,
+                                           ArrayRef<Matrix> operands) {
+  int64_t count = positions.size(), all = fixedTokens(function);
+  std::vector<int64_t> longer(positions.begin(), positions.end());
+  while (int64_t(longer.size()) < all)
+    longer.push_back(longer.back() + 1);
+  std::array<Matrix, 2> results;
+  for (auto [i, result] : llvm::enumerate(results)) {
+    SmallVector<Matrix> padded(operands);
+    for (auto [rows, axis, argument] :
+         llvm::zip_equal(padded, function.getAxes(), function.getBody().front().getArguments())) {
+      if (axis < 0)
+        continue;
+      auto element = cast<graph::SymbolicType>(argument.getType()).getElementType();
+      Matrix other = rows.topRows(1);
+      if (i > 0)
+        other = isa<FloatType>(element) ? Matrix(1 - 0.5 * other.array()) : Matrix(0 * other);
+      rows.conservativeResize(all, Eigen::NoChange);
+      rows.bottomRows(all - count) = other.replicate(all - count, 1);
+    }
+    auto made = runSettled(function, longer, padded);
+    if (!made)
+      return made;
+    result = std::move(*made);
+  }
+  if (int64_t(function.getResultAxis()) >= 0)
+    for (Matrix &result : results)
+      result.conservativeResize(count, Eigen::NoChange);
+  double change = (results[0] - results[1]).cwiseAbs().maxCoeff();
+  if (!(change <= 1e-9 * results[0].cwiseAbs().maxCoeff()))
+    return wrongCount(function, count, ", since tokens see those behind them");
+  return std::move(results[0]);
+}
+
+/// Whether the result belongs to tokens; else all of them have the same.
+static bool isOfTokens(graph::FunctionOp function) {
+  return int64_t(function.getResultAxis()) >= 0;
+}
+
 /// The operands' numbers for the state's tokens: of those that belong to tokens, what the state
 /// has.
 static SmallVector<Matrix> operandsOf(graph::FunctionOp function, Operation *op,
@@ -191,21 +252,21 @@ llvm::Error ctxc::reference::evaluateFunction(graph::FunctionOp function, Operat
     if (axis >= 0)
       step.push_back(&evaluation.rows(operand));
   state.append(evaluation.getEnvironment().positions, step);
-  FunctionRun run(function, state.getPositions());
-  auto made = run.run(operandsOf(function, op, evaluation, state));
+  auto run = fixedTokens(function) > state.size() ? runAmongMore : runSettled;
+  auto made = run(function, state.getPositions(), operandsOf(function, op, evaluation, state));
   if (!made)
     return made.takeError();
-  if (llvm::Error error = run.checkSettled())
-    return error;
   int64_t count = evaluation.tokenCount();
-  Matrix result = function.getResultAxis() < 0 ? Matrix(made->replicate(count, 1))
-                                               : Matrix(made->bottomRows(count));
+  Matrix result =
+      isOfTokens(function) ? Matrix(made->bottomRows(count)) : Matrix(made->replicate(count, 1));
   evaluation.set(op->getResult(0), std::move(result));
   return llvm::Error::success();
 }
 
 llvm::Expected<bool> ctxc::reference::seesBehind(graph::FunctionOp function, Operation *op,
                                                  Evaluation &evaluation) {
+  if (!isOfTokens(function))
+    return false;
   constexpr int64_t count = 6;
   std::vector<int64_t> positions(count);
   for (int64_t i = 0; i < count; ++i)
@@ -236,5 +297,5 @@ llvm::Expected<bool> ctxc::reference::seesBehind(graph::FunctionOp function, Ope
   if (!after)
     return after.takeError();
   double change = (before->topRows(count - 1) - after->topRows(count - 1)).cwiseAbs().maxCoeff();
-  return function.getResultAxis() >= 0 && change > 1e-9 * before->cwiseAbs().maxCoeff();
+  return change > 1e-9 * before->cwiseAbs().maxCoeff();
 }

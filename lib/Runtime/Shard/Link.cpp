@@ -90,9 +90,9 @@ Error Link::send(llvm::ArrayRef<const StreamRows *> streams) {
 
 static bool isSum(const SharedRows &value) { return value.how->kind == shard::Transfer::Sum; }
 
-/// Whether each rank's part goes to all others.
-static bool isGathered(const SharedRows &value) {
-  return value.how->kind == shard::Transfer::Gather;
+/// Whether a rank gets the others' parts of a value: the first one alone where they are collected.
+bool Link::isFor(int rank, const SharedRows &value) const {
+  return rank == root() || value.how->kind != shard::Transfer::Collect;
 }
 
 /// Puts rank `rank` of the stage's part of each row in its place.
@@ -105,71 +105,88 @@ static void place(const SharedRows &value, int64_t rank, const StreamRows &part)
     });
 }
 
+/// The numbers of a sum that rank `rank` of a stage of `ranks` adds up: as many as each other.
+template <typename Array> static Array shareOf(Array all, int64_t rank, int64_t ranks) {
+  const int64_t count = all.size(), begin = count * rank / ranks;
+  return all.slice(begin, count * (rank + 1) / ranks - begin);
+}
+
 Error Link::sendParts(llvm::ArrayRef<SharedRows> values) {
-  const bool isForAll = llvm::any_of(values, isGathered);
   for (int peer : peers()) {
     MessageWriter writer;
     writer.number(Data);
-    for (const SharedRows &value : values)
-      if (isGathered(value) || peer == root()) {
-        writer.floats(*value.from);
-        shared += value.from->size() * sizeof(float);
-      }
-    if (isForAll || peer == root())
+    for (const SharedRows &value : values) {
+      if (!isFor(peer, value))
+        continue;
+      llvm::ArrayRef<float> part = *value.from;
+      if (isSum(value))
+        part = shareOf(llvm::ArrayRef(*value.from), peer - root(), tensor);
+      writer.floats(part);
+      shared += part.size() * sizeof(float);
+    }
+    if (llvm::any_of(values, [&](const SharedRows &value) { return isFor(peer, value); }))
       if (Error error = ranks.send(peer, current->tag, writer.take()))
         return error;
   }
   return Error::success();
 }
 
+/// Terms are added in the order of the ranks.
 Error Link::receiveParts(llvm::ArrayRef<SharedRows> values) {
-  const bool isRoot = ranks.rank() == root();
-  for (const SharedRows &value : values)
-    if (isSum(value) && isRoot)
-      *value.to = *value.from;
-    else if (isGathered(value) || isRoot)
-      place(value, ranks.rank() - root(), *value.from);
-  if (!isRoot && llvm::none_of(values, isGathered))
+  const int own = ranks.rank();
+  if (llvm::none_of(values, [&](const SharedRows &value) { return isFor(own, value); }))
     return Error::success();
-  for (int peer : peers()) {
-    Expected<MessageReader> reader = next(peer);
-    if (!reader)
-      return reader.takeError();
+  for (int rank = root(); rank < root() + tensor; ++rank) {
+    std::optional<MessageReader> reader;
+    if (rank != own)
+      if (Error error = next(rank).moveInto(reader))
+        return error;
     for (const SharedRows &value : values) {
-      if (!isGathered(value) && !isRoot)
+      if (!isFor(own, value))
         continue;
-      const StreamRows rows = reader->floats();
-      if (!isSum(value))
-        place(value, peer - root(), rows);
+      if (!isSum(value)) {
+        place(value, rank - root(), reader ? reader->floats() : *value.from);
+        continue;
+      }
+      StreamRows received;
+      llvm::ArrayRef<float> term = shareOf(llvm::ArrayRef(*value.from), own - root(), tensor);
+      if (reader)
+        term = received = reader->floats();
+      llvm::MutableArrayRef<float> sums =
+          shareOf(llvm::MutableArrayRef(*value.to), own - root(), tensor);
+      if (rank == root())
+        llvm::copy(term, sums.begin());
       else
-        for (auto [sum, term] : llvm::zip_equal(*value.to, rows))
-          sum += term;
+        for (auto [sum, each] : llvm::zip_equal(sums, term))
+          sum += each;
     }
   }
   return Error::success();
 }
 
-/// The sums, which the first rank has, for the others.
+/// Each rank's part of the sums, for the others.
 Error Link::shareSums(llvm::ArrayRef<SharedRows> values) {
-  if (ranks.rank() != root()) {
-    Expected<MessageReader> reader = next(root());
-    if (!reader)
-      return reader.takeError();
-    for (const SharedRows &value : values)
-      if (isSum(value))
-        *value.to = reader->floats();
-    return Error::success();
-  }
   MessageWriter writer;
   writer.number(Data);
   for (const SharedRows &value : values)
     if (isSum(value)) {
-      writer.floats(*value.to);
-      shared += value.to->size() * sizeof(float) * (tensor - 1);
+      llvm::ArrayRef<float> sums =
+          shareOf(llvm::MutableArrayRef(*value.to), ranks.rank() - root(), tensor);
+      writer.floats(sums);
+      shared += sums.size() * sizeof(float) * (tensor - 1);
     }
   for (int peer : peers())
     if (Error error = ranks.send(peer, current->tag, writer.message()))
       return error;
+  for (int peer : peers()) {
+    Expected<MessageReader> reader = next(peer);
+    if (!reader)
+      return reader.takeError();
+    for (const SharedRows &value : values)
+      if (isSum(value))
+        llvm::copy(reader->floats(),
+                   shareOf(llvm::MutableArrayRef(*value.to), peer - root(), tensor).begin());
+  }
   return Error::success();
 }
 

@@ -51,9 +51,10 @@ public:
 
   llvm::Error receive(llvm::ArrayRef<StreamRows *> streams) override;
   llvm::Error send(llvm::ArrayRef<const StreamRows *> streams) override;
-  /// Gathered parts go to every rank of the stage; collected ones and terms to the first of them,
-  /// which adds terms in the ranks' order and sends the sums back: bits depend on how many ranks
-  /// there are, and not on time.
+  /// Gathered parts go to every rank of the stage, collected ones to the first of them. Of a sum each
+  /// rank gets the others' terms for its share of the numbers, adds them in the ranks' order, and
+  /// sends its share of the sums to the others: bits depend on how many ranks there are, and not on
+  /// time.
   llvm::Error makeWhole(llvm::ArrayRef<SharedRows> values) override;
 
   /// The bytes of the numbers that were sent to the next stage, and within this one.
@@ -68,6 +69,7 @@ private:
   llvm::SmallVector<int> peers() const;
   /// The next message of the call from a rank. Errors: that rank's call has ended (Stopped).
   llvm::Expected<MessageReader> next(int rank);
+  bool isFor(int rank, const SharedRows &value) const;
   llvm::Error sendParts(llvm::ArrayRef<SharedRows> values);
   llvm::Error receiveParts(llvm::ArrayRef<SharedRows> values);
   llvm::Error shareSums(llvm::ArrayRef<SharedRows> values);

@@ -15,6 +15,7 @@ llvm::Error RankExecutor::create(Weights &weights, CompiledOptions options) {
     names.emplace_back(part);
   }
   options.stage = stages[stageOf(ranks.rank())];
+  options.stages = stages.size();
   options.neighbours = &link;
   if (llvm::Error error = shareBlocks(options))
     return error;
@@ -26,12 +27,7 @@ llvm::Error RankExecutor::create(Weights &weights, CompiledOptions options) {
   if (!made)
     return made.takeError();
   local.reset(static_cast<CompiledExecutor *>(made->release()));
-  local->setInterrupt([this] {
-    llvm::Error error = checkInterrupt();
-    const bool isCancelled(error);
-    llvm::consumeError(std::move(error));
-    return isCancelled;
-  });
+  local->setInterrupt([this] { return llvm::errorToBool(checkInterrupt()); });
   local->setProgress([this](int64_t done, int64_t all) { tell(done, all, /*chunk=*/0); });
   return llvm::Error::success();
 }

@@ -138,10 +138,10 @@ class Context:
         harmful = 0
         for number, step in enumerate(self._graph.steps):
             before = self._full[number].truncated(place), self._reduced[number].truncated(len(self._kept))
-            streams = {"full": before[0], "reduced": before[1]}
+            runs = {"full": before[0], "reduced": before[1]}
             if self._graph.patches(step) and step.dual is not None:
                 inputs = [full[value] for value in step.inputs] + [reduced[value] for value in step.inputs]
-                run = self._evaluation(step, [place], streams)
+                run = self._evaluation(step, [place], runs)
                 made = run.run(step.dual, inputs)
                 half = len(made) // 2
                 full.update(zip(step.outputs, made[:half]))
@@ -198,11 +198,11 @@ class Context:
             values.update(zip(step.outputs, run.run(block, [values[value] for value in step.inputs])))
         return values.get(self._graph.logits, torch.empty(0)), states
 
-    def _evaluation(self, step: Step, places: list[int], streams: dict[str, States],
+    def _evaluation(self, step: Step, places: list[int], runs: dict[str, States],
                     loads: Optional[dict[str, list[torch.Tensor]]] = None) -> Evaluation:
         tokens = torch.tensor([self._tokens[at] for at in places], device=self._device)
         positions = torch.tensor(places, device=self._device)
-        return Evaluation(step, tokens, positions, self._stored, self._dtype, streams, loads)
+        return Evaluation(step, tokens, positions, self._stored, self._dtype, runs, loads)
 
     def _stored(self, name: str) -> Stored:
         """The module's parameter of that stored name; for a name with a star, the list of them."""

@@ -64,7 +64,7 @@ class Evaluation:
         self.dtype, self.loads = dtype, loads or {}
         self.stores: list[tuple[str, list[Tensor]]] = []
         self.harmless = self.harmful = 0
-        self._streams = states
+        self._states = states
         self._counts: dict[str, int] = {}
         self._computed: dict[int, Tensor] = {}
         self._parameters: dict[int, Stored] = {}
@@ -117,11 +117,11 @@ class Evaluation:
         return stored.to(self.dtype)[None]
 
     def state(self, op: Op) -> State:
-        """The state of a contextual op: by the name of its run, and its place among the ops of that run."""
-        stream = op.attributes.get("stream", "")
-        place = self._counts.get(stream, 0)
-        self._counts[stream] = place + 1
-        return self._streams[stream].at(place)
+        """The state of a contextual op: by its run, and its place among the ops of that run."""
+        run = op.attributes.get("run", "")
+        place = self._counts.get(run, 0)
+        self._counts[run] = place + 1
+        return self._states[run].at(place)
 
 
 Meaning = Callable[[Op, Evaluation], None]

@@ -204,6 +204,18 @@ def _reshape(op: Op, run: Evaluation) -> None:
     run.set(op.results[0], run.rows(op.operands[0]).reshape(run.count, *op.shapes[0]))
 
 
+@meaning("xf.transpose")
+def _transpose(op: Op, run: Evaluation) -> None:
+    run.set(op.results[0], run.rows(op.operands[0]).permute(0, *(1 + axis for axis in op.attributes["order"])))
+
+
+@meaning("xf.permute")
+def _permute(op: Op, run: Evaluation) -> None:
+    axis = 1 + op.attributes.get("along", 0)
+    parts = torch.split(run.rows(op.operands[0]), op.attributes["parts"], axis)
+    run.set(op.results[0], torch.cat([parts[part] for part in op.attributes["order"]], axis))
+
+
 @meaning("xf.slice")
 def _slice(op: Op, run: Evaluation) -> None:
     axis = op.attributes.get("along", 0)

@@ -165,3 +165,102 @@ func.func @attention_c5(%q: tensor<?x2x3x8xf32>, %k: tensor<?x2x8xf32>, %v: tens
   } : (tensor<?x2x3x8xf32>, tensor<?x2x8xf32>, tensor<?x2x4xf32>), tensor<?x2x3x4xf32> -> tensor<?x2x3x4xf32>
   return
 }
+
+// -----
+
+func.func @call_c1(%x: memref<?x8xf32>, %counts: memref<?x2xi64>) {
+  // expected-error @below {{'kernel.call' op calls @ctxc_count; expected one of @ctxc_decode_rows @ctxc_rows_invert_rms_norm}}
+  kernel.call @ctxc_count [] (%x, %counts) : memref<?x8xf32>, memref<?x2xi64>
+  return
+}
+
+// -----
+
+// A support function, but for processors alone.
+func.func @call_c1_decode(%x: memref<8xi8>, %y: memref<8xf32>) {
+  // expected-error @below {{'kernel.call' op calls @ctxc_decode; expected one of}}
+  kernel.call @ctxc_decode [0 : i32, 0, 8] (%x, %y) : memref<8xi8>, memref<8xf32>
+  return
+}
+
+// -----
+
+func.func @call_c2(%x: memref<?x8xf32>, %counts: memref<?x2xi64>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_count_zeros the numbers [0 : i32, 8]; expected numbers of ('i32', 'i64', 'i64')}}
+  kernel.call @ctxc_rows_count_zeros [0 : i32, 8] (%x, %counts) : memref<?x8xf32>, memref<?x2xi64>
+  return
+}
+
+// -----
+
+func.func @call_c2_types(%m: memref<8xf32>, %x: memref<?x8xf32>, %error: memref<?xf64>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_predict_scale_replay the numbers [1, 8, 5.000000e-01]; expected numbers of ('i64', 'i64', 'f32')}}
+  kernel.call @ctxc_rows_predict_scale_replay [1, 8, 0.5 : f64] (%m, %x, %x, %x, %error)
+      : memref<8xf32>, memref<?x8xf32>, memref<?x8xf32>, memref<?x8xf32>, memref<?xf64>
+  return
+}
+
+// -----
+
+func.func @call_c2_unit(%x: memref<?x8xf32>, %counts: memref<?x2xi64>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_count_zeros the numbers [0 : i32, 1, unit]; expected}}
+  kernel.call @ctxc_rows_count_zeros [0 : i32, 1, unit] (%x, %counts) : memref<?x8xf32>, memref<?x2xi64>
+  return
+}
+
+// -----
+
+func.func @call_c3(%x: memref<?x8xf32>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_count_zeros memory of ('memref<?x8xf32>'); expected elements of ('f32', 'i64')}}
+  kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 8] (%x) : memref<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @call_c3_types(%x: memref<?x8xf64>, %counts: memref<?x2xi64>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_count_zeros memory of ('memref<?x8xf64>', 'memref<?x2xi64>'); expected elements of ('f32', 'i64')}}
+  kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 8] (%x, %counts) : memref<?x8xf64>, memref<?x2xi64>
+  return
+}
+
+// -----
+
+func.func @call_c4(%x: memref<?x8xf32, strided<[?, 1]>>, %counts: memref<?x2xi64>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_count_zeros 'memref<?x8xf32, strided<[?, 1]>>'; expected rows at a known distance, whose elements lie one after the other}}
+  kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 8] (%x, %counts) : memref<?x8xf32, strided<[?, 1]>>, memref<?x2xi64>
+  return
+}
+
+// -----
+
+func.func @call_c4_apart(%x: memref<?x8xf32, strided<[16, 2]>>, %counts: memref<?x2xi64>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_count_zeros 'memref<?x8xf32, strided<[16, 2]>>'; expected rows at a known distance}}
+  kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 8] (%x, %counts) : memref<?x8xf32, strided<[16, 2]>>, memref<?x2xi64>
+  return
+}
+
+// -----
+
+func.func @call_c4_none(%x: memref<f32>, %counts: memref<?x2xi64>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_count_zeros 'memref<f32>'; expected rows at a known distance}}
+  kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 1] (%x, %counts) : memref<f32>, memref<?x2xi64>
+  return
+}
+
+// -----
+
+func.func @call_c4_last(%m: memref<8xf32>, %x: memref<?x8xf32>, %error: memref<f64>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_predict_scale_replay 'memref<f64>'; expected rows at a known distance}}
+  kernel.call @ctxc_rows_predict_scale_replay [1, 8, 0.5 : f32] (%m, %x, %x, %x, %error)
+      : memref<8xf32>, memref<?x8xf32>, memref<?x8xf32>, memref<?x8xf32>, memref<f64>
+  return
+}
+
+// -----
+
+func.func @call_c4_rows(%x: memref<3x8xf32>, %counts: memref<4x2xi64>) {
+  // expected-error @below {{'kernel.call' op gives @ctxc_rows_count_zeros 'memref<3x8xf32>' and 'memref<4x2xi64>'; expected as many rows in both}}
+  kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 8] (%x, %counts) : memref<3x8xf32>, memref<4x2xi64>
+  return
+}

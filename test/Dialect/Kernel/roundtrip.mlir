@@ -76,6 +76,17 @@ func.func @attention(%q: tensor<?x2x3x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<
   return %r : tensor<?x2x3x4xf32>
 }
 
+// CHECK-LABEL: func.func @call(
+func.func @call(%table: memref<680xi8>, %ids: memref<?xi32>, %x: memref<?x32xf32>, %m: memref<32xf32>,
+                %packed: memref<?x32xf32, strided<[32, 1], offset: ?>>, %error: memref<?xf64>) {
+  // CHECK: kernel.call @ctxc_decode_rows [4 : i32, 1, 32](%{{.*}}, %{{.*}}, %{{.*}}) : memref<680xi8>, memref<?xi32>, memref<?x32xf32>
+  kernel.call @ctxc_decode_rows [4 : i32, 1, 32] (%table, %ids, %x) : memref<680xi8>, memref<?xi32>, memref<?x32xf32>
+  // CHECK: kernel.call @ctxc_rows_predict_scale_replay [1, 32, 9.99999997E-7 : f32](%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {note}
+  kernel.call @ctxc_rows_predict_scale_replay [1, 32, 1.0e-6 : f32] (%m, %x, %packed, %x, %error) {note}
+      : memref<32xf32>, memref<?x32xf32>, memref<?x32xf32, strided<[32, 1], offset: ?>>, memref<?x32xf32>, memref<?xf64>
+  return
+}
+
 // The numbers of a bank on a GPU; and the cost of a launch.
 module attributes {gpu.container_module} {
   // CHECK-LABEL: func.func private @launch(

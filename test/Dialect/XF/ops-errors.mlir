@@ -460,3 +460,11 @@ xf.model @model_c3 positions 0 {
   %id = xf.token : tensor<i32>
   xf.yield %id : tensor<i32>
 }
+
+// -----
+
+xf.block @run_of_another_name(%x: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error @below {{custom op 'xf.scan' expected string or keyword containing one of the following enum values for attribute 'run' [full, reduced]}}
+  %y = xf.scan %x, %x run other : tensor<2xf32>
+  xf.yield %y : tensor<2xf32>
+}

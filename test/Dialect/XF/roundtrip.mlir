@@ -47,6 +47,12 @@ xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
   %ti = xf.times %di by 5.000000e-01 : tensor<8xf32>
   // CHECK: xf.reshape %{{[a-z0-9]+}} : tensor<8xf32> to tensor<2x4xf32>
   %re = xf.reshape %ti : tensor<8xf32> to tensor<2x4xf32>
+  // CHECK: xf.transpose %{{[a-z0-9]+}} by [1, 0] : tensor<2x4xf32>
+  %tr = xf.transpose %re by [1, 0] : tensor<2x4xf32>
+  // CHECK: xf.permute %{{[a-z0-9]+}} parts [1, 3] by [1, 0] : tensor<4x2xf32>
+  %p0 = xf.permute %tr parts [1, 3] by [1, 0] : tensor<4x2xf32>
+  // CHECK: xf.permute %{{[a-z0-9]+}} parts [1, 1] by [1, 0] along 1 : tensor<4x2xf32>
+  %p1 = xf.permute %p0 parts [1, 1] by [1, 0] along 1 : tensor<4x2xf32>
   // CHECK: xf.slice %{{[a-z0-9]+}} from 1 : tensor<2x4xf32> to tensor<1x4xf32>
   %sl = xf.slice %re from 1 : tensor<2x4xf32> to tensor<1x4xf32>
   // CHECK: xf.concat %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<1x4xf32>, tensor<2x4xf32>
@@ -55,19 +61,19 @@ xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
   %ro = xf.rotary half %re by %f : tensor<2x4xf32>, tensor<2xf32>
   // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 window %{{[a-z0-9]+}} : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
   %at = xf.attention %ro, %sl, %sl scale 5.000000e-01 window %w : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
-  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
-  %au = xf.attention %ro, %sl, %sl scale 5.000000e-01 stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
-  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 softcap 5.000000e+01 window %{{[a-z0-9]+}} stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
-  %av = xf.attention %ro, %sl, %sl scale 5.000000e-01 softcap 50.0 window %w stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 run full : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  %au = xf.attention %ro, %sl, %sl scale 5.000000e-01 run full : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 softcap 5.000000e+01 window %{{[a-z0-9]+}} run full : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  %av = xf.attention %ro, %sl, %sl scale 5.000000e-01 softcap 50.0 window %w run full : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
   %sp = xf.setting "slopes" : tensor<2xf32> = dense<[0.5, 0.25]> : tensor<2xf32>
   // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 slopes %{{[a-z0-9]+}} : tensor<2xf32> : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
   %aw = xf.attention %ro, %sl, %sl scale 5.000000e-01 slopes %sp : tensor<2xf32> : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
-  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 window %{{[a-z0-9]+}} slopes %{{[a-z0-9]+}} : tensor<2xf32> rounded stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
-  %ax = xf.attention %ro, %sl, %sl scale 5.000000e-01 window %w slopes %sp : tensor<2xf32> rounded stream "full" : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  // CHECK: xf.attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} scale 5.000000e-01 window %{{[a-z0-9]+}} slopes %{{[a-z0-9]+}} : tensor<2xf32> rounded run full : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  %ax = xf.attention %ro, %sl, %sl scale 5.000000e-01 window %w slopes %sp : tensor<2xf32> rounded run full : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
   // CHECK: xf.conv %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : tensor<8x6xbf16>, tensor<8xf32>
   %cv = xf.conv %W, %q : tensor<8x6xbf16>, tensor<8xf32>
-  // CHECK: xf.scan %{{[a-z0-9]+}}, %{{[a-z0-9]+}} stream "reduced" : tensor<8xf32>
-  %sn = xf.scan %cv, %q stream "reduced" : tensor<8xf32>
+  // CHECK: xf.scan %{{[a-z0-9]+}}, %{{[a-z0-9]+}} run reduced : tensor<8xf32>
+  %sn = xf.scan %cv, %q run reduced : tensor<8xf32>
   // CHECK: xf.contextual "mix"(%{{[a-z0-9]+}}, %{{[a-z0-9]+}}) : (tensor<8xf32>, index) -> tensor<6xf32>
   %op = xf.contextual "mix"(%sn, %w) : (tensor<8xf32>, index) -> tensor<6xf32>
   xf.yield %op : tensor<6xf32>

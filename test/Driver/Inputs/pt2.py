@@ -68,6 +68,8 @@ elif damage == "shared":
     note["shared"] = [["w.weight", 3]]
 elif damage == "format":
     note["format"] = 2
+elif damage == "second-name":  # of an op of PyTorch, which is no damage
+    nodes[2]["target"] = "torch.ops.aten.subtract.Tensor"
 elif damage == "unknown":
     nodes[1]["target"] = "torch.ops.mine.linear.default"
 

@@ -50,7 +50,7 @@ def describe(block, stack, operation):
     spills = [text for text in memory if any(register in text.split("(", 1)[1] for register in stack)]
     stores = [text for text in memory if text.rstrip().endswith(")")]
     ahead = sum(text.startswith("prefetch") for text in block)
-    widths = sorted({width for text in operations for width in re.findall(r"%([xyz]mm)", text)})
+    widths = sorted({width for text in operations for width in re.findall(r"%([xyzt]mm)", text)})
     calls = sum(text.startswith("call") for text in block)
     return (len(operations), f"{len(operations)} {operation} {'/'.join(widths)}, "
             f"{len(memory) - len(stores)} loads, {len(stores)} stores, {len(spills)} spills, "

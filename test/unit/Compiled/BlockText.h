@@ -23,6 +23,12 @@ inline std::string typeOf(const Shape &shape, const std::string &element = "f32"
     text += std::to_string(d) + "x";
   return text + element + ">";
 }
+inline std::string listOf(const Shape &numbers) {
+  std::vector<std::string> texts;
+  for (int64_t n : numbers)
+    texts.push_back(std::to_string(n));
+  return "[" + llvm::join(texts, ", ") + "]";
+}
 inline std::string typeOf(const TextValue &v) { return typeOf(v.shape); }
 
 /// The text of one block. Subclasses can change how parameters are written.
@@ -95,6 +101,17 @@ public:
     return op("xf.slice " + x.name + " from " + std::to_string(from) +
                   (along ? " along " + std::to_string(along) : ""),
               typeOf(x) + " to " + typeOf(shape), shape);
+  }
+  TextValue transpose(const TextValue &x, const Shape &order) {
+    Shape shape;
+    for (int64_t from : order)
+      shape.push_back(x.shape[from]);
+    return op("xf.transpose " + x.name + " by " + listOf(order), typeOf(x), shape);
+  }
+  TextValue permute(const TextValue &x, const Shape &parts, const Shape &order, int64_t along = 0) {
+    return op("xf.permute " + x.name + " parts " + listOf(parts) + " by " + listOf(order) +
+                  (along ? " along " + std::to_string(along) : ""),
+              typeOf(x), x.shape);
   }
   /// `more` holds further parts of the op's text.
   TextValue topK(const TextValue &scores, int64_t k, const std::string &more = "") {

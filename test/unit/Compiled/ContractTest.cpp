@@ -2,6 +2,7 @@
 // threads, and several models in several threads.
 #include "test/unit/Compiled/TextModel.h"
 #include "test/unit/ExecutorContract.h"
+#include "test/unit/WithoutTiles.h"
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
@@ -86,42 +87,52 @@ TEST(ExecutorContract, OneCallAtATime) {
   expectOneCallAtATime(*model.reference, tokens);
 }
 
-/// They are the same bit for bit, with and without `append`, for all logits and for the last ones,
-/// rounded or not.
-TEST(ExecutorContract, LogitsDoNotDependOnChunks) {
-  for (bool isRounded : {false, true}) {
-    if (isRounded && !CpuTarget::host().bfloatPairs)
-      continue;
-    Model model("llama", patch::UpdateKind::least, DType::BF16, /*compile=*/false);
-    const int64_t count = 70;
-    std::vector<int64_t> prompt;
-    for (int64_t i = 0; i < count; ++i)
-      prompt.push_back((i * i * 5 + i) % model.program.vocabulary);
-    Numbers whole, last;
-    for (int64_t rows : {count, int64_t(40), int64_t(32)}) {
-      CompiledOptions options;
-      options.promptChunk = rows;
-      options.roundedPrompts = isRounded;
-      auto made = createCompiledExecutor(model.program, *model.weights, options);
-      ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
-      auto run = (*made)->start(count);
-      ForwardOptions forward;
-      forward.append = false;
-      forward.allLogits = true;
-      auto all = (*made)->forward(*run, prompt, upTo(count), forward);
-      ASSERT_TRUE(bool(all)) << llvm::toString(all.takeError());
-      EXPECT_EQ(run->size(), 0);
-      auto one = (*made)->forward(*run, prompt, upTo(count), {});
-      ASSERT_TRUE(bool(one)) << llvm::toString(one.takeError());
-      EXPECT_EQ(run->size(), count);
-      if (whole.empty()) {
-        whole = *all;
-        last = *one;
-      }
-      EXPECT_EQ(*all, whole) << rows << " rows";
-      EXPECT_EQ(*one, last) << rows << " rows";
+/// They are the same bit for bit, with and without `append`, for all logits and for the last ones.
+void expectLogitsOfAnyChunks(bool isRounded) {
+  Model model("llama", patch::UpdateKind::least, DType::BF16, /*compile=*/false);
+  const int64_t count = 70;
+  std::vector<int64_t> prompt;
+  for (int64_t i = 0; i < count; ++i)
+    prompt.push_back((i * i * 5 + i) % model.program.vocabulary);
+  Numbers whole, last;
+  for (int64_t rows : {count, int64_t(40), int64_t(32)}) {
+    CompiledOptions options;
+    options.promptChunk = rows;
+    options.roundedPrompts = isRounded;
+    auto made = createCompiledExecutor(model.program, *model.weights, options);
+    ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
+    auto run = (*made)->start(count);
+    ForwardOptions forward;
+    forward.append = false;
+    forward.allLogits = true;
+    auto all = (*made)->forward(*run, prompt, upTo(count), forward);
+    ASSERT_TRUE(bool(all)) << llvm::toString(all.takeError());
+    EXPECT_EQ(run->size(), 0);
+    auto one = (*made)->forward(*run, prompt, upTo(count), {});
+    ASSERT_TRUE(bool(one)) << llvm::toString(one.takeError());
+    EXPECT_EQ(run->size(), count);
+    if (whole.empty()) {
+      whole = *all;
+      last = *one;
     }
+    EXPECT_EQ(*all, whole) << rows << " rows";
+    EXPECT_EQ(*one, last) << rows << " rows";
   }
+}
+
+TEST(ExecutorContract, LogitsDoNotDependOnChunks) { expectLogitsOfAnyChunks(/*isRounded=*/false); }
+
+TEST(ExecutorContract, RoundedLogitsDoNotDependOnChunks) {
+  if (!CpuTarget::host().bfloatPairs)
+    GTEST_SKIP() << "this processor has no avx512_bf16";
+  TilesOff off;
+  expectLogitsOfAnyChunks(/*isRounded=*/true);
+}
+
+TEST(ExecutorContract, LogitsInTilesDoNotDependOnChunks) {
+  if (!CpuTarget::host().tiles)
+    GTEST_SKIP() << "this processor has no AMX, or the system does not give it";
+  expectLogitsOfAnyChunks(/*isRounded=*/true);
 }
 
 TEST(ExecutorContract, LogitsAreOfTheTypeTheyWereComputedIn) {

@@ -2,6 +2,7 @@
 // run.
 #include "Fixture.h"
 #include "test/unit/Goldens.h"
+#include "test/unit/WithoutTiles.h"
 
 using namespace ctxc;
 using namespace ctxc::test;
@@ -203,9 +204,7 @@ std::vector<std::string> differentGoldens() {
 
 /// Prompts of many rows, whose activations are rounded. Experts, which get one row at a time, are
 /// not.
-TEST(RoundedPrompts, AreNearTheExactOnes) {
-  if (!CpuTarget::host().bfloatPairs)
-    GTEST_SKIP() << "this processor has no avx512_bf16";
+void expectNearTheExactOnes() {
   for (std::string name : {"gemma3", "mixtral", "bert"}) {
     SCOPED_TRACE(name);
     Model model(name, patch::UpdateKind::least, DType::BF16);
@@ -227,6 +226,19 @@ TEST(RoundedPrompts, AreNearTheExactOnes) {
     EXPECT_GT(largestDifference(logits[0], logits[1]), 1e-6 * largest);
     EXPECT_LT(largestDifference(logits[0], logits[1]), 0.1 * largest);
   }
+}
+
+TEST(RoundedPrompts, AreNearTheExactOnes) {
+  if (!CpuTarget::host().bfloatPairs)
+    GTEST_SKIP() << "this processor has no avx512_bf16";
+  TilesOff off;
+  expectNearTheExactOnes();
+}
+
+TEST(RoundedPrompts, AreNearTheExactOnesInTiles) {
+  if (!CpuTarget::host().tiles)
+    GTEST_SKIP() << "this processor has no AMX, or the system does not give it";
+  expectNearTheExactOnes();
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Golden, testing::ValuesIn(differentGoldens()), goldenTestName);

@@ -108,15 +108,22 @@ TEST_F(KernelCacheTest, KeysAreOfTheKernelAndTheProcessor) {
     auto kernels = buildKernelModule(kernelBlocks(model.program));
     return KernelCache::keyOf(**kernels, target);
   };
-  CpuTarget host = CpuTarget::host(), other = host, wider = host, optimised = host;
+  CpuTarget host = CpuTarget::host(), other = host, wider = host, optimised = host, paired = host,
+            ahead = host, tiled = host;
   other.features += ",-fma";
   wider.lanes += 1;
   optimised.optimisation = host.optimisation == 3 ? 1 : 3;
+  paired.bfloatPairs = !host.bfloatPairs;
+  tiled.tiles = !host.tiles;
+  ahead.readings.half.asksAhead = !host.readings.half.asksAhead;
   EXPECT_EQ(keyFor(5, host), keyFor(5, host));
   EXPECT_NE(keyFor(5, host), keyFor(6, host));
   EXPECT_NE(keyFor(5, host), keyFor(5, other));
   EXPECT_NE(keyFor(5, host), keyFor(5, wider));
   EXPECT_NE(keyFor(5, host), keyFor(5, optimised));
+  EXPECT_NE(keyFor(5, host), keyFor(5, paired));
+  EXPECT_NE(keyFor(5, host), keyFor(5, ahead));
+  EXPECT_NE(keyFor(5, host), keyFor(5, tiled));
 }
 
 /// The process may use LLVM for other things as well.

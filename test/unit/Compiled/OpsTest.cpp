@@ -104,6 +104,14 @@ TEST_P(Ops, Shapes) {
   b.output(b.concat({some, cube}));
   b.output(b.concat({cube, b.slice(cube, 1, 1, 1), cube}, 1));
   b.output(b.concat({cube, b.slice(cube, 1, 1, 2)}, 2));
+  b.output(b.transpose(cube, {2, 0, 1}));
+  b.output(b.transpose(cube, {1, 0, 2}));
+  b.output(b.linear(b.transpose(cube, {0, 2, 1}), 4));
+  b.output(b.unary("softmax", b.transpose(b.reshape(wide, {11, 3}), {1, 0})));
+  b.output(b.transpose(middle, {0}));
+  b.output(b.permute(middle, {3, 5, 9}, {2, 0, 1}));
+  b.output(b.permute(cube, {2, 1}, {1, 0}, 1));
+  b.output(b.linear(b.permute(cube, {1, 1}, {1, 0}, 2), 3));
   b.output(b.broadcast(b.slice(cube, 1, 1), 4));
   b.output(b.broadcast(b.slice(wide, 1, 1), 5));
   b.output(b.reshape(b.reshape(some, {4, 3}), {1, 12}));

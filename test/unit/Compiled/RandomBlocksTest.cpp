@@ -61,7 +61,7 @@ private:
   TextValue step(const std::vector<TextValue> &pool) {
     const TextValue &x = pool[below(pool.size())], &y = pool[below(pool.size())];
     int64_t n = x.shape[0];
-    switch (below(7)) {
+    switch (below(9)) {
     case 0:
       return b.linear(x, odd(), element(), below(2));
     case 1:
@@ -73,6 +73,12 @@ private:
     case 4:
       return b.slice(x, n / 4, n - n / 2);
     case 5:
+      return b.permute(x, {n / 3, n - n / 3}, {1, 0});
+    case 6: {
+      int64_t rows = n % 3 ? n % 5 ? 1 : 5 : 3;
+      return b.reshape(b.transpose(b.reshape(x, {n / rows, rows}), {1, 0}), {n});
+    }
+    case 7:
       return y.shape == x.shape ? b.sub(x, b.unary("times", y, " by 0.5"))
                                 : b.unary("softcap", x, " at 4.0");
     default:

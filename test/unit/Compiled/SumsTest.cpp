@@ -1,6 +1,7 @@
 // What the results of a row depend on: neither threads nor the other rows, and rounding only as
 // specified.
 #include "TextModel.h"
+#include "test/unit/WithoutTiles.h"
 #include <array>
 #include <cmath>
 
@@ -147,9 +148,7 @@ double rootMeanSquare(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b = {}) {
 
 /// A prompt of many rows differs from the same rows one by one only by rounding to eight bits. A
 /// column that is left out, or a read beyond the end, would give an error five times as large.
-TEST(RoundedPrompts, AreOffByTheirRounding) {
-  if (!CpuTarget::host().bfloatPairs)
-    GTEST_SKIP() << "this processor has no avx512_bf16";
+void expectOffByTheirRounding() {
   // The last shape has more than one panel of W.
   for (int64_t at = 0; at < 14; ++at) {
     int64_t width = std::array{1, 31, 33, 64, 97, 130, 4200}[at / 2];
@@ -165,7 +164,7 @@ TEST(RoundedPrompts, AreOffByTheirRounding) {
     ASSERT_EQ(exact.compile(), "");
     ASSERT_EQ(rounded.compile(), "");
     ASSERT_EQ(shared.compile(), "");
-    constexpr int64_t count = 19; // needs a tile of each size
+    constexpr int64_t count = 53; // needs a tile of each size, in vectors and in tile registers
     std::vector<int64_t> tokens = someTokens(count, 3);
     auto exactRun = exact.compiled->start(count), run = rounded.compiled->start(count);
     Seen expected = see(*exact.compiled, *exactRun, tokens, upTo(count));
@@ -185,6 +184,43 @@ TEST(RoundedPrompts, AreOffByTheirRounding) {
       EXPECT_EQ(see(*rounded.compiled, *single, tokens[i], i).logits,
                 llvm::ArrayRef(expected.logits).slice(i * kVocabulary, kVocabulary).vec());
   }
+}
+
+TEST(RoundedPrompts, AreOffByTheirRounding) {
+  if (!CpuTarget::host().bfloatPairs)
+    GTEST_SKIP() << "this processor has no avx512_bf16";
+  TilesOff off;
+  expectOffByTheirRounding();
+}
+
+TEST(RoundedPrompts, AreOffByTheirRoundingInTiles) {
+  if (!CpuTarget::host().tiles)
+    GTEST_SKIP() << "this processor has no AMX, or the system does not give it";
+  expectOffByTheirRounding();
+}
+
+/// The same products, in another order: 32 numbers at a time instead of two. Some tiles are whole,
+/// others are stored in part, of one panel and of several.
+TEST(RoundedPrompts, AreTheSameInTilesAsInVectors) {
+  if (!CpuTarget::host().tiles)
+    GTEST_SKIP() << "this processor has no AMX, or the system does not give it";
+  for (int64_t width : {33, 640, 4200})
+    for (int64_t count : {16, 19, 32, 53}) {
+      SCOPED_TRACE(testing::Message() << width << ", " << count);
+      BlockText b("ops", width);
+      b.output(b.linear(b.input(), 95, "bf16"));
+      TextModel tiles(modelText({b}), 1), vectors(modelText({b}), 1);
+      tiles.roundedPrompts = vectors.roundedPrompts = true;
+      ASSERT_EQ(tiles.compile(), "");
+      TilesOff off;
+      ASSERT_EQ(vectors.compile(), "");
+      std::vector<int64_t> tokens = someTokens(count, 3);
+      auto run = tiles.compiled->start(count), other = vectors.compiled->start(count);
+      auto found = see(*tiles.compiled, *run, tokens, upTo(count)).layers.back();
+      auto expected = see(*vectors.compiled, *other, tokens, upTo(count)).layers.back();
+      EXPECT_LE(rootMeanSquare(found, expected), 1e-6 * rootMeanSquare(expected));
+      EXPECT_LE(relativeDifference(found, expected), 1e-4);
+    }
 }
 
 } // namespace

@@ -1,111 +1,9 @@
-// Distilled contexts, and cards that do not lie.
+// Distilled contexts.
 #include "Models.h"
 #include <cmath>
 
 using namespace ctxc;
 using namespace ctxc::test;
-
-namespace {
-
-std::vector<int64_t> someTokens(int64_t count, int64_t seed) {
-  std::vector<int64_t> tokens;
-  for (int64_t i = 0; i < count; ++i)
-    tokens.push_back((i * i * 7 + i * 37 + seed * 11 + 5) % 47);
-  return tokens;
-}
-
-const std::vector<int64_t> front = {2};
-
-std::vector<int64_t> context() {
-  std::vector<int64_t> tokens = front;
-  llvm::append_range(tokens, someTokens(11, 1));
-  return tokens;
-}
-
-EvaluateRequest heldOut() {
-  EvaluateRequest request;
-  request.context = context();
-  request.front = front;
-  for (int64_t i = 0; i < 4; ++i)
-    request.texts.push_back({someTokens(8, 40 + i), 2});
-  request.unrelated.push_back({someTokens(9, 90), 0});
-  return request;
-}
-
-DistilRequest training(int64_t rank) {
-  DistilRequest request;
-  request.context = context();
-  request.prefix = front;
-  for (int64_t i = 0; i < 6; ++i)
-    request.texts.push_back({someTokens(8, 20 + i), 2});
-  request.fit.rank = rank;
-  return request;
-}
-
-} // namespace
-
-/// An adapter that changes nothing recovers nothing, and one that puts the whole context in front
-/// recovers everything.
-TEST(Cards, TellNothingFromEverything) {
-  auto model = modelOf("gemma3");
-  Adapter nothing, everything;
-  nothing.prefix = front;
-  everything.prefix = context();
-  Card none = llvm::cantFail(model->evaluate(nothing, heldOut()));
-  EXPECT_EQ(none.all.share(), 0);
-  EXPECT_EQ(none.shareInterval.low, 0);
-  EXPECT_EQ(none.shareInterval.high, 0);
-  EXPECT_EQ(none.drift, 0);
-  EXPECT_GT(none.driftOfContext, 0);
-  EXPECT_EQ(none.perplexityAdapted, none.perplexityPlain);
-  EXPECT_EQ(none.agreedAdapted, none.agreedPlain);
-  EXPECT_EQ(none.tokensSaved, 11);
-  EXPECT_EQ(none.all.tokens, 4 * 6);
-
-  Card all = llvm::cantFail(model->evaluate(everything, heldOut()));
-  EXPECT_EQ(all.all.share(), 1);
-  EXPECT_EQ(all.shareInterval.low, 1);
-  EXPECT_EQ(all.all.agreementAdapted, 1);
-  EXPECT_EQ(all.perplexityAdapted, all.perplexityFull);
-  EXPECT_EQ(all.drift, all.driftOfContext);
-  EXPECT_EQ(all.agreedAdapted, 6);
-  EXPECT_EQ(all.tokensSaved, 0);
-}
-
-/// What the split model computes for many sequences at once is what the executor computes for each.
-TEST(Cards, RestOnTheExecutorsLogits) {
-  for (llvm::StringRef name : {"gemma3", "gpt2", "falcon", "mixtral", "llama"}) {
-    auto model = modelOf(name);
-    EvaluateRequest request = heldOut();
-    Executor &executor = llvm::cantFail(model->executor());
-    double loss = 0;
-    int64_t count = 0;
-    for (const TextSequence &text : request.texts) {
-      std::vector<int64_t> tokens = request.context, positions;
-      llvm::append_range(tokens, text.tokens);
-      llvm::append_range(positions, llvm::seq<int64_t>(0, tokens.size()));
-      auto run = executor.start(tokens.size());
-      ForwardOptions options;
-      options.allLogits = true;
-      std::vector<double> logits =
-          llvm::cantFail(executor.forward(*run, tokens, positions, options));
-      const int64_t width = executor.vocabulary();
-      for (size_t at = request.context.size() + text.prompt; at < tokens.size(); ++at) {
-        llvm::ArrayRef<double> row = llvm::ArrayRef(logits).slice((at - 1) * width, width);
-        double sum = 0;
-        for (double x : row)
-          sum += std::exp(x);
-        loss -= row[tokens[at]] - std::log(sum);
-        ++count;
-      }
-    }
-    Adapter nothing;
-    nothing.prefix = front;
-    Card card = llvm::cantFail(model->evaluate(nothing, request));
-    EXPECT_NEAR(card.perplexityFull, std::exp(loss / count), 1e-6 * card.perplexityFull)
-        << name.str();
-  }
-}
 
 /// The exact end: fitted to one token alone, without a ridge, the adapter gives the full run's
 /// logits for it. Before, between and behind norms, beside attention, with biases, and with
@@ -229,25 +127,7 @@ TEST(Distilling, IsDeterministic) {
 TEST(Kept, AreTheMostTelling) {
   auto model = modelOf("llama");
   Executor &executor = llvm::cantFail(model->executor());
-  const int64_t width = executor.vocabulary();
-  // The logarithm of each token's probability, but for the first.
-  auto logarithms = [&](llvm::ArrayRef<int64_t> tokens) {
-    std::vector<int64_t> positions;
-    llvm::append_range(positions, llvm::seq<int64_t>(0, tokens.size()));
-    auto run = executor.start(tokens.size());
-    ForwardOptions options;
-    options.allLogits = true;
-    auto logits = llvm::cantFail(executor.forward(*run, tokens, positions, options));
-    std::vector<double> result = {0};
-    for (size_t at = 1; at < tokens.size(); ++at) {
-      llvm::ArrayRef<double> row = llvm::ArrayRef(logits).slice((at - 1) * width, width);
-      double sum = 0;
-      for (double x : row)
-        sum += std::exp(x);
-      result.push_back(row[tokens[at]] - std::log(sum));
-    }
-    return result;
-  };
+  auto logarithms = [&](llvm::ArrayRef<int64_t> tokens) { return logarithmsOf(executor, tokens); };
   auto expected = [&](llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<TextSequence> texts,
                       int64_t count) {
     std::vector<double> surprise = logarithms(tokens), copied(tokens.size());
@@ -368,21 +248,59 @@ TEST(Distilling, RefusesBadInput) {
   EXPECT_NE(refusal(*half, training(2)).find("expected f32"), std::string::npos);
 }
 
-TEST(Cards, RefuseBadInput) {
-  auto model = modelOf("llama");
-  auto refusal = [&](const Adapter &adapter, const EvaluateRequest &request) {
-    return messageOf(model->evaluate(adapter, request).takeError());
-  };
-  Adapter adapter;
-  adapter.prefix = front;
-  EvaluateRequest request = heldOut();
-  request.context = front;
-  EXPECT_NE(refusal(adapter, request).find("changes nothing"), std::string::npos);
-  request = heldOut();
-  request.texts = {{{5}, 0}};
-  EXPECT_NE(refusal(adapter, request).find("no token to predict"), std::string::npos);
-  adapter.vectors.push_back({"model.layers.0.input_layernorm.weight", {1, 2}});
-  EXPECT_NE(refusal(adapter, heldOut()).find("of 2 numbers"), std::string::npos);
-  adapter.vectors.back().delta[0] = NAN;
-  EXPECT_NE(refusal(adapter, heldOut()).find("not finite"), std::string::npos);
+/// Nothing of an adapter is nothing; all of it is itself, and half of it lies between, also for
+/// norms' scales. What stays in front does.
+TEST(Adapters, HaveAStrength) {
+  auto model = modelOf("gemma3");
+  EvaluateRequest seen = heldOut();
+  seen.texts = training(0).texts;
+  DistilRequest request = training(4);
+  Adapter whole = llvm::cantFail(model->distil(request)).adapter;
+  double last = -1;
+  for (double strength : {0.0, 0.5, 1.0}) {
+    Adapter some = whole;
+    scale(some, strength);
+    EXPECT_EQ(some.prefix, whole.prefix);
+    ASSERT_FALSE(some.vectors.empty());
+    EXPECT_EQ(some.vectors[0].delta[0], float(strength) * whole.vectors[0].delta[0]);
+    const double share = llvm::cantFail(model->evaluate(some, seen)).all.share();
+    EXPECT_GT(share, last);
+    if (strength == 0)
+      EXPECT_EQ(share, 0);
+    last = share;
+  }
+}
+
+/// Everything that takes long says how far it is: each matrix, each step, each prediction, and the
+/// tokens of answers, of which one may end early.
+TEST(Distilling, TellsItsProgress) {
+  auto model = modelOf("gemma3");
+  Told fitted, stepped, compared, written;
+  DistilRequest request = training(3);
+  request.fitted = fitted.progress();
+  request.stepped = stepped.progress();
+  request.fit.passes = 2;
+  Distilled made = llvm::cantFail(model->distil(request));
+  EXPECT_TRUE(fitted.isWhole());
+  EXPECT_EQ(fitted.all, int64_t(made.adapter.matrices.size()));
+  EXPECT_EQ(fitted.calls.size(), made.adapter.matrices.size() + 1);
+  EXPECT_TRUE(stepped.isWhole());
+
+  EvaluateRequest about = heldOut();
+  about.unrelated.clear();
+  for (int i = 0; i < 5; ++i)
+    llvm::append_range(about.texts, heldOut().texts); // more than are compared at once
+  about.compared = compared.progress();
+  Card card = llvm::cantFail(model->evaluate(made.adapter, about));
+  EXPECT_TRUE(compared.isWhole());
+  EXPECT_EQ(compared.all, card.all.tokens);
+
+  SampleRequest sampled;
+  sampled.context = context();
+  sampled.prompts = {{}, {4}, {5, 6}};
+  sampled.length = 5;
+  sampled.written = written.progress();
+  ASSERT_TRUE(bool(model->sample(sampled)));
+  EXPECT_TRUE(written.isWhole());
+  EXPECT_EQ(written.all, 3 * 5);
 }

@@ -56,6 +56,15 @@ TEST(Regression, IsTheRidge) {
   }
 }
 
+/// From a few hundred tokens on, the penalty is the same in numbers of S, and not relative to it.
+TEST(Regression, PenalisesLessWithMoreText) {
+  FitOptions options;
+  options.lambda = 0.5;
+  EXPECT_EQ(ridgeStrength(options, 1), 0.5);
+  EXPECT_EQ(ridgeStrength(options, 550), 0.5);
+  EXPECT_NEAR(ridgeStrength(options, 5500), 0.05, 1e-12);
+}
+
 /// No other change of that rank is nearer to the ridge's in its own metric: by the singular values
 /// of ΔW (S + λI)^½.
 TEST(Regression, TruncationIsTheBest) {

@@ -95,6 +95,14 @@ TEST_P(GpuOps, ShapesAndTables) {
   TextValue cube = b.reshape(b.slice(wide, 1, 30), {5, 3, 2});
   b.output(b.linear(cube, 3));
   b.output(b.concat({cube, b.slice(cube, 1, 1, 1), cube}, 1));
+  b.output(b.transpose(cube, {2, 0, 1}));
+  b.output(b.transpose(cube, {1, 0, 2}));
+  b.output(b.linear(b.transpose(cube, {0, 2, 1}), 4));
+  b.output(b.unary("softmax", b.transpose(b.reshape(wide, {11, 3}), {1, 0})));
+  b.output(b.transpose(middle, {0}));
+  b.output(b.permute(middle, {3, 5, 9}, {2, 0, 1}));
+  b.output(b.permute(cube, {2, 1}, {1, 0}, 1));
+  b.output(b.linear(b.permute(cube, {1, 1}, {1, 0}, 2), 3));
   b.output(b.broadcast(b.slice(cube, 1, 1), 4));
   b.output(b.mul(b.rope(4), b.rope(4)));
   TextValue token = b.op("xf.token", "tensor<i32>", {});

@@ -84,7 +84,6 @@ public:
     View g = view(d, f32), m = view(d, f32), data = view(d, f32), result = view(d, f32),
          scratch = view(scratchDoubles(d), f64), counted = view(2, b.getI64Type()),
          target1 = view(d, f32), error = view(1, f64);
-    int64_t u = int64_t(update);
     auto write = [&](const char *name, void (*writer)(KernelWriter &, const Support &, mlir::Value),
                      const Support &call) {
       KernelWriter w(kernels, name, loc, 512, **target);
@@ -95,22 +94,21 @@ public:
       for (mlir::Value root : w.roots)
         arguments.back().push_back(mlir::cast<mlir::BlockArgument>(root).getArgNumber());
     };
-    std::optional<View> none;
+    using Function = kernel::SupportFunction;
+    mlir::Attribute of = b.getI32IntegerAttr(int32_t(update)), one = b.getI64IntegerAttr(1),
+                    size = b.getI64IntegerAttr(d), plus = b.getF32FloatAttr(eps);
     write("invert", writeInvertRmsNorm,
-          {"",
-           {none, none, none, none, g, m, data, result, scratch},
-           {u, 1, d, 0, 0, 0, 0, 0, 0},
-           {0, 0, 0, eps, 0, 0, 0, 0, 0}});
+          {Function::ctxc_rows_invert_rms_norm,
+           b.getArrayAttr({of, one, size, plus}),
+           {g, m, data, result, scratch}});
     write("solve", writeSolveScale,
-          {"",
-           {none, none, none, g, m, data, result, counted, scratch},
-           {u, 1, d, 0, 0, 0, 0, 0},
-           {0, 0, 0, 0, 0, 0, 0, 0}});
+          {Function::ctxc_rows_solve_scale,
+           b.getArrayAttr({of, one, size}),
+           {g, m, data, result, counted, scratch}});
     write("predict", writePredictScaleReplay,
-          {"",
-           {none, none, none, m, result, target1, data, error},
-           {1, d, 0, 0, 0, 0, 0, 0},
-           {0, 0, eps, 0, 0, 0, 0, 0}});
+          {Function::ctxc_rows_predict_scale_replay,
+           b.getArrayAttr({one, size, plus}),
+           {m, result, target1, data, error}});
     auto code = (*target)->emit(*module);
     EXPECT_TRUE(bool(code)) << (code ? "" : llvm::toString(code.takeError()));
     EXPECT_EQ(llvm::toString(device.load(*code)), "");

@@ -134,6 +134,14 @@ TEST_F(GradientTest, OfTwoOperandsAndOfShapes) {
                           "%y = xf.normalize rms %c eps 1.0e-3 : tensor<3x8xf32>\n",
                           "3x8xf32"),
                   noise(count, 6));
+  expectGradients(blockOf("12xf32",
+                          "%c = xf.reshape %x : tensor<12xf32> to tensor<2x3x2xf32>\n"
+                          "%t = xf.transpose %c by [2, 0, 1] : tensor<2x3x2xf32>\n"
+                          "%p = xf.permute %t parts [1, 2] by [1, 0] along 2 : tensor<2x2x3xf32>\n"
+                          "%q = xf.permute %p parts [1, 1] by [1, 0] : tensor<2x2x3xf32>\n"
+                          "%y = xf.normalize rms %q eps 1.0e-3 : tensor<2x2x3xf32>\n",
+                          "2x2x3xf32"),
+                  noise(count, 12));
 }
 
 TEST_F(GradientTest, OfMatricesScalesAndBiases) {

@@ -45,6 +45,30 @@ template <typename T> void expectProducts(double tolerance) {
 
 } // namespace
 
+TEST(Dense, MultipliesFloatsInFloat) {
+  for (int64_t m : {1, 7, 8, 19})
+    for (int64_t n : {1, 31, 32, 33, 70})
+      for (int64_t k : {1, 15, 16, 50}) {
+        auto a = randomNumbers<float>(m * k, 1), b = randomNumbers<float>(n * k, 2);
+        std::vector<float> transposed(n * k), c(m * n, NAN), pieces(m * n, NAN), plain(m * n, NAN);
+        for (int64_t j = 0; j < n; ++j)
+          for (int64_t p = 0; p < k; ++p)
+            transposed[p * n + j] = b[j * k + p];
+        multiplyTransposed(a.data(), m, b.data(), n, k, c.data(), inOne);
+        multiplyTransposed(a.data(), m, b.data(), n, k, pieces.data(), inPieces);
+        multiply(a.data(), m, transposed.data(), n, k, plain.data(), inPieces);
+        EXPECT_EQ(c, pieces);
+        EXPECT_EQ(c, plain);
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (int64_t p = 0; p < k; ++p)
+              sum += double(a[i * k + p]) * b[j * k + p];
+            EXPECT_NEAR(c[i * n + j], sum, 1e-6 * k) << m << " " << n << " " << k;
+          }
+      }
+}
+
 TEST(Dense, MultipliesFloats) { expectProducts<float>(2e-6); }
 TEST(Dense, MultipliesDoubles) { expectProducts<double>(1e-14); }
 

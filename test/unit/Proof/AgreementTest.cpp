@@ -4,6 +4,7 @@
 // CTXC_PROPERTY_SEEDS=FIRST:COUNT replaces the seeds of the suite.
 #include "../Property/RandomDag.h"
 #include "Fixture.h"
+#include "ctxc/Evidence/Trial.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cstdlib>
@@ -92,6 +93,7 @@ TEST(Agreement, OnRandomBlocks) {
     ModelOptions options;
     options.scope = draw() % 3 ? SiteScope::MLP : SiteScope::All;
     options.update = draw() % 3 ? patch::UpdateKind::least : patch::UpdateKind::naive;
+    options.confirm = confirmByTrial; // as users judge
     std::vector<VerdictGroup> groups = groupVerdicts(checkModel(*module, options));
     StringRef kind = stringify(groups.front().verdict->kind);
     ++counts[kind.str()];

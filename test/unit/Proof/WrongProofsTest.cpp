@@ -77,6 +77,20 @@ TEST(WrongProof, LeavesAPartAsItIs) {
               "chain: %c has another part, %q, that no chain to %y brings to its target");
 }
 
+TEST(WrongProof, LeavesALengthAsItIs) {
+  Forgery f(ruleFile("number-behind-norm"));
+  ASSERT_EQ(f.claim().outputs.size(), 2u);
+  ASSERT_EQ(f.claim().outputs[0].chain, (proof::Names{"%d", "%n", "%f", "%y"}));
+  f.claim().outputs.pop_back();
+  f.claim().parameters.pop_back();
+  EXPECT_SAYS(f.problems(/*replay=*/false),
+              "chain: %f has another part, %g, that no chain to %y brings to its target");
+  f.claim().outputs[0].chain = {"%d", "%n"};
+  f.claim().outputs[0].goal = "%n";
+  EXPECT_SAYS(f.problems(/*replay=*/false),
+              "chain: ends in %n, which brings a direction to its target, and no length");
+}
+
 TEST(WrongProof, HasItsCutAfterTheOutputPatch) {
   Forgery f(ruleFile("gated-pre-norm"));
   f.claim().cut.front() = f.claim().outputs.front().patches.front();

@@ -40,6 +40,7 @@ class DagPieces {
 protected:
   DagPieces(uint64_t seed, bool nasty)
       : random(seed), nasty(nasty), hasParts(seed % 8 == 5), hasBiases(seed % 8 == 6),
+        hasOrders(seed % 16 == 4), hasTaps(seed % 16 == 7), hasDirections(seed % 16 == 10),
         functions(seed % 4 == 3 ? otherActivations : activations), width(2 + below(5)),
         hidden(2 + below(7)), b(random, width) {}
 
@@ -88,15 +89,18 @@ protected:
     }
   }
 
+  TextValue convolution(const TextValue &x) {
+    std::string stored = element();
+    TextValue w = b.param({x.shape[0], 2 + below(2)}, stored, "");
+    return b.op("xf.conv " + w.name + ", " + x.name, typeOf(w.shape, stored) + ", " + typeOf(x),
+                x.shape);
+  }
+
   TextValue contextual(const TextValue &x) {
     int64_t n = x.shape[0];
     switch (below(6)) {
-    case 0: {
-      std::string stored = element();
-      TextValue w = b.param({n, 2 + below(2)}, stored, "");
-      return b.op("xf.conv " + w.name + ", " + x.name, typeOf(w.shape, stored) + ", " + typeOf(x),
-                  x.shape);
-    }
+    case 0:
+      return convolution(x);
     case 1: {
       TextValue gate = b.unary("activation sigmoid", oneIn(2) ? b.linear(x, n) : x);
       return b.op("xf.scan " + gate.name + ", " + x.name, typeOf(x), x.shape);
@@ -157,6 +161,44 @@ protected:
     return oneIn(3) ? b.concat({scaled(low), high}) : b.concat({low, high});
   }
 
+  /// The entries of a vector in another order; or, once in a while, some of them twice.
+  /// A number, mostly one that a patch may change, times a norm.
+  TextValue directed(const TextValue &x, const TextValue &y) {
+    TextValue d = oneIn(4) ? x : linear(x, x.shape[0]), n = norm(d);
+    TextValue g = oneIn(3) ? number(y) : b.linear(oneIn(4) ? d : y, 1);
+    if (oneIn(4))
+      g = b.bias(g, g.shape, element());
+    return b.mul(n, g);
+  }
+  TextValue reordered(const TextValue &x) {
+    int64_t n = x.shape[0];
+    if (n < 2)
+      return x;
+    int64_t cut = 1 + below(n - 1);
+    switch (below(5)) {
+    case 0:
+      return b.permute(x, {cut, n - cut}, {1, 0});
+    case 1: { // single entries, the first two of which change places
+      Shape order{1, 0}, ones(n, 1);
+      for (int64_t i = 2; i < n; ++i)
+        order.push_back(i);
+      return b.permute(x, ones, order);
+    }
+    case 2: {
+      int64_t from = oneIn(3) ? below(n - cut + 1) : 0;
+      TextValue low = b.slice(x, from, cut), high = b.slice(x, cut, n - cut);
+      return oneIn(4) ? b.concat({low, high}) : b.concat({high, low});
+    }
+    default: {
+      int64_t rows = n % 2 == 0 ? 2 : n % 3 == 0 ? 3 : 1;
+      TextValue y = b.transpose(b.reshape(x, {rows, n / rows}), {1, 0});
+      if (rows > 1 && oneIn(3))
+        y = b.permute(y, {1, rows - 1}, {1, 0}, 1);
+      return b.reshape(y, {n});
+    }
+    }
+  }
+
   TextValue mlp(const TextValue &x) {
     if (oneIn(5))
       return mixture(x);
@@ -176,6 +218,9 @@ protected:
   std::mt19937_64 random;
   bool nasty, hasParts;         ///< outer matrices in groups, or wider than what is read of them
   bool hasBiases;               ///< of the experts that are selected
+  bool hasOrders;               ///< entries in another order
+  bool hasTaps;                 ///< convolutions behind MLPs
+  bool hasDirections;           ///< numbers times norms
   const char *const *functions; ///< ten activations
   int64_t width, hidden;
   DagText b;

@@ -116,6 +116,10 @@ private:
     int64_t n = x.shape[0];
     if (nasty && oneIn(4))
       return deceive(x, pool);
+    if (hasDirections && oneIn(3))
+      return directed(x, pick(pool));
+    if (hasOrders && oneIn(3))
+      return reordered(x);
     switch (below(16)) {
     case 0:
       return biased(x);
@@ -188,6 +192,8 @@ private:
       y = linear(y, width);
     for (int64_t i = below(3) * below(2); i > 0; --i)
       y = step(y, pool);
+    if (hasTaps && oneIn(2))
+      y = convolution(y);
     if (oneIn(3))
       y = scaled(norm(y));
     return y;

@@ -20,7 +20,7 @@ protected:
       for (const Matrix &input : inputs)
         rows.push_back(input.middleRows(at, size));
       llvm::ArrayRef<int64_t> where = positions.slice(at, size);
-      Environment environment{weights, nullptr, where, where, {{"", &state}}};
+      Environment environment{weights, nullptr, where, where, {{std::nullopt, &state}}};
       Evaluation evaluation(environment);
       auto outputs = evaluateBlock(b, rows, evaluation);
       if (!outputs) {
@@ -178,7 +178,7 @@ TEST_F(ContextualOpsTest, TruncatedStateIsForgotten) {
   BlockState state;
   std::vector<Matrix> inputs = {noise(3, 18), noise(3, 6), noise(3, 10)};
   auto step = [&](int64_t token) {
-    Environment environment{weights, nullptr, token, token, {{"", &state}}};
+    Environment environment{weights, nullptr, token, token, {{std::nullopt, &state}}};
     Evaluation evaluation(environment);
     llvm::SmallVector<Matrix> rows;
     for (const Matrix &input : inputs)
@@ -201,10 +201,10 @@ TEST_F(ContextualOpsTest, OpsWithoutAMeaningAreLocatedErrors) {
                     {noise(1, 2)})),
       "test.mlir:2:8: 'xf.contextual' op has no meaning in the reference");
   EXPECT_EQ(messageOf(run("xf.block @b(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
-                          "  %y = xf.scan %x, %x stream \"other\" : tensor<2xf32>\n"
+                          "  %y = xf.scan %x, %x run reduced : tensor<2xf32>\n"
                           "  xf.yield %y : tensor<2xf32>\n}",
                           {noise(1, 2)})),
-            "test.mlir:2:8: 'xf.scan' op reads the stream 'other', of which no run is given");
+            "test.mlir:2:8: 'xf.scan' op reads the state of the reduced run, which is not given");
 }
 
 } // namespace

@@ -107,7 +107,7 @@ protected:
     for (int64_t t = 0; t < tokens; ++t)
       positions[t] = t;
     BlockState state;
-    Environment environment{weights, nullptr, positions, positions, {{"", &state}}};
+    Environment environment{weights, nullptr, positions, positions, {{std::nullopt, &state}}};
     Evaluation evaluation(environment);
     return evaluateBlock(block(parse(text)), inputs, evaluation);
   }

@@ -160,6 +160,47 @@ TEST_F(TokenOpsTest, Shapes) {
   }
 }
 
+TEST_F(TokenOpsTest, TransposeExchangesDimensions) {
+  const char *text = R"(
+  xf.block @b(%x: tensor<2x3x4xf32>) -> (tensor<4x2x3xf32>, tensor<3x2x4xf32>) {
+    %a = xf.transpose %x by [2, 0, 1] : tensor<2x3x4xf32>
+    %b = xf.transpose %x by [1, 0, 2] : tensor<2x3x4xf32>
+    xf.yield %a, %b : tensor<4x2x3xf32>, tensor<3x2x4xf32>
+  })";
+  Matrix x = noise(3, 24);
+  auto outputs = run(text, {x});
+  ASSERT_TRUE(bool(outputs));
+  for (int64_t t = 0; t < 3; ++t)
+    for (int64_t i = 0; i < 2; ++i)
+      for (int64_t j = 0; j < 3; ++j)
+        for (int64_t k = 0; k < 4; ++k) {
+          EXPECT_EQ((*outputs)[0](t, (k * 2 + i) * 3 + j), x(t, (i * 3 + j) * 4 + k));
+          EXPECT_EQ((*outputs)[1](t, (j * 2 + i) * 4 + k), x(t, (i * 3 + j) * 4 + k));
+        }
+}
+
+/// A permutation is the concatenation of its slices.
+TEST_F(TokenOpsTest, PermuteOrdersParts) {
+  for (const char *types : {"6x2", "2x6"}) {
+    bool isFirst = types[0] == '6';
+    std::string along = isFirst ? "" : " along 1", of = std::string("tensor<") + types + "xf32>";
+    auto part = [&](int64_t size) {
+      return "tensor<" + (isFirst ? std::to_string(size) + "x2" : "2x" + std::to_string(size)) +
+             "xf32>";
+    };
+    std::string text = "xf.block @b(%x: " + of + ") -> (" + of + ", " + of + ") {\n" +
+                       "  %p = xf.permute %x parts [1, 2, 3] by [2, 0, 1]" + along + " : " + of +
+                       "\n  %a = xf.slice %x from 0" + along + " : " + of + " to " + part(1) +
+                       "\n  %b = xf.slice %x from 1" + along + " : " + of + " to " + part(2) +
+                       "\n  %c = xf.slice %x from 3" + along + " : " + of + " to " + part(3) +
+                       "\n  %q = xf.concat %c, %a, %b" + along + " : " + part(3) + ", " + part(1) +
+                       ", " + part(2) + "\n  xf.yield %p, %q : " + of + ", " + of + "\n}";
+    auto outputs = run(text, {noise(3, 12)});
+    ASSERT_TRUE(bool(outputs)) << text;
+    EXPECT_EQ((*outputs)[0], (*outputs)[1]) << text;
+  }
+}
+
 TEST_F(TokenOpsTest, RotaryPairsByStyle) {
   for (bool half : {true, false}) {
     std::string text = llvm::formatv(R"(xf.block @b(%x: tensor<2x7xf32>) -> tensor<2x7xf32> {{

@@ -63,9 +63,9 @@ TEST(BuildPatch, DualRunsBothStreamsAndSharesParameters) {
   EXPECT_EQ(dual.getResultTypes().size(), 2u);
   EXPECT_EQ(countOps<xf::ParamOp>(dual), countOps<xf::ParamOp>(block));
   EXPECT_EQ(countOps<xf::SettingOp>(dual), countOps<xf::SettingOp>(block));
-  Names streams;
-  dual.walk([&](xf::AttentionOp op) { streams.push_back(op.getStreamAttr().str()); });
-  EXPECT_EQ(streams, (Names{"full", "reduced"}));
+  std::vector<std::optional<xf::Run>> runs;
+  dual.walk([&](xf::AttentionOp op) { runs.push_back(op.getStateRun()); });
+  EXPECT_EQ(runs, (std::vector<std::optional<xf::Run>>{xf::Run::full, xf::Run::reduced}));
   // Every linear is computed twice, but not a third time where it is patched.
   EXPECT_EQ(countOps<xf::LinearOp>(dual), 2 * countOps<xf::LinearOp>(block));
   EXPECT_EQ(yielded<xf::AddOp>(dual, 0).getLhs().getDefiningOp<xf::AddOp>().getLhs(),
@@ -245,7 +245,7 @@ TEST(BuildPatch, ContextualOpsKeepTheirOrderInBothRuns) {
   ASSERT_TRUE(dual);
   Names reduced;
   dual.walk([&](xf::OpaqueContextualOp op) {
-    if (op.getStateStream() == "reduced")
+    if (op.getStateRun() == xf::Run::reduced)
       reduced.push_back(op.getNameAttr().str());
   });
   EXPECT_EQ(reduced, (Names{"first", "after the patch", "beside it"}));

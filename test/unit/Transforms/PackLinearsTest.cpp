@@ -87,7 +87,7 @@ TEST(PackLinears, ContextualOpsKeepTheirOrder) {
     %p = xf.linear %W * %x : tensor<4x4xf32>, tensor<4xf32>
     %c = xf.contextual "first"(%p) : (tensor<4xf32>) -> tensor<4xf32>
     %d = xf.contextual "second"(%x) : (tensor<4xf32>) -> tensor<4xf32>
-    %e = xf.contextual "of another run"(%x) stream "other" : (tensor<4xf32>) -> tensor<4xf32>
+    %e = xf.contextual "of another run"(%x) run reduced : (tensor<4xf32>) -> tensor<4xf32>
     %q = xf.linear %W * %e : tensor<4x4xf32>, tensor<4xf32>
     xf.yield %c, %d, %q : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }

@@ -1,5 +1,4 @@
-//===- Contraction.cpp - see Contraction.h ---------------------------------===//
-#include "bench/Contraction.h"
+#include "lib/Runtime/Tune/LinearKernel.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/ParallelFor.h"
 #include "mlir/Parser/Parser.h"
@@ -8,23 +7,24 @@
 
 using namespace mlir;
 using namespace ctxc;
-using namespace ctxc::bench;
 
-constexpr auto kBlock = R"(
+constexpr auto blockText = R"(
 xf.block @linear(%x: tensor<{1}xf32>) -> (tensor<{0}xf32>) {{
   %w = xf.param "w" : tensor<{0}x{1}x{2}>
   %y = xf.linear %w * %x : tensor<{0}x{1}x{2}>, tensor<{1}xf32>
   xf.yield %y : tensor<{0}xf32>
 })";
 
-llvm::Expected<std::unique_ptr<Contraction>>
-Contraction::compile(int64_t outputs, int64_t inputs, llvm::StringRef element, bool rounded) {
-  std::unique_ptr<Contraction> result(new Contraction);
+llvm::Expected<std::unique_ptr<LinearKernel>> LinearKernel::compile(int64_t outputs, int64_t inputs,
+                                                                    llvm::StringRef element,
+                                                                    bool rounded,
+                                                                    const CpuTarget &target) {
+  std::unique_ptr<LinearKernel> result(new LinearKernel);
   DialectRegistry registry;
   registerCodegenDialects(registry);
   result->context.appendDialectRegistry(registry);
   result->context.loadAllAvailableDialects();
-  std::string text = llvm::formatv(kBlock, outputs, inputs, element).str();
+  std::string text = llvm::formatv(blockText, outputs, inputs, element).str();
   auto source = parseSourceString<ModuleOp>(text, &result->context);
   if (!source)
     return makeError("the block of one linear layer does not parse");
@@ -38,7 +38,7 @@ Contraction::compile(int64_t outputs, int64_t inputs, llvm::StringRef element, b
   if (rounded)
     kernel::mark<kernel::Rounded>(function);
 
-  auto objects = compileKernels({**module}, CpuTarget::host());
+  auto objects = compileKernels({**module}, target);
   if (!objects)
     return objects.takeError();
   auto library = KernelLibrary::load(std::move(*objects));
@@ -56,7 +56,7 @@ Contraction::compile(int64_t outputs, int64_t inputs, llvm::StringRef element, b
   return result;
 }
 
-void Contraction::run(const void *weight, const float *x, float *y, int64_t rows, int threads) {
+void LinearKernel::run(const void *weight, const float *x, float *y, int64_t rows, int threads) {
   positions.resize(rows);
   llvm::SmallVector<void *> pointers;
   for (const KernelArg &arg : arguments)

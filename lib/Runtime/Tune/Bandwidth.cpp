@@ -1,5 +1,4 @@
-//===- Bandwidth.cpp - see Bandwidth.h -------------------------------------===//
-#include "bench/Bandwidth.h"
+#include "ctxc/Runtime/Bandwidth.h"
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,7 +9,20 @@
 #include <string>
 #include <sys/mman.h>
 
-namespace ctxc::bench {
+namespace ctxc {
+
+/// sysconf would add up the caches of a whole socket.
+std::size_t lastLevelCache() {
+  for (int index : {3, 2}) {
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
+                       "/size");
+    std::size_t kilobytes = 0;
+    if (file >> kilobytes)
+      return kilobytes << 10;
+  }
+  return std::size_t(32) << 20;
+}
+
 namespace {
 
 constexpr std::size_t kLine = 64;
@@ -59,18 +71,6 @@ Sum sumFor(const ReadPattern &pattern) {
   }
 }
 
-/// The last-level cache as one processor sees it; sysconf may add up the caches of a whole socket.
-std::size_t lastLevelCache() {
-  for (int index : {3, 2}) {
-    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
-                       "/size");
-    std::size_t kilobytes = 0;
-    if (file >> kilobytes)
-      return kilobytes << 10;
-  }
-  return std::size_t(32) << 20;
-}
-
 void *allocate(std::size_t bytes, bool hugePages) {
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
@@ -106,10 +106,11 @@ double median(std::vector<double> values) {
 
 } // namespace
 
-ReadBandwidth::ReadBandwidth(int threads) : threads(threads) {
+ReadBandwidth::ReadBandwidth(int threads, std::size_t most) : threads(threads) {
   // Not a power of two: streams at a distance of a power of two would compete for the same sets of
   // the caches.
-  size = std::max<std::size_t>(10 * lastLevelCache(), std::size_t(512) << 20) + 1234 * 1024;
+  size = std::min(most, std::max<std::size_t>(10 * lastLevelCache(), std::size_t(512) << 20)) +
+         1234 * 1024;
   for (bool hugePages : {false, true})
     buffers[hugePages] = allocate(size, hugePages);
 }
@@ -153,4 +154,4 @@ ReadResult best(const std::vector<ReadResult> &results) {
   return fastest;
 }
 
-} // namespace ctxc::bench
+} // namespace ctxc

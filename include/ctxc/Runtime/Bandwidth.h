@@ -6,13 +6,14 @@
 // one counts.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CTXC_BENCH_BANDWIDTH_H
-#define CTXC_BENCH_BANDWIDTH_H
+#ifndef CTXC_RUNTIME_BANDWIDTH_H
+#define CTXC_RUNTIME_BANDWIDTH_H
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
-namespace ctxc::bench {
+namespace ctxc {
 
 /// One way of reading: each thread reads its share as `streams` contiguous access streams side by
 /// side, and prefetches `prefetch` bytes ahead.
@@ -27,11 +28,15 @@ struct ReadResult {
   double gigabytesPerSecond; ///< the median of its sweeps; 1 GB is 1e9 bytes
 };
 
-/// Two buffers of ten times the last-level cache, and at least 512 MB: one on ordinary pages and,
-/// where the system has them, one on huge pages.
+/// The bytes of the last-level cache as one core sees it. A virtual machine may show the cache of
+/// a whole processor, of which it has a few cores.
+std::size_t lastLevelCache();
+
+/// Two buffers of ten times the last-level cache, and at least 512 MB, but no more than `most`: one
+/// on ordinary pages and, where the system has them, one on huge pages.
 class ReadBandwidth {
 public:
-  explicit ReadBandwidth(int threads);
+  explicit ReadBandwidth(int threads, std::size_t most = SIZE_MAX);
   ~ReadBandwidth();
   ReadBandwidth(const ReadBandwidth &) = delete;
   ReadBandwidth &operator=(const ReadBandwidth &) = delete;
@@ -51,6 +56,6 @@ private:
 /// The fastest of the results.
 ReadResult best(const std::vector<ReadResult> &results);
 
-} // namespace ctxc::bench
+} // namespace ctxc
 
-#endif // CTXC_BENCH_BANDWIDTH_H
+#endif // CTXC_RUNTIME_BANDWIDTH_H

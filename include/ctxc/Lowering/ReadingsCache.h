@@ -1,0 +1,36 @@
+//===- ReadingsCache.h - what was measured to be read fastest --------------===//
+//
+// What `ctxc tune` chose (ctxc/Runtime/Tune.h), for a processor and a number of threads, in
+// readings/ below the user's cache directory. Kernels that are compiled for this machine take it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_LOWERING_READINGSCACHE_H
+#define CTXC_LOWERING_READINGSCACHE_H
+
+#include "ctxc/Lowering/CpuTarget.h"
+#include "ctxc/Support/UserCache.h"
+#include <optional>
+
+namespace ctxc {
+
+class ReadingsCache {
+public:
+  /// Uses `directory`, as UserCache does.
+  explicit ReadingsCache(std::string directory) : files(std::move(directory)) {}
+  /// The user's own; off where the kernels' cache is.
+  static ReadingsCache ofUser();
+
+  bool isOn() const { return files.isOn(); }
+  llvm::StringRef path() const { return files.path(); }
+
+  /// None where nothing was measured for this processor and so many threads.
+  std::optional<Readings> find(const CpuTarget &target, int threads) const;
+  void insert(const CpuTarget &target, int threads, const Readings &readings) const;
+
+private:
+  UserCache files;
+};
+
+} // namespace ctxc
+
+#endif // CTXC_LOWERING_READINGSCACHE_H

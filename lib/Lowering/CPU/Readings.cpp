@@ -1,0 +1,60 @@
+#include "ctxc/Lowering/Readings.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace ctxc;
+using llvm::StringRef;
+
+static constexpr Readings::Kind kindsOfMatrices[] = {
+    {"f32", &Readings::f32},          {"half", &Readings::half},
+    {"blocks", &Readings::blocks},    {"k-blocks", &Readings::kBlocks},
+    {"long-f32", &Readings::longF32}, {"long-half", &Readings::longHalf}};
+
+llvm::ArrayRef<Readings::Kind> Readings::kinds() { return kindsOfMatrices; }
+
+std::string Reading::text() const { return std::to_string(streams) + (asksAhead ? "+" : ""); }
+
+Readings Readings::ahead() {
+  Readings readings;
+  readings.f32 = readings.half = {1, true};
+  readings.kBlocks = {2, true};
+  readings.blocks = readings.longF32 = readings.longHalf = {4, true};
+  return readings;
+}
+
+bool Readings::operator==(const Readings &other) const {
+  return llvm::all_of(kinds(),
+                      [&](const Kind &kind) { return this->*kind.member == other.*kind.member; });
+}
+
+std::string Readings::text() const {
+  std::string text;
+  for (const Kind &kind : kinds())
+    text += (text.empty() ? "" : ",") + kind.name.str() + ":" + (this->*kind.member).text();
+  return text;
+}
+
+llvm::Expected<Readings> Readings::parse(StringRef text) {
+  Readings readings;
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (StringRef part : parts) {
+    auto [name, number] = part.split(':');
+    const Kind *kind =
+        llvm::find_if(kinds(), [name = name](const Kind &each) { return each.name == name; });
+    if (kind == kinds().end())
+      return makeError(
+          "found '" + name + "', expected " +
+          llvm::join(llvm::map_range(kinds(), [](auto &each) { return each.name; }), ", "));
+    Reading &reading = readings.*kind->member;
+    reading.asksAhead = number.consume_back("+");
+    if (number.getAsInteger(10, reading.streams) ||
+        !llvm::is_contained({1, 2, 4, 8}, reading.streams))
+      return makeError(name + ": found '" + number +
+                       "', expected 1, 2, 4 or 8 streams, and a + "
+                       "behind it where lines are asked for ahead");
+  }
+  return readings;
+}
