@@ -96,17 +96,18 @@ def Kernel_CallOp : Kernel_Op<"call", [DeclareOpInterfaceMethods<MemoryEffectsOp
   let summary = "calls a function of ctxc/Numerics for each row";
   let description = [{
     The op works on memory, whose first dimension is the rows. The function is called once for each
-    row, with the `numbers`, and with the address of that row in each `memory`; but memory that rows
-    share (SupportFunctions.def) is passed by its own address. What the function does not declare
-    const, the op writes. The op is created where a block's op becomes such a call; on the processor
-    --ctxc-lower-calls makes it a loop, and GPUs have code of their own for each function.
+    row, with the `numbers`, and with the address of the row in each `memory`; memory that all rows
+    share (SupportFunctions.def) is passed by its own address. The op writes all memory that the
+    function does not declare const. The op is created when a block's op is lowered to such a call;
+    on the processor --ctxc-lower-calls makes it a loop, and GPUs have their own code for each
+    function.
 
     - C1: `callee` is a function of rows of SupportFunctions.def.
     - C2: `numbers` has the numbers that the function takes, in their types.
     - C3: `memory` has the memory that the function takes, with elements of its types; i8 stands for
-      what has no type of its own.
+      an element without a type in MLIR.
     - C4: in memory that rows do not share, the distance between rows is known, the elements of a
-      row lie one after the other, and there are as many rows as in the last.
+      row are contiguous, and there are as many rows as in the last `memory`.
 
     ```mlir
     kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 64] (%x, %counts)

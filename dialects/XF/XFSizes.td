@@ -68,13 +68,13 @@ def XF_MultipleOpInterface : OpInterface<"MultipleOpInterface"> {
 def XF_TapOpInterface : OpInterface<"TapOpInterface"> {
   let cppNamespace = "::ctxc::xf";
   let description = [{
-    A SolvableOpInterface op that reads the context, and whose result is `y = f ⊙ x + r`: x is its
-    token's own, f a known factor for each entry, and r depends on other tokens alone. Solved for x,
-    `x' = x + (t − y) ⊘ f` for any x and the y of that x, so that r need not be known apart.
+    A SolvableOpInterface op that reads the context, and whose result is `y = f ⊙ x + r`: x is the
+    operand of its own token, f a known factor for each entry, and r depends only on other tokens.
+    The solution for x is `x' = x + (t − y) ⊘ f` for any x and its y, so that r need not be known.
   }];
   let methods = [
     InterfaceMethod<"The operand x.", "unsigned", "getTokenOperand">,
-    InterfaceMethod<"Builds f, of x's type, where the other operands are `operands`.",
+    InterfaceMethod<"Builds f, of x's type, if the op's other operands are `operands`.",
       "::mlir::Value", "buildFactor",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands)>
   ];

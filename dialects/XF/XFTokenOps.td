@@ -210,7 +210,7 @@ def XF_PermuteOp : XF_PureOp<"permute", [AllTypesMatch<["data", "result"]>,
     $data `parts` $parts `by` $order (`along` $along^)? attr-dict `:` type($data)
   }];
   let extraClassDeclaration = [{
-    /// For each part of the data, where it begins.
+    /// The index at which each part of the data begins.
     ::llvm::SmallVector<int64_t> getStarts();
   }];
   let hasVerifier = 1;

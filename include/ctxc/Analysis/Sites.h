@@ -19,7 +19,7 @@
 //   - behind the first matrix, the output projection, if another matrix follows it.
 //
 // A contextual op that can be solved for its own token's operand (TapOpInterface) may stand behind
-// the MLP: where the context of another has entered the stream before it, and no op with a
+// the MLP: if the context has entered the stream before it through another op, and no op with a
 // parameter follows, it does not count as contextual here.
 //
 // So W_q, W_k, W_v, W_o, norms of queries and of the attention's output are in the

@@ -41,7 +41,7 @@ struct TextSequence {
 struct FitOptions {
   int64_t rank = 16;        ///< of each matrix's change; 0: no limit
   double lambda = 1e-2;     ///< strength of a matrix's ridge penalty, relative to the data of a
-                            ///< few hundred tokens; it falls with more (ridgeStrength)
+                            ///< few hundred tokens; with more tokens it is less (ridgeStrength)
   int64_t rounds = 2;       ///< Gauss–Newton rounds, for a matrix that a norm follows
   bool scales = true;       ///< fit norms' scales too
   double lambdaScale = 0.3; ///< strength of a scale's ridge penalty, relative to the rows' weight
@@ -51,8 +51,8 @@ struct FitOptions {
   double rate = 0.02;       ///< size of its first step, relative to what the step changes
 };
 
-/// Told how much of something long is done: 0 first, and all of it last, unless it ends with an
-/// error.
+/// Is called with the progress of a long computation: first with 0, last with done = all, unless
+/// the computation ends with an error.
 using ProgressCall = std::function<void(int64_t done, int64_t all)>;
 
 struct DistilRequest {
@@ -68,7 +68,7 @@ struct DistilRequest {
   /// The weight of all unrelated tokens, and of the prefix's, relative to the texts' weight.
   double protection = 0.3, prefixWeight = 0.05;
   FitOptions fit;
-  /// Of the matrices, and then of the steps of gradient; may be empty.
+  /// The progress over the matrices, and then over the gradient steps; may be empty.
   ProgressCall fitted, stepped;
 };
 

@@ -17,7 +17,7 @@ struct EvaluateRequest {
   std::vector<TextSequence> texts;     ///< each directly follows the context
   std::vector<TextSequence> unrelated; ///< what the adapter should not change; may be empty
   uint64_t seed = 0;                   ///< of the bootstrap
-  ProgressCall compared;               ///< of the predictions; may be empty
+  ProgressCall compared;               ///< progress over the predictions; may be empty
 };
 
 /// Means over some tokens of how a model's predictions differ from the full model's.
@@ -36,12 +36,12 @@ struct Interval {
 /// A prediction at which the adapted model's likeliest token is not the full model's.
 struct Failure {
   size_t text = 0;
-  int64_t at = 0; ///< which token of the text is predicted
+  int64_t at = 0; ///< the index of the predicted token in the text
   int64_t full = 0, adapted = 0;
   double kl = 0; ///< KL(full ‖ adapted)
 };
 
-/// The text of which least is recovered.
+/// The text with the smallest recovered share.
 struct WorstText {
   size_t text = 0;
   double share = 0;
@@ -50,11 +50,11 @@ struct WorstText {
 struct Card {
   TokenGroup all;
   TokenGroup dependent; ///< those whose KL(full ‖ plain) is above one nat
-  /// The tokens that stand in the context, too, and that it makes more than twice as likely: names,
-  /// numbers and words that answers take from there; and all others.
+  /// The tokens that also stand in the context, and that it makes more than twice as likely (names,
+  /// numbers and words that answers take from it); and all other tokens.
   TokenGroup taken, others;
-  std::vector<Failure> failures; ///< at most three, of the largest divergences
-  /// Of the texts on which the context's effect is at least half as large as on the average.
+  std::vector<Failure> failures; ///< those of the largest divergences, at most three
+  /// Among the texts on which the context's effect is at least half of its average.
   std::optional<WorstText> worst;
   Interval shareInterval; ///< 95 %, by bootstrap over the sequences
   /// Perplexity of the text's own tokens.

@@ -20,7 +20,7 @@ struct SampleRequest {
   std::vector<int64_t> stops; ///< tokens that end an answer, and do not belong to it
   double temperature = 1;     ///< of the model's probabilities; 0: always the likeliest token
   uint64_t seed = 0;
-  ProgressCall written; ///< of the answers' tokens, if none ends early; may be empty
+  ProgressCall written; ///< progress over tokens, as if no answer ended early; may be empty
 };
 
 struct Sampled {

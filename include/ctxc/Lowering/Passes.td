@@ -89,7 +89,7 @@ def LowerCalls : KernelPass<"lower-calls"> {
   let description = [{
     The loop is marked with kernel.row_loop, and the function is declared.
 
-    The pass needs buffers. It comes before --ctxc-share-rows, which has threads share the rows.
+    The pass needs buffers. It runs before --ctxc-share-rows, which divides the rows among threads.
   }];
   let dependentDialects = [
     "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",

@@ -40,7 +40,7 @@ struct Adapter {
   int64_t rank() const; ///< the largest of its matrices
 };
 
-/// Multiplies all changes; 0 takes them away, and the prefix stays.
+/// Multiplies all changes by `strength`; 0 removes them. The prefix does not change.
 void scale(Adapter &adapter, double strength);
 
 /// Weights with changes, in float32; `original` must outlive it.

@@ -50,7 +50,7 @@ struct Environment {
   /// Gives stored names and settings; null: the block's own names and defaults.
   xf::LayerOp layer;
   llvm::ArrayRef<int64_t> tokens, positions; ///< of the S tokens
-  /// The state of each run; that of none is the only run of a plain block.
+  /// The state of each run; the only run of a plain block has the key nullopt.
   std::map<std::optional<xf::Run>, BlockState *> states = {};
   /// What patch.load reads, one matrix row each; a parameter that is missing is unpatched.
   std::vector<BlockPatch> loads = {};

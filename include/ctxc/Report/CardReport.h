@@ -23,7 +23,7 @@ struct ExampleText {
   AnswerText full, adapted, plain; ///< the full model's has no other part
 };
 
-/// Where the adapted model fails: the end of what stands before, and the likeliest tokens.
+/// A failure of the adapted model: the end of the text before it, and both likeliest tokens.
 struct FailureText {
   std::string before, full, adapted;
 };
@@ -76,12 +76,12 @@ struct CardSettings {
   std::vector<CurvePoint> curve;     ///< including this fit's own point
 };
 
-/// After how many requests the adapter has saved as many seconds as it took to make, the model's
-/// writing of texts too. None where that is not known, or never.
+/// The number of requests after which the adapter has saved the time that it took to make it,
+/// including the time in which the model wrote texts. None if this is unknown or never happens.
 std::optional<int64_t> requestsToPay(const Card &card, const CardSettings &settings);
 
-/// Whether there are enough tokens that answers take from the context, and others, to tell them
-/// apart.
+/// Whether there are enough tokens that answers take from the context, and enough others, to report
+/// the two separately.
 bool saysWhatIsTaken(const Card &card);
 
 void writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings);

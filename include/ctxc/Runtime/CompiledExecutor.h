@@ -29,7 +29,7 @@ struct CompiledOptions {
   /// and observed outputs of its layers, and logits if it has the last step. The neighbours must
   /// outlive it. None: all steps.
   std::optional<Stage> stage = std::nullopt;
-  /// How many stages compute a prompt's chunks at once: it is cut so that all have work.
+  /// How many stages compute a prompt's chunks at once; the prompt is cut so that all have work.
   int64_t stages = 1;
   Neighbours *neighbours = nullptr;
   /// This rank's parts of the blocks that it shares with other ranks, with which the neighbours

@@ -17,8 +17,8 @@
 // may be used in a thread of its own. One model is used by one thread at a time: a call during
 // another thread's call is refused with an error.
 //
-// Nothing here prints, exits, or changes process-wide state, but where ranks share a model: a rank
-// that loses the others ends with them (Ranks.h).
+// Nothing here prints, exits, or changes process-wide state, with one exception: if ranks share a
+// model, a rank that loses the others ends with them (Ranks.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SESSION_MODEL_H
