@@ -181,9 +181,9 @@ static const Rule planTable[] = {
      "",
      R"(No assignable op G has a chain to the output, T(C, x) = chain(G(…)), each link of which can
   be solved for its input; and no bound on what patches reach is shown either.)",
-     R"(The walk back from the output met only ops that are no links (a fixed matrix, an op without SolvableOpInterface) or sites that may not be patched (shared, zero on an open set); the diagnostic lists each. A concatenation is a link where each of its parts has a chain of its own. So is a product g N(d) of a number and an RMS or L2 norm that nothing else reads: N(d) has any direction and no length of its own, and g any length. For a target t, the chain to d gets t/|t|, and the chain to g gets |t| / |N(t/|t|)|, where |·| is the length that the norm divides by.
+     R"(The walk back from the output met only ops that are not links (a fixed matrix, an op without SolvableOpInterface) or sites that may not be patched (shared, zero on an open set); the diagnostic lists each. A concatenation is a link if each of its parts has its own chain. So is a product g N(d) of a number and an RMS or L2 norm that nothing else reads: N(d) can have any direction, but has a fixed length, and g any length. For a target t, the chain to d gets t/|t|, and the chain to g gets |t| / |N(t/|t|)|, where |·| is the length that the norm divides by.
 
-A fixed matrix is never a link, even where two of them together are square, because solving for what they read would take a system of their size for each token.
+A fixed matrix is never a link, even if two of them together are square, because solving for their input would take a system of their size for each token.
 
 Several parameters together may still do it, for example a matrix before a frozen wide one: undecided is neither verdict. `ctxc check --witness` looks for a counterexample in numbers.
 
