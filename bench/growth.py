@@ -84,9 +84,9 @@ def depth_row(args, work, depth):
 HEADING = "## Growth"
 TEXT = HEADING + """
 
-Llamas with random weights in bfloat16, {threads} threads. A token takes as long as memory needs for the
-weights that it reads, from one million to a billion of them; *share* is of what memory gave in the same
-round. (Small models stay in the caches, which are faster. On a machine that is shared, memory's own speed moves
+Llamas with random weights in bfloat16, {threads} threads. From one million to a billion weights, a token takes
+about as long as reading its weights from memory; *share* compares its bandwidth with memory's in the same
+round. (Small models stay in the caches, which are faster. On a shared machine, the speed of memory also changes
 within a round.)
 
 ```sh
@@ -95,11 +95,12 @@ tools/build.sh ctxc-bench && bench/growth.py build/bin --page docs/measurements.
 
 {sizes}
 
-Seconds of compiling, with no kernel kept: a block is compiled once, however many layers have it.
+Seconds to compile with an empty cache: a block is compiled once, no matter how many layers share
+it.
 
 {depths}
 
-Widths that are no multiple of a vector's:
+Widths that are not a multiple of the SIMD width:
 
 {widths}
 """

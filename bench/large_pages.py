@@ -62,12 +62,13 @@ def row(args, model, threads):
 HEADING = "## Large pages"
 TEXT = HEADING + """
 
-Weights are read from the file's own pages. How large these are is the file system's choice, and where they are of 4 KB some
-machines take longer to read them. `--large-pages` (`large_pages=True` in Python) copies each matrix into pages of 2 MB when it is
-first used, and gives the file's back: the weights then take their size in memory, and the start the time of the copy. Numbers do
-not change. Where there is no room for the copy the option is refused. Whether it helps is a matter of the machine, so
-that it has to be asked for: measure it. {rounds} rounds, each program in turn ({processor}{note}); *faster* is the quotient of
-times of a token, of Algorithm 1 whole, and of a prompt of {prefill} tokens.
+Weights are read from the file's own pages. The file system chooses their size, and some machines read pages of 4 KB more
+slowly than large ones. `--large-pages` (`large_pages=True` in Python) copies each matrix into pages of 2 MB when it is
+first used, and releases the file's pages: the weights then occupy memory of their own, and the start takes longer by the
+time of the copy. Results do not change. If there is not enough memory for the copy, the option is refused. It is off by
+default, because whether it helps depends on the machine: measure it. {rounds} rounds, each program in turn
+({processor}{note}); *faster*, *Algorithm 1* and *prompt* are the quotients of the times of a token, of the whole of
+Algorithm 1, and of a prompt of {prefill} tokens.
 
 ```sh
 tools/build.sh ctxc ctxc-bench

@@ -60,8 +60,8 @@ HEADING = "## Long contexts"
 TEXT = HEADING + """
 
 {model} in {dtype}, {threads} threads, {rounds} rounds, medians{note}. *Speed* is PyTorch's time for the prompt (sdpa)
-divided by ctxc's, taken one after the other. *Limit* is the time in which memory gives the weights and what a token
-sees of the cache, as it gave them in the same round, divided by a token's.
+divided by ctxc's, taken one after the other. *Limit* is the time in which memory can deliver the weights and the part
+of the cache that a token sees, at the bandwidth measured in the same round, divided by the time of a token.
 
 ```sh
 tools/build.sh ctxc-bench && build/judges/bin/python bench/long_contexts.py build MODEL --page docs/measurements.md

@@ -195,11 +195,12 @@ build/judges/bin/python test/judge/logits.py build/bin/ctxc build/models/gemma-3
 ## The updates
 
 Each update splits what a block has to change at its end between the matrix before the post-norm and
-the scale after it ([the mathematics](updates.md)). In the program that made them all give the logits
-back. In another, whose sums round differently, a large factor multiplies a small difference. Norms
-(Frobenius, L2) are of all layers' patches together, prompt 1; *predicted* is `ctxc`'s own estimate of
-the error in another program, for the worst layer, in units of its output. *transformers* is the judge: the
-patch added to the weights there, the last token run alone, against transformers' own run with the context.
+the scale after it ([the mathematics](updates.md)). In the program that made the patches, all updates
+reproduce the logits. In another program, whose sums round differently, a large factor multiplies a small
+difference. Norms (Frobenius, L2) are of all layers' patches together, prompt 1; *predicted* is `ctxc`'s
+own estimate of the error in another program, for the worst layer, in units of its output. *transformers*
+is the judge: it runs the last token by itself with the patch added to its weights, and its logits are
+compared with those of its own run with the context.
 
 ```sh
 ctxc verify build/models/gemma-3-270m --prompt "$PROMPT" --update least --json report.json
@@ -211,7 +212,8 @@ build/judges/bin/python test/judge/judge.py build/models/gemma-3-270m patch.safe
 
 ## Another program
 
-The default update in transformers, prompt by prompt, and with positions of the context kept.
+The default update, run in transformers, for each prompt, and with some positions of the context
+kept.
 
 ```sh
 ctxc patch build/models/gemma-3-270m --prompt "$PROMPT" --keep 1,4-5,9 -o patch.safetensors
@@ -223,7 +225,8 @@ build/judges/bin/python test/judge/judge.py build/models/gemma-3-270m patch.safe
 ## Generated tokens
 
 Five prompts, {tokens} tokens each, every one verified in a separate run. *Materialised* adds the patch to
-the weights and rounds them to bfloat16, which loses what is smaller than their last bit.
+the weights and rounds them to bfloat16, which loses changes that are smaller than the last bit of a
+weight.
 
 ```sh
 ctxc verify build/models/gemma-3-270m-bf16 --prompt "$PROMPT" --generate {tokens} --materialize --update least
@@ -233,8 +236,8 @@ ctxc verify build/models/gemma-3-270m-bf16 --prompt "$PROMPT" --generate {tokens
 
 ## The check
 
-A check needs a config alone, without weights. Its cost grows with the number of distinct layer
-structures, each of which is analysed once. Times are seconds of the processor, best of twenty runs of the
+A check needs only a `config.json`, and no weights. Its cost grows with the number of distinct layer
+structures, each of which is analysed once. Times are processor seconds, the best of twenty runs of the
 whole command; loading the program takes 0.03 s of them.
 
 ```sh
@@ -245,8 +248,8 @@ bench/check.py build/bin/ctxc
 
 ## The start
 
-Times are seconds until `ctxc verify` begins to compute: in the first run ever, which also digests the weights, compiles
-its kernels and caches them, and in the run after it. `compile` is two threads' time. *Memory* is the largest
+Times are seconds until `ctxc verify` begins to compute, in the very first run, which also hashes the weights, compiles
+the kernels and caches them, and in the run after it. `compile` is the time with two threads. *Memory* is the largest
 resident set less the weights' files, which are mapped and read once through; 105 MB of it are pages of
 the libraries of MLIR and LLVM (125 where they compile), which processes share. Medians of five.
 

@@ -72,7 +72,7 @@ TEXT = HEADING + """
 
 A GPT-2 of width {width} and {layers} layers with random weights, on {processor}, {threads} threads, a prompt of
 {prefill}: its matrices stored as (in, out), as its checkpoints have them, and the same model with (out, in). Both in
-turn, {rounds} times; the medians, and of the quotients of neighbours the median.
+turn, {rounds} times; the table has the medians of the times, and of the quotients of neighbouring runs.
 
 ```sh
 tools/build.sh ctxc-bench && bench/orientation.py build --page docs/measurements.md

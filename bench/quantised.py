@@ -86,10 +86,10 @@ def row(args, kind, path, threads):
 HEADING = "## Quantised files"
 TEXT = HEADING + """
 
-`{file}` ({size:.0f} MB) as it is, and as llama-quantize writes it in one type for all matrices that it can; {rounds}
-rounds of ctxc and llama.cpp, one after the other; medians, of ratios too{note}. *Faster* is llama.cpp's time divided by ctxc's, in
-float32 arithmetic (goal: ≥ 0.8, of a prompt ≥ 0.7) and with `--integer-products` (goals: ≥ 1). *Whole* is Algorithm 1
-in units of a token (≤ 1.3). The prompt has {prefill} tokens.
+`{file}` ({size:.0f} MB) in the types that it has (*as it is*), and with all matrices that llama-quantize can convert in one type;
+{rounds} rounds of ctxc and llama.cpp, one after the other; times and ratios are medians{note}. *Faster* is llama.cpp's time
+divided by ctxc's, in float32 arithmetic (goal: ≥ 0.8, for a prompt ≥ 0.7) and with `--integer-products` (goals: ≥ 1).
+*Whole* is the whole of Algorithm 1, in units of a token (≤ 1.3). The prompt has {prefill} tokens.
 
 ```sh
 tools/build.sh ctxc-bench && bench/peers/build_llama_cpp.sh build/llama.cpp

@@ -46,9 +46,10 @@ def linf(report):
 HEADING = "## The cache"
 TEXT = HEADING + """
 
-`--cache bf16` keeps keys and values of attention in bfloat16, in half the memory ({model}). A token
-reads its own as rounded too, in the full run and in the patched one, so that patches are as exact as without; the logits
-themselves move. A patch that was made so is a patch for such runs. The processor's executors have it, GPUs refuse it.
+`--cache bf16` keeps keys and values of attention in bfloat16, in half the memory ({model}). A token reads its own key
+and value rounded too, in the full run and in the patched run, so that patches are as exact as without the option; but
+the logits themselves change. A patch made with this option is exact only in runs that use it too. The CPU executors
+support it; GPU executors refuse it.
 
 ```sh
 build/judges/bin/python bench/rounded_cache.py build/bin/ctxc {model} \\

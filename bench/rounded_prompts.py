@@ -29,8 +29,9 @@ HEADING = "## Rounded prompts"
 TEXT = HEADING + """
 
 Prefill of a prompt, tokens a second, of {model} in bfloat16: with `--round-prompts` in the tile registers of AMX, and in
-vectors with avx512_bf16 (`CTXC_AMX=off`); without rounding; and PyTorch. Medians of {rounds} rounds in which each program
-runs after the other, and in brackets the median of the rounds' ratios of its speed to that of the first column. {machine}
+vectors with avx512_bf16 (`CTXC_AMX=off`); without rounding; and PyTorch. Medians of {rounds} rounds, in each of which the programs
+run one after the other; in brackets: the median of the rounds' ratios of the column's speed to the first column's.
+{machine}
 
 ```sh
 tools/setup.sh --bench && tools/build.sh ctxc-bench ctxc-gemm
@@ -40,7 +41,7 @@ build/judges/bin/python bench/rounded_prompts.py build {path} --page docs/measur
 {table}
 """
 PRODUCTS = """
-One matrix times the 512 vectors of a prompt, rounding included: GFLOP/s.
+One matrix times the 512 vectors of a prompt, including the rounding, in GFLOP/s.
 
 {table}
 """

@@ -25,9 +25,9 @@ HEAD = """\
 
 # Language reference
 
-What the text of a model is made of. In the syntax lines `%x` stands for an operand, `X` for an
-attribute, `[…]` for what may be left out. C1, C2, … are what the verifier checks. The last line of an op
-says how it takes part in the analyses:
+The ops, types and attributes that the text of a model consists of. In the syntax lines `%x` stands for an operand, `X`
+for an attribute, and `[…]` for parts that may be left out. The verifier checks the constraints C1, C2, …. The last line of
+an op says how it takes part in the analyses:
 
 - *assignable*: a patch of its parameter can bring its output to any target;
 - *solvable*: an output chain goes through it, at least by some of its operands;

@@ -156,25 +156,27 @@ build/judges/bin/python bench/side_by_side.py build build/models/gemma-3-270m bu
     -o build/side-by-side.json --page docs/measurements.md --plot docs/side-by-side.svg
 ```
 
-*Faster by* is the median of the ratios of a peer's time to the mean of the two ctxc runs beside it; the goal stands
-behind it, and the figure is bold where the goal is missed. (Memory's speed changes within seconds here: {speeds}
-GB/s in these rounds, {most} threads. Medians of times alone are of different moments.) [What is compared](#what-is-compared) says how.
+*Faster by* is the median of the ratios of a peer's time to the mean of the two ctxc runs beside it; the goal follows in
+parentheses, and a figure that misses its goal is bold. (Memory's speed changes within seconds here: {speeds} GB/s in these
+rounds, {most} threads. Medians of times were taken at different moments, so compare the ratios.) [What is
+compared](#what-is-compared) says how.
 
 ![Times of a token in units of one read of the weights](side-by-side.svg)
 
-Algorithm 1 whole, milliseconds: a token's patches of all layers, and the patched model's logits.
+The whole of Algorithm 1, in milliseconds: a token's patches of all layers, and the patched model's
+logits.
 
 {patch}
 
-Plain decoding, milliseconds a token. *Of bandwidth* (≥ 85 %) is the time in which memory could give the
-weights once, measured before and after each token, as a share of the time taken: where a peer is near
-100 %, little is left to win.
+Plain decoding, milliseconds a token. *Of bandwidth* (≥ 85 %) is the time in which memory can deliver
+the weights once, measured before and after each token, as a share of the time that the token took:
+where a peer is near 100 %, little can be gained.
 
 {plain}
 
-What patches add to decoding, in units of plain decoding of the same token: with a patch of all layers
-*applied*; *making* them, both runs through all layers and every factor written; and Algorithm 1 *whole*, which
-ends in the logits of both.
+What patches add to decoding, in units of plain decoding of the same token: *applying* a patch of all layers;
+*making* the patches, which takes both runs through all layers and writes every factor; and the *whole* of
+Algorithm 1, which ends in the logits of both runs.
 
 ```sh
 tools/build.sh ctxc-bench && build/bin/ctxc-bench build/models/gemma-3-270m --threads 2
@@ -182,10 +184,10 @@ tools/build.sh ctxc-bench && build/bin/ctxc-bench build/models/gemma-3-270m --th
 
 {decode}
 
-Prefill of {prefill} tokens, tokens a second. Of a bfloat16 model the others round every activation to
-bfloat16; *rounded* is ctxc with `--round-prompts`, which does so too where activations meet weights, and
-it is what is compared. *With all patches* is the time for the patches of every position, in
-units of the prefill without rounding.
+Prefill of {prefill} tokens, tokens a second. For a bfloat16 model, the other programs round every
+activation to bfloat16. *Rounded* is ctxc with `--round-prompts`, which also does so where activations
+are multiplied with weights; this is the figure that is compared. *With all patches* is the time for the
+patches of every position, in units of the prefill without rounding.
 
 {prefilled}
 {products}
@@ -193,28 +195,28 @@ units of the prefill without rounding.
 
 - **ctxc**: `ctxc-bench`, the compiled kernels; both runs and the head in one sweep over the weights.
 - **PyTorch** {torch} with transformers {transformers}, {context} tokens of context in its cache: its own
-  decoding (scaled-dot-product attention, inference mode, last logits only), and Algorithm 1 as one writes
-  it on top ([`algorithm1.py`](../bench/peers/algorithm1.py)): a run that records, a reduced run whose
+  decoding (scaled-dot-product attention, inference mode, last logits only), and Algorithm 1 as a user would
+  write it on top ([`algorithm1.py`](../bench/peers/algorithm1.py)): a run that records, a reduced run whose
   forward hooks patch layer by layer, a run that verifies. *Factored* applies u (vᵀ z) beside the
-  weights, *materialised* adds the rank-1 matrices to them and puts them back. *Tuned* is the same with fewer
-  bytes moved: no head in the reduced run, patched matrices written in one operation to buffers
-  of their own. Each checks that its patched logits are the full run's before it is timed.
+  weights, *materialised* adds the rank-1 matrices to the weights, and restores the weights afterwards.
+  *Tuned* is the same with fewer bytes moved: the reduced run computes no logits, and one operation writes a
+  patched matrix into a buffer of its own. Each checks that its patched logits are the full run's before it
+  is timed.
 - **llama.cpp** (of {llama}, built for this processor), its own `llama-bench`,
-  on GGUF files that its own tools made of the same checkpoint, with the fastest of its options for attention
-  and loading.
-- **Llama 260M** has random weights, made on the spot
+  on GGUF files that its own tools made from the same checkpoint, with the fastest of its options for
+  attention and loading.
+- **Llama 260M** has random weights, made by a script
   ([`random_llama.py`](../bench/peers/random_llama.py)): 16 layers, vocabulary 32,000.
 - **memory**: [`Bandwidth.h`](../include/ctxc/Runtime/Bandwidth.h), the best of twenty-four ways to read a buffer of ten
-  times the last-level cache, in small and in large pages; the fastest of them is then taken with every token that ctxc
-  decodes. What the system keeps of a checkpoint in memory is dropped before its setup, as after a start
-  of the machine, and ctxc, which asks for large pages, is the first to read it; others that map the
-  file have the same pages then.
+  times the last-level cache, in small and in large pages; the fastest of them is then measured again with every token
+  that ctxc decodes. Before each setup, the checkpoint is dropped from the page cache, as if the machine had just
+  started. ctxc asks for large pages and reads the file first; others that map the file then get the same pages.
 """
 
 GEMV = """
-One matrix times one vector, or two at once, out of memory: GB/s of the matrix's bytes. For two vectors
-Eigen and OpenBLAS take the faster of their matrix product and two sweeps. Eigen has no threads here, and
-neither has bfloat16 matrices with float32 vectors.
+One matrix, read from memory, times one vector or two at once: GB/s of the matrix's bytes. For two
+vectors, Eigen and OpenBLAS use the faster of one matrix product and two matrix-vector products. Eigen
+has no threads here, and neither has bfloat16 matrices with float32 vectors.
 
 ```sh
 tools/setup.sh --bench && tools/build.sh ctxc-gemv && build/bin/ctxc-gemv --threads=2
@@ -226,7 +228,8 @@ tools/setup.sh --bench && tools/build.sh ctxc-gemv && build/bin/ctxc-gemv --thre
 
 GEMM_ROWS = 512  # the rows of ctxc-gemm
 GEMM = """
-One matrix times the {prefill} vectors of a prompt: GFLOP/s. *Rounded*: the vectors to bfloat16, in the time.
+One matrix times the {prefill} vectors of a prompt: GFLOP/s. *Rounded*: the vectors are rounded to bfloat16,
+and the time includes this.
 
 ```sh
 tools/setup.sh --bench && tools/build.sh ctxc-gemm && build/bin/ctxc-gemm --threads=2

@@ -50,8 +50,8 @@ def Graph_InputOp : Graph_Op<"input", [Pure]> {
 def Graph_StoredOp : Graph_Op<"stored", [Pure]> {
   let summary = "a stored tensor";
   let description = [{
-    With `fixed` it is a buffer or a constant, which is not trained. Its numbers are there where they are part of the
-    program and of no type that weights have, such as the entries of a mask.
+    With `fixed` it is a buffer or a constant, which is not trained. `value` has its numbers if they are part of the
+    program and have a type that weights do not have, such as the entries of a mask.
 
     - C1: the name is neither empty nor has control characters.
     - C2: the numbers are in float64, and of the tensor's shape.
@@ -69,10 +69,10 @@ def Graph_StoredOp : Graph_Op<"stored", [Pure]> {
 def Graph_CallOp : Graph_Op<"call", [Pure]> {
   let summary = "a call of an op of PyTorch";
   let description = [{
-    `arguments` holds the arguments by the names of the op's schema; one that is a tensor is
-    `#graph.operand<i>`, one that was not given is absent, and none among tensors is `unit`. `path` is the
-    module that made the call; `visible`, on a value that depends on positions alone, says that as a
-    mask it lets a token see another.
+    `arguments` holds the arguments by the names of the op's schema: a tensor is `#graph.operand<i>`, an
+    argument that was not given is absent, and a None in a list of tensors is `unit`. `path` is the
+    module that made the call. `visible`, on a value that depends only on positions, says that this
+    value, used as a mask, lets a token see another.
 
     - C1: the target is not empty, and neither it nor the path has control characters.
     - C2: the arguments name each operand at least once, and no other.
@@ -91,9 +91,9 @@ def Graph_CallOp : Graph_Op<"call", [Pure]> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The argument `name`; null where it was not given.
+    /// The argument `name`; null if it was not given.
     ::mlir::Attribute getArgument(::llvm::StringRef name) { return getArguments().get(name); }
-    /// The tensor that is argument `name`; null where it is none.
+    /// The tensor that is argument `name`; null if it is not a tensor.
     ::mlir::Value getTensor(::llvm::StringRef name);
     /// The op's name without namespace and overload: "softmax" of "aten.softmax.int".
     ::llvm::StringRef getBaseName();
@@ -101,15 +101,15 @@ def Graph_CallOp : Graph_Op<"call", [Pure]> {
 }
 
 def Graph_FunctionOp : Graph_Op<"function", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
-  let summary = "a part of a program, by which an op of xf can be run";
+  let summary = "a part of a program that defines how to run an op of xf";
   let description = [{
-    An op whose attribute `graph.body` names it has this meaning: the function of its operands. `axes` has for each
-    argument the axis of the tokens, or -1 for one that is the same for all of them, such as a parameter;
-    `result_axis` the same of the result. An `xf.contextual` is computed from all tokens of its run, any other op from those of a
-    step. `counted` says that the program has no positions as input: what counts its tokens then gives their positions.
+    If an op names this function in its attribute `graph.body`, the function of its operands is the op's meaning. `axes` has,
+    for each argument, the axis of the tokens, or -1 for an argument that is the same for all tokens, such as a parameter;
+    `result_axis` is the axis of the result. An `xf.contextual` is computed from all tokens of its run, any other op from
+    the tokens of a step. `counted` says that the program has no positions as input, and counts its tokens to get them.
 
-    - C1: there is an axis for each argument, which is -1 or one that it has, and the same holds of the result.
-    - C2: the body ends in a `graph.return` of one value, has only calls and inputs that are positions beside it, and
+    - C1: there is an axis for each argument, which is -1 or one of its axes, and the same holds for the result.
+    - C2: the body ends in a `graph.return` of one value; otherwise it has only calls, inputs that are positions, and
       stored tensors that have their numbers.
 
     ```mlir
@@ -130,7 +130,7 @@ def Graph_FunctionOp : Graph_Op<"function", [Symbol, IsolatedFromAbove, SingleBl
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// The function that is the meaning of `op`; null where it has none.
+    /// The function that is the meaning of `op`; null if it has none.
     static FunctionOp ofOp(::mlir::Operation *op);
     /// The name of the attribute that names it.
     static constexpr ::llvm::StringLiteral bodyName = "graph.body";
@@ -148,8 +148,8 @@ def Graph_ReturnOp : Graph_Op<"return", [Pure, Terminator, ReturnLike, ParentOne
 def Graph_OpaqueOp : Graph_Op<"opaque", [Pure, DeclareOpInterfaceMethods<XF_SolvableOpInterface>]> {
   let summary = "an op of PyTorch that xf does not have, for one token";
   let description = [{
-    A function of its operands of which nothing is known: no output chain goes through it, and its result
-    may be anything. It is run where it has a `graph.body`. `why` says what would have to be known.
+    A function of its operands about which nothing is known: no output chain goes through it, and its result
+    may be anything. It can be run if it has a `graph.body`. `why` says what would have to be known.
 
     - C1: neither text has control characters.
 

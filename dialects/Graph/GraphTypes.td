@@ -10,10 +10,10 @@ def Graph_Dialect : Dialect {
   let cppNamespace = "::ctxc::graph";
   let summary = "a PyTorch program, as torch.export writes it";
   let description = [{
-    A program of whole sequences: `graph.call` stands for any op of PyTorch, by its name and with
-    its arguments by theirs. `ctxc` reads a .pt2 file into this dialect, finds which axis of each value
-    is that of the tokens (`--graph-report-token-axes`), and raises what is computed for each token
-    by itself to `xf` (`--graph-raise`).
+    A program on whole sequences: `graph.call` stands for any op of PyTorch, with PyTorch's names for
+    the op and its arguments. `ctxc` reads a .pt2 file into this dialect, finds which axis of each value
+    is the axis of the tokens (`--graph-report-token-axes`), and raises everything that is computed for
+    each token by itself to `xf` (`--graph-raise`).
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -26,7 +26,7 @@ def Graph_TensorType : TypeDef<Graph_Dialect, "Symbolic"> {
   let summary = "a tensor of PyTorch, whose sizes may be expressions";
   let description = [{
     A size is a number or the text of an expression over symbols such as the number of tokens. Two
-    sizes are equal where their texts are.
+    sizes are equal if their texts are.
 
     - C1: no number is negative, and no expression is empty.
 
@@ -39,7 +39,7 @@ def Graph_TensorType : TypeDef<Graph_Dialect, "Symbolic"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRank() const { return getSizes().size(); }
-    /// The number that size `axis` is, or none where it is an expression.
+    /// The number that size `axis` is, or none if it is an expression.
     std::optional<int64_t> getNumber(unsigned axis) const;
   }];
 }

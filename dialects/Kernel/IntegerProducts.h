@@ -1,8 +1,8 @@
 //===- IntegerProducts.h - the mark of matrices multiplied in integers ----===//
 //
 // `kernel.integer`, on a quantised parameter, on `kernel.quantized` and on `kernel.experts`: the
-// matrix is multiplied in integers, with vectors that are rounded to 8 bits for each 32 numbers
-// (ctxc/Numerics/ByteVectors.h).
+// matrix is multiplied in integers, with vectors that are rounded to 8 bits, with a scale for each
+// 32 numbers (ctxc/Numerics/ByteVectors.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_KERNEL_INTEGERPRODUCTS_H

@@ -1,4 +1,4 @@
-//===- Kernel.h - the kernel dialect: what the lowering says of kernels ---===//
+//===- Kernel.h - the kernel dialect: products, roles and marks -----------===//
 #ifndef CTXC_DIALECTS_KERNEL_KERNEL_H
 #define CTXC_DIALECTS_KERNEL_KERNEL_H
 
@@ -41,10 +41,10 @@ using Alone = KernelDialect::AloneAttrHelper;
 using RoundedState = KernelDialect::RoundedStateAttrHelper;
 using RowsFrom = KernelDialect::RowsFromAttrHelper;
 
-/// Which product of attention `op` is; none where it is not one.
+/// Which product of attention `op` is; none if it is not one.
 std::optional<Product> productOf(mlir::Operation *op);
 
-/// Marks every attention: it keeps keys and values in bfloat16.
+/// Marks every attention to keep keys and values in bfloat16.
 void markRoundedStates(mlir::ModuleOp module);
 
 /// Whether `op` carries a mark, as in isMarked<Causal>(op).

@@ -30,8 +30,8 @@ def Kernel_ArgKind : I32EnumAttr<"ArgKind", "what an argument of a kernel is", [
                                                 // output, written
 ]> { let cppNamespace = "::ctxc::kernel"; }
 
-def Kernel_Run : I32EnumAttr<"Run", "which run a state is of", [
-  I32EnumAttrCase<"Full", 0, "full">,      // the run, or the full one of a dual block
+def Kernel_Run : I32EnumAttr<"Run", "the run that a state belongs to", [
+  I32EnumAttrCase<"Full", 0, "full">,      // the only run, or the full run of a dual block
   I32EnumAttrCase<"Reduced", 1, "reduced">
 ]> { let cppNamespace = "::ctxc::kernel"; }
 

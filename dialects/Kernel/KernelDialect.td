@@ -28,9 +28,9 @@ def Kernel_Dialect : Dialect {
     - `kernel.alone`, on attention in the reduced run: no tokens of the context are kept, so that a
       row sees only itself.
     - `kernel.rounded_state`, on attention: keys and values are rounded to bfloat16, and their state
-      is stored so.
-    - `kernel.rows_from`, on `xf.embed`: the table is a part of one, whose first row has this id; of
-      an id whose row is not there the result is zeros.
+      is stored in bfloat16.
+    - `kernel.rows_from`, on `xf.embed`: the table is a part of a larger one, and its first row has
+      this id; for an id without a row, the result is zeros.
     - `kernel.cost`, on a launch: how many bytes it moves and how many operations it computes.
   }];
   let discardableAttrs = (ins

@@ -36,8 +36,8 @@ def Kernel_ContractOp : Kernel_Op<"contract", [
     The op has destination style, on tensors or on memory: the result is `sums` with the products
     added. `matrix` is a parameter in its stored type, or the result of `kernel.quantized`. A matrix
     that is stored as (in, out) is marked `transposed`: `y[s, m] += Σ_k W[k, m] x[s, k]`. The op is
-    created where a block multiplies with a parameter; lowerings turn it into functions or launches
-    of its own.
+    created where a block multiplies with a parameter; lowerings turn it into separate functions or
+    launches.
 
     - C1: the sizes of `matrix`, `vectors` and `sums` are (m, k), (s, k) and (s, m); a transposed
       matrix has (k, m).
@@ -74,8 +74,8 @@ def Kernel_ContractOp : Kernel_Op<"contract", [
 def Kernel_ExpertsOp : Kernel_Op<"experts", []> {
   let summary = "selected matrices of a bank times vectors: `y[s, j] = W[selected[s, j]] x[s, j]`";
   let description = [{
-    The op works on memory. `bank` is what its parameter's role says: the addresses of matrices of
-    type `stored` without its first dimension, or the numbers themselves. All slots j of a row may
+    The op works on memory. Depending on its parameter's role, `bank` has the addresses of matrices
+    of type `stored` without its first dimension, or the numbers themselves. All slots j of a row may
     share one vector. Matrices that are stored as (in, out) are marked `transposed`.
 
     - C1: the sizes of `stored`, `vectors`, `selected` and `sums` are (n, m, k), (s, j, k) or (s,
@@ -96,17 +96,18 @@ def Kernel_CallOp : Kernel_Op<"call", [DeclareOpInterfaceMethods<MemoryEffectsOp
   let summary = "calls a function of ctxc/Numerics for each row";
   let description = [{
     The op works on memory, whose first dimension is the rows. The function is called once for each
-    row, with the `numbers`, and with the address of that row in each `memory`; but memory that rows
-    share (SupportFunctions.def) is passed by its own address. What the function does not declare
-    const, the op writes. The op is created where a block's op becomes such a call; on the processor
-    --ctxc-lower-calls makes it a loop, and GPUs have code of their own for each function.
+    row, with the `numbers`, and with the address of the row in each `memory`; memory that all rows
+    share (SupportFunctions.def) is passed by its own address. The op writes all memory that the
+    function does not declare const. The op is created when a block's op is lowered to such a call;
+    on the processor --ctxc-lower-calls makes it a loop, and GPUs have their own code for each
+    function.
 
     - C1: `callee` is a function of rows of SupportFunctions.def.
     - C2: `numbers` has the numbers that the function takes, in their types.
     - C3: `memory` has the memory that the function takes, with elements of its types; i8 stands for
-      what has no type of its own.
+      an element without a type in MLIR.
     - C4: in memory that rows do not share, the distance between rows is known, the elements of a
-      row lie one after the other, and there are as many rows as in the last.
+      row are contiguous, and there are as many rows as in the last `memory`.
 
     ```mlir
     kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 64] (%x, %counts)
@@ -147,12 +148,12 @@ def Kernel_AttentionOp : Kernel_Op<"attention", [
 
     - `causal`: the rows are the last S slots, in order, and no row sees a slot behind its own.
       Slots behind are not read.
-    - `window`: how many slots a causal row sees at most, its own included; 0 is no limit. Slots
-      before are not read. A row may see fewer slots than this: what it sees, the scores say.
+    - `window`: the largest number of slots that a causal row sees, including its own; 0 is no
+      limit. Earlier slots are not read. A row may see fewer slots than this, as the scores say.
     - `own`: a score and a value that each row has beside the slots; the region is not applied to
       this score.
-    - `sinks`: a score that each head of a row has beside the slots; it counts in the softmax's
-      denominator alone.
+    - `sinks`: a score that each head of a row has beside the slots; it counts only in the softmax's
+      denominator.
 
     - C1: the sizes of `query`, `keys`, `values` and `mixed` are (s, g, r, d), (t, g, d), (t, g, x)
       and (s, g, r, x); g, r, d and x are known. `sinks` and the own score have (s, g, r), and the

@@ -1,8 +1,8 @@
 //===- SupportFunctions.h - the C functions that kernels call -------------===//
 //
-// What kernel.call, the lowering and the linker of kernels know of the functions of
-// ctxc/Numerics/SupportFunctions.def. The parameters are those of the C declarations: `const`
-// memory is read, other memory is read and written.
+// Describes the functions of ctxc/Numerics/SupportFunctions.def to kernel.call, to the lowering and
+// to the linker of kernels. The parameters follow from the C declarations: `const` memory is read,
+// other memory is read and written.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_KERNEL_SUPPORTFUNCTIONS_H
@@ -22,7 +22,7 @@ enum class SupportFunction {
 };
 
 struct Parameter {
-  mlir::Type type; ///< of the number, or of the memory's elements; i8 where C has no number
+  mlir::Type type; ///< of the number, or of the memory's elements; i8 if these are no numbers in C
   bool isMemory = false, isWritten = false;
   bool isShared = false; ///< memory that is the same for all rows
 };
@@ -33,8 +33,8 @@ struct Signature {
   bool returnsAddress = false;
   bool isOfRows = false; ///< whether kernel.call calls it
 
-  /// The parameters that are numbers come first in a function of rows. Both are parts of this
-  /// signature, which is to be kept.
+  /// In a function of rows, the numbers come before the memory. Both results point into this
+  /// signature, which must outlive them.
   llvm::ArrayRef<Parameter> numbers() const &;
   llvm::ArrayRef<Parameter> memory() const &;
   void numbers() const && = delete;
@@ -42,7 +42,7 @@ struct Signature {
 };
 Signature signatureOf(SupportFunction function, mlir::MLIRContext *context);
 
-/// None where there is no such function.
+/// None if there is no such function.
 std::optional<SupportFunction> supportFunctionOf(llvm::StringRef name);
 
 /// A number that is passed to a support function.

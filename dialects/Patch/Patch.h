@@ -1,4 +1,4 @@
-//===- Patch.h - the patch dialect: what patches are made of --------------===//
+//===- Patch.h - the patch dialect: ops that form and apply patches -------===//
 #ifndef CTXC_DIALECTS_PATCH_PATCH_H
 #define CTXC_DIALECTS_PATCH_PATCH_H
 
@@ -10,27 +10,27 @@
 
 namespace ctxc::patch {
 
-/// What the parts of a patch say of the stored parameter.
+/// How the parts of a patch change the stored parameter.
 struct PatchForm {
   enum Kind {
     Delta,         ///< one part: the change, of the parameter's own shape
     Rank1,         ///< u, v: u vᵀ
     Rank1EachSlice ///< u, v, selected: u_j v_jᵀ is added to slice selected_j along the
-                   ///< parameter's first dimension; a negative index to none. Of slices that are
+                   ///< parameter's first dimension; to none if the index is negative. If slices are
                    ///< vectors, v_j is one number
   };
   Kind kind = Delta;
   bool transposed = false; ///< the parameter is stored with u and v in each other's place
 };
 
-/// What PatchableOpInterface::buildParts is asked for.
+/// The input of PatchableOpInterface::buildParts.
 struct PatchRequest {
-  mlir::Value target; ///< what the op's result is to be
-  mlir::Value result; ///< what it is without the patch; null unless formsFromResult
+  mlir::Value target; ///< the op's result should become this
+  mlir::Value result; ///< its result without the patch; null unless formsFromResult
   llvm::SmallVector<mlir::Value> operands;
   UpdateKind update = UpdateKind::naive; ///< of a scale: naive, unless it follows an inverted norm
   int64_t index = 0;                     ///< of the op's obligation
-  std::string lemma;                     ///< that it belongs to
+  std::string lemma;                     ///< of the obligation
 };
 
 } // namespace ctxc::patch

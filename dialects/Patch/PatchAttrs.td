@@ -8,7 +8,7 @@ def Patch_UpdateKind : I32EnumAttr<"UpdateKind", "the update of a post-norm scal
   I32EnumAttrCase<"stable", 3>, I32EnumAttrCase<"scaled", 4>
 ]> { let cppNamespace = "::ctxc::patch"; }
 
-def Patch_Condition : I32EnumAttr<"Condition", "what an obligation asks of a value", [
+def Patch_Condition : I32EnumAttr<"Condition", "what an obligation requires of a value", [
   I32EnumAttrCase<"nonzero_vector", 0>, I32EnumAttrCase<"nonzero_elements", 1>
 ]> { let cppNamespace = "::ctxc::patch"; }
 

@@ -7,8 +7,8 @@
 
 namespace ctxc {
 
-/// A named location with `suffix`; others as they are. A block printed with names
-/// then reads like the equations:
+/// A named location with `suffix` appended; other locations are returned unchanged. A block printed
+/// with names then reads like the equations:
 ///
 ///   y_C      the full run's y              y_T      the target of y
 ///   y_0      y without the patch           y_uv     the patch of y's matrix

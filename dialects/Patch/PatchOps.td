@@ -8,16 +8,16 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Patch_Dialect : Dialect {
   let name = "patch";
   let cppNamespace = "::ctxc::patch";
-  let summary = "what patches are made of";
+  let summary = "ops that form and apply patches";
   let description = [{
     A *dual* block (made from an `xf.block` and a plan by `--patch-build-dual`)
     computes the full and the reduced run of a layer together: two runs of
-    the same ops, and between them the ops of this dialect, which read off the
+    the same ops, and between them the ops of this dialect, which compute the
     target of each patched op, form its patch and apply it, so that the reduced
-    run continues as the patched model does. An *applied* block
+    run continues like the patched model. An *applied* block
     (`--patch-build-applied`) is a layer's ordinary forward with a given patch.
 
-    Values are those of `xf`: what one token carries.
+    Values are those of `xf`: each belongs to one token.
   }];
   let dependentDialects = ["::ctxc::xf::XFDialect"];
 }
@@ -27,7 +27,7 @@ def Patch_Part : AnyTypeOf<[XF_Activation, XF_Indices]>;
 class Patch_Op<string mnemonic, list<Trait> traits = []> : Op<Patch_Dialect, mnemonic, traits>;
 
 def Patch_LinearsOp : Patch_Op<"linears", [Pure]> {
-  let summary = "one sweep over a matrix for several vectors: `y_i = W x_i`";
+  let summary = "several vectors times a matrix that is read once: `y_i = W x_i`";
   let description = [{
     Made by `--patch-pack-linears` from `xf.linear` ops that share a weight, so that
     every byte of W is read once for both runs.
@@ -48,8 +48,8 @@ def Patch_Rank1Op : Patch_Op<"rank1", [Pure, AllTypesMatch<["target", "current",
   let summary = "the factors of `ΔW = (t − W z) zᵀ / ‖z‖²`";
   let description = [{
     `u = t − y`, `v = z / ‖z‖²` with `y = W z` the current output, so that
-    `(W + u vᵀ) z = t` (Lemma "input controllability of MLPs"). Where z = 0 the
-    division is by 1, as in the paper.
+    `(W + u vᵀ) z = t` (Lemma "input controllability of MLPs"). If z = 0, the
+    divisor is 1, as in the paper.
   }];
   let arguments = (ins XF_Activation:$target, XF_Activation:$current, XF_Activation:$data);
   let results = (outs XF_Activation:$u, XF_Activation:$v);
@@ -58,7 +58,7 @@ def Patch_Rank1Op : Patch_Op<"rank1", [Pure, AllTypesMatch<["target", "current",
 
 def Patch_ApplyRank1Op : Patch_Op<"apply_rank1", [Pure, AllTypesMatch<["base", "u", "result"]>,
                                                   AllTypesMatch<["data", "v"]>]> {
-  let summary = "`y + u (vᵀ z)`: a linear op's output under its patch";
+  let summary = "`y + u (vᵀ z)`: a linear op's output with its patch";
   let arguments = (ins XF_Activation:$base, XF_Activation:$u, XF_Activation:$v, XF_Activation:$data);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$base `+` $u `,` $v `at` $data attr-dict `:` type($base) `,` type($data)";
@@ -68,8 +68,8 @@ def Patch_ApplyExpertRank1Op : Patch_Op<"apply_expert_rank1", [Pure,
     AllTypesMatch<["base", "u", "result"]>, AllTypesMatch<["patched", "selected"]>]> {
   let summary = "`y_j + Σ_i u_i (v_iᵀ z_j)` over the i with patched_i = selected_j";
   let description = [{
-    An expert_linear's output under a patch of the experts `patched`, each at most once,
-    where `selected` run; or a gather's, whose rows are matrices of one column.
+    The output of an expert_linear that runs the experts `selected`, with a patch of the experts
+    `patched`, each at most once; or of a gather, whose rows count as matrices of one column.
 
     - C1: base is (k, out), v (k, in), and the data (in) or (k, in), for k selected experts.
   }];
@@ -93,7 +93,7 @@ def Patch_SquaredNormsOp : Patch_Op<"squared_norms", [Pure]> {
 }
 
 def Patch_ApplyDeltaOp : Patch_Op<"apply_delta", [Pure]> {
-  let summary = "`p + Δp`: a parameter under its patch, in float32";
+  let summary = "`p + Δp`: a parameter with its patch, in float32";
   let description = [{ - C1: delta and result have the parameter's shape. }];
   let arguments = (ins XF_Stored:$parameter, XF_Activation:$delta);
   let results = (outs XF_Activation:$result);
@@ -102,10 +102,10 @@ def Patch_ApplyDeltaOp : Patch_Op<"apply_delta", [Pure]> {
 }
 
 def Patch_InvertRmsNormOp : Patch_Op<"invert_rms_norm", [Pure, AllTypesMatch<["target", "data", "result"]>]> {
-  let summary = "what a matrix should output before an RMS norm whose scale is patched after it";
+  let summary = "the target of a matrix before an RMS norm whose scale is patched too";
   let description = [{
-    For a branch `(offset + m) ⊙ Norm(d)` that should be `g`: the output `h` to which the
-    matrix before the norm is brought from `d`, chosen by `update` so that the
+    For a branch `(offset + m) ⊙ Norm(d)` that should be `g`: the output `h` that the
+    matrix before the norm should have in place of `d`, chosen by `update` so that the
     remaining change of the scale is small (docs/updates.md; the paper's appendix
     "RMSNorm inversion" for stable and scaled).
   }];
@@ -121,10 +121,10 @@ def Patch_InvertRmsNormOp : Patch_Op<"invert_rms_norm", [Pure, AllTypesMatch<["t
 def Patch_SolveScaleOp : Patch_Op<"solve_scale", [AllTypesMatch<["target", "data"]>]> {
   let summary = "the change of a scale: `Δm = g ⊘ n − (offset + m)`";
   let description = [{
-    So that `(offset + m + Δm) ⊙ n = g`; `update scaled` gives the one best multiple of
-    offset + m instead. 0/0 gives no change and is counted as harmless; where n_k = 0 and
-    g_k ≠ 0 the division is by 1 as in the paper, and counted as harmful. Counts
-    add to the obligation `index` of the run.
+    With it, `(offset + m + Δm) ⊙ n = g`; `update scaled` gives the one best multiple of
+    offset + m instead. 0/0 gives no change and is counted as harmless; if n_k = 0 and
+    g_k ≠ 0, the divisor is 1 as in the paper, and this is counted as harmful. The counts
+    are added to the obligation `index` of the run.
 
     - C1: target is (d) or (heads, d), m is (d) and so is the result; a shared scale
       has one target for all heads and is not solved here.
@@ -143,10 +143,10 @@ def Patch_ObligationOp : Patch_Op<"obligation"> {
   let summary = "counts where a condition of the plan fails";
   let description = [{
     Adds to the harmful count of obligation `index` the number of zero vectors along the
-    last dimension, or of zero entries. With the `change` that each vector is to serve, a zero
-    vector with a zero change is harmless. `lemma` names what the condition belongs to.
+    last dimension, or of zero entries. With `change`, the change that each vector must make
+    possible, a zero vector with a zero change is harmless. `lemma` names the lemma of the condition.
 
-    - C1: a change is of a nonzero_vector, and has a vector for each of the data's, or the data is
+    - C1: only a nonzero_vector has a change, with a vector for each of the data's, or the data is
       one vector.
   }];
   let arguments = (ins Patch_Condition:$condition, XF_Activation:$data,
@@ -159,22 +159,22 @@ def Patch_ObligationOp : Patch_Op<"obligation"> {
 }
 
 def Patch_SameSelectionOp : Patch_Op<"same_selection", [SameTypeOperands]> {
-  let summary = "counts where the two runs selected differently";
+  let summary = "counts where the two runs made different selections";
   let description = [{
     Adds to the harmful count of obligation `index` the number of slots in which the full and
-    the reduced run differ, behind a router that is patched to give the same scores:
-    a near-tie may fall on the other side.
+    the reduced run differ, although the router is patched to give the same scores:
+    rounding may decide a near-tie differently.
   }];
   let arguments = (ins XF_Indices:$full, XF_Indices:$reduced, I64Attr:$index, StrAttr:$lemma);
   let assemblyFormat = "$full `,` $reduced `counts` $index $lemma attr-dict `:` type($full)";
 }
 
 def Patch_StoreOp : Patch_Op<"store"> {
-  let summary = "hands out the patch of a parameter: `u, v`, or `Δ`, or `u, v, selected`";
+  let summary = "stores the patch of a parameter: `u, v`, or `Δ`, or `u, v, selected`";
   let description = [{
-    `parameter` is the block's name for it, and the parts those of the op that reads it
-    (PatchableOpInterface). Orientation is the op's, not the file's:
-    where the linear op is `transposed`, the writer of a patch file swaps u and v.
+    `parameter` is the block's name for the parameter, and the parts are those of the op that reads
+    it (PatchableOpInterface). The orientation is the op's, not the file's: if the linear op is
+    `transposed`, the writer of a patch file swaps u and v.
   }];
   let arguments = (ins StrAttr:$parameter, Variadic<Patch_Part>:$parts);
   let assemblyFormat = "$parameter $parts attr-dict `:` type($parts)";
@@ -182,7 +182,7 @@ def Patch_StoreOp : Patch_Op<"store"> {
 }
 
 def Patch_LoadOp : Patch_Op<"load", [Pure]> {
-  let summary = "takes in the patch of a parameter: `u, v`, or `Δ`, or `u, v, selected`";
+  let summary = "loads the patch of a parameter: `u, v`, or `Δ`, or `u, v, selected`";
   let arguments = (ins StrAttr:$parameter);
   let results = (outs Variadic<Patch_Part>:$parts);
   let assemblyFormat = "$parameter attr-dict `:` type($parts)";

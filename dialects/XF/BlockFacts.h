@@ -1,9 +1,9 @@
 //===- BlockFacts.h - the facts of all values of a block -------------------===//
 //
-// One forward pass over FactsOpInterface, under a layer's settings and bindings, with what no
-// op can say by itself: which values are the same (of equal ops on equal operands), what cancels in
-// a sum, and whether its terms are independent. Sums are taken as Σ c_i a_i + k over values a_i
-// that are none. Where they vanish:
+// One forward pass over FactsOpInterface, under a layer's settings and bindings, which also finds
+// what no op can know by itself: which values are the same (equal ops on equal operands), what
+// cancels in a sum, and whether its terms are independent. A sum is written as Σ c_i a_i + k, over
+// values a_i that are not sums. It is zero:
 //
 //   nothing is left      the sum is k
 //   c a + k              where a is −k/c
@@ -11,8 +11,8 @@
 //   otherwise            on a null set, if some a_i is moved by a stored parameter that no other
 //                        reads; where that one is zero, what the others leave decides
 //
-// and anything else counts as zero on an open set. A value that depends on settings alone is zero
-// or it is not: nothing is said of it but by its interval.
+// and anything else counts as zero on an open set. A value that depends only on settings is either
+// zero or not: only its interval says which.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_XF_BLOCKFACTS_H
@@ -25,12 +25,12 @@
 
 namespace ctxc::xf {
 
-/// The stored tensors behind `param` in `layer`: one, or those of a bank. Where `layer` is null,
-/// the names are the block's own.
+/// The stored tensors behind `param` in `layer`: one, or those of a bank. If `layer` is null, the
+/// names are the block's own.
 llvm::SmallVector<std::string> storedTensors(ParamOp param, LayerOp layer);
 
-/// Which parameters of a block are the same in a layer: those that have a stored tensor in common,
-/// whatever the block calls them.
+/// Which parameters of a block are the same in a layer: those that share a stored tensor, although
+/// the block has different names for them.
 class Identities {
 public:
   Identities() = default;
@@ -52,8 +52,8 @@ public:
 
   const Facts &operator[](mlir::Value value) const { return table.find(value)->second; }
   const Identities &identities() const { return names; }
-  /// Whether the result of the contextual op `op` may differ with the context, by what is known of
-  /// its operands (ContextReadingOpInterface) and of the result.
+  /// Whether the result of the contextual op `op` may differ with the context, given what is known
+  /// about its operands (ContextReadingOpInterface) and its result.
   bool readsContext(mlir::Operation *op) const { return !blind.contains(op); }
 
   /// All facts that may differ from layer to layer of one block, as a text. Layers with equal texts
@@ -71,7 +71,7 @@ private:
 /// Where `obligation` on `value`, whose facts are `facts`, can fail.
 Zeros failureOf(Obligation obligation, mlir::Value value, const Facts &facts);
 /// Why a patch or a link of a chain cannot divide by the value that `obligation` is about: "entries
-/// that are zero on an open set of activations (…)". Empty where it can, perhaps under a condition
+/// that are zero on an open set of activations (…)". Empty if it can, perhaps under a condition
 /// that is checked in each run.
 std::string unreliableDivisor(Obligation obligation, const Facts &facts);
 

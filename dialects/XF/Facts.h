@@ -57,19 +57,19 @@ enum class Zeros { Never, NullSet, OpenSet };
 /// Facts of one value.
 ///   vector: where all entries are zero at once; elements: where single entries are zero and
 ///     the vector is not. (W relu(u) has zero entries only where relu(u) = 0.)
-///   bound: the value is bounded whatever its inputs are: |entry| ≤ bound.
+///   bound: the value is bounded for all inputs: |entry| ≤ bound.
 ///   length: so is its L2 norm: ‖value‖ ≤ length (√d for the image of an RMS norm).
-///   floor: no entry is below it, whatever the inputs are (0 for a relu); ceiling: none is above.
-///     Where the two are equal, every entry is that number.
+///   floor: no entry is below it, for all inputs (0 for a relu); ceiling: no entry is above it.
+///     If the two are equal, every entry is that number.
 ///   bothSigns: each entry is positive for some weights and activations (an open set of them)
 ///     and negative for others. False also means "unknown".
 ///   zeroSomewhere: each entry is certainly zero on an open set; OpenSet only says that it may be.
-///   free: each entry depends on a number of its own in a stored parameter, so that sums of
-///     entries vanish at most on a null set.
+///   free: each entry depends on its own number in a stored parameter, so that sums of entries
+///     vanish at most on a null set.
 ///   piecewise: not analytic in its inputs (a relu, a clamp, a choice). An analytic value is zero
 ///     everywhere or on a null set; any other can be constant on an open set.
-///   levels: where known, the constants that entries of a piecewise value take on open sets. Only
-///     the op that computes the value states them; they are not handed on.
+///   levels: if known, the constants that entries of a piecewise value take on open sets. Only the
+///     op that computes the value states them; they are not propagated.
 ///   why: the op's words for the fact, for diagnostics.
 struct Facts {
   Zeros elements = Zeros::OpenSet;
@@ -87,7 +87,7 @@ struct Facts {
 
   /// Facts of a value whose entries are all `number`.
   static Facts constant(double number, std::string why = "");
-  /// The number that all entries equal; none where that is not known.
+  /// The number that all entries equal; none if it is not known.
   std::optional<double> getConstant() const {
     return floor && ceiling && *floor == *ceiling ? floor : std::nullopt;
   }

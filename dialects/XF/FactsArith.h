@@ -1,4 +1,4 @@
-//===- FactsArith.h - what ops' inferences of facts share -------------------===//
+//===- FactsArith.h - helpers that ops share to infer facts -----------------===//
 #ifndef CTXC_DIALECTS_XF_FACTSARITH_H
 #define CTXC_DIALECTS_XF_FACTSARITH_H
 

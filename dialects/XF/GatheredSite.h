@@ -1,4 +1,4 @@
-//===- GatheredSite.h - rows of a stored matrix as what a patch changes ----===//
+//===- GatheredSite.h - patches of selected rows of a stored matrix --------===//
 #ifndef CTXC_DIALECTS_XF_GATHEREDSITE_H
 #define CTXC_DIALECTS_XF_GATHEREDSITE_H
 
@@ -6,9 +6,10 @@
 
 namespace ctxc::xf {
 
-/// What a patch of `site` starts from, which is as in the full run where nothing inside differs:
-/// all that the op reads but its parameter. An op that reads indices alone, as the biases of
-/// selected experts, stands for what it is added to.
+/// The values that a patch of `site` starts from, which equal the full run's if the inside of the
+/// block does not differ: all operands of the op except its parameter. If the op reads only
+/// indices, as for the biases of selected experts, they are the values to which its result is
+/// added.
 llvm::SmallVector<mlir::Value> valuesBefore(AssignableOpInterface site);
 
 /// Gives xf.gather its model of AssignableOpInterface.

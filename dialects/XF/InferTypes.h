@@ -1,4 +1,4 @@
-// What the inference of result types has in common.
+// Helpers for the inference of result types.
 #ifndef CTXC_DIALECTS_XF_INFERTYPES_H
 #define CTXC_DIALECTS_XF_INFERTYPES_H
 

@@ -20,15 +20,15 @@ namespace ctxc::xf {
 struct Reach {
   enum Kind {
     Fixed,    ///< nowhere: it depends on no patchable parameter
-    Bounded,  ///< at most `distance` (L2) from where it is
+    Bounded,  ///< at most `distance` (L2) from its unpatched value
     Thin,     ///< into an affine subspace of `dimensions` dimensions; see `near`, `where`
     OneSided, ///< not to both sides of some direction; see `sign`
     Free
   };
   Kind kind = Fixed;
-  /// Bounded: the diameter without `factors`; none where it is not a number times those factors.
+  /// Bounded: the diameter without `factors`; none if it is not a number times those factors.
   std::optional<double> distance = 0;
-  std::string distanceText; ///< Bounded: how it comes about, "2·√640"
+  std::string distanceText; ///< Bounded: how `distance` is computed, "2·√640"
   std::string factors;      ///< Bounded: norms of fixed values, "·‖m‖∞"
   int64_t dimensions = 0;   ///< Thin
   bool near = false;        ///< Thin: up to a bounded distance from the subspace
@@ -36,14 +36,14 @@ struct Reach {
   /// OneSided: 1 if each entry is bounded below, −1 if each is bounded above, 0 for any other
   /// direction.
   int sign = 0;
-  llvm::SmallVector<mlir::Operation *, 2> origins; ///< the ops that bind it
+  llvm::SmallVector<mlir::Operation *, 2> origins; ///< the ops that limit it
 
   static Reach fixed() { return {}; }
   static Reach free();
-  /// A ball of this diameter; `text` says how the diameter comes about.
+  /// A ball of this diameter; `text` says how the diameter is computed.
   static Reach bounded(mlir::Operation *op, double distance, std::string text);
-  /// An affine subspace, for the reason `where`. Free where it has as many dimensions as `op`'s
-  /// result has entries.
+  /// An affine subspace, for the reason `where`. Free if it has as many dimensions as `op`'s result
+  /// has entries.
   static Reach thin(mlir::Operation *op, int64_t dimensions, llvm::StringRef where = "");
   static Reach oneSided(Reach reach, int sign);
 };

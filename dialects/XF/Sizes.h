@@ -1,8 +1,8 @@
-//===- Sizes.h - interfaces about sizes, and about what a size leaves to read ===//
+//===- Sizes.h - interfaces about sizes, windows and parts of values -------===//
 //
-// SizesOpInterface: a block written again with other sizes. ContextReadingOpInterface: contextual
-// ops that read no token but their own, such as a convolution with one tap. PartsOpInterface: ops
-// that are solved for a part. TapOpInterface: ops that read the context and are solved for their
+// SizesOpInterface: rewrites a block with other sizes. ContextReadingOpInterface: contextual ops
+// that read only their own token, such as a convolution with one tap. PartsOpInterface: ops that
+// can be solved for a part. TapOpInterface: ops that read the context and can be solved for their
 // own token's operand. MultipleOpInterface: multiples of a vector.
 //
 //===----------------------------------------------------------------------===//
@@ -42,35 +42,35 @@ void attachContextualFacts(mlir::MLIRContext &context);
 #include "dialects/XF/XFSizes.h.inc"
 
 namespace ctxc::xf {
-/// Whether the result of `contextual` may differ with the context, where `operands` are the facts
-/// of its operands.
+/// Whether the result of `contextual` may differ with the context, given the facts `operands` of
+/// its operands.
 bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
-/// Whether `op` is solved for a part of what makes its result: PartsOpInterface, and a product of
-/// findDirection with its isDirection.
+/// Whether `op` is solved together with others that make parts of a result: ops with
+/// PartsOpInterface, the products of findDirection, and their norms (isDirection).
 bool isSolvedInParts(mlir::Operation *op);
 /// Whether operand `index` of `op` is one of several parts of its result, or the result a part of
 /// it.
 bool isPartOfResult(mlir::Operation *op, unsigned index);
 bool isPartOfOperand(mlir::Operation *op, unsigned index);
-/// Whether `op` reads the context and is solved for its token's own operand (TapOpInterface).
+/// Whether `op` reads the context and can be solved for its own token's operand (TapOpInterface).
 bool isTap(mlir::Operation *op);
-/// The x' for which `tap` gives `target`, where it gives `y` of `x`, and `operands` are its others.
+/// Builds x' for which `tap` gives `target`, if it gives `y` for `x`; `operands` are its others.
 mlir::Value buildTapSolve(mlir::Operation *tap, mlir::OpBuilder &b, mlir::Value target,
                           mlir::Value x, mlir::Value y, mlir::ValueRange operands);
-/// What `tap` gives of `moved`, where it gives `y` of `x`.
+/// Builds the result of `tap` for `moved`, if it gives `y` for `x`.
 mlir::Value buildTapMoved(mlir::Operation *tap, mlir::OpBuilder &b, mlir::Value moved,
                           mlir::Value x, mlir::Value y, mlir::ValueRange operands);
 /// The operand of which the result of `op` is a multiple by one number (MultipleOpInterface).
 std::optional<unsigned> multipliedOperand(mlir::Operation *op);
-/// Where `op` is `g N(d)`, a number g times an rms or l2 norm: the norm.
-/// For a target t, d is solved for t's direction and g for its length, each without the other:
+/// If `op` is `g N(d)`, a number g times an rms or l2 norm: the norm; null otherwise.
+/// For a target t, d is solved for t's direction and g for its length, independently:
 ///
 ///     d' = t / |t|,   g' = |t| / |N(d')|,   so that   g' N(d') = t,
 ///
 /// where |t| is √(mean t²) for rms and √(Σ t²) for l2; t = 0 gives d' = 0 and g' = 0.
 NormalizeOp findDirection(mlir::Operation *op);
-/// Whether `op` is the norm of such a product, and nothing else reads it. Solved for its input, its
-/// result has the direction of the target alone, so that a chain does not end in it.
+/// Whether `op` is the norm of such a product, and nothing else reads it. If it is solved for its
+/// input, its result has only the direction of the target, so that a chain does not end in it.
 bool isDirection(mlir::Operation *op);
 } // namespace ctxc::xf
 

@@ -12,13 +12,13 @@ namespace ctxc::xf {
 /// Parameters, inputs and contexts of a block, by number.
 using Sources = llvm::BitVector;
 
-/// What is known of a value beside its facts: all values of one number are the same.
+/// What is known about a value besides its facts. Values with the same number are the same.
 struct Term {
   unsigned number = 0;
-  bool fixed = false; ///< it depends on settings alone
-  Sources reads;      ///< the parameters, inputs and contexts that it reads, at any remove
-  /// Those that by themselves move each of its entries, or else the entry is zero: at other
-  /// values of that source, all else being as it is, it is different but for a null set.
+  bool fixed = false; ///< it depends only on settings
+  Sources reads;      ///< the parameters, inputs and contexts that it depends on
+  /// The sources that move each of its entries by themselves, unless the entry is zero: if only
+  /// this source changes, the entry changes, except on a null set.
   Sources movers;
 };
 
@@ -26,10 +26,10 @@ struct Term {
 struct Combination {
   std::map<unsigned, double> terms;
   double constant = 0;
-  bool doubtful = false; ///< something cancels but for what may be a rounding
+  bool doubtful = false; ///< something cancels, except for what may be a rounding
 };
 
-/// The values of a block that differ, by their numbers: what is known of the first of each.
+/// The distinct values of a block, by their numbers: what is known about the first of each.
 class Atoms {
 public:
   void add(const Term &term, const Facts &facts) {
@@ -38,7 +38,7 @@ public:
   /// The value of a number is the product of two others, entry by entry.
   void addProduct(unsigned number, unsigned a, unsigned b) { products.try_emplace(number, a, b); }
 
-  /// Sets what is known of a sum; `term` and `facts` have what its op says, which holds too.
+  /// Sets what is known about a sum; `term` and `facts` have what its op says, which also holds.
   void inferSum(const Combination &sum, Term &term, Facts &facts) const;
 
 private:

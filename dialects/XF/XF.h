@@ -23,7 +23,7 @@ class SettingOp;
 /// Whether `type` is a ranked tensor of one or more dimensions, each fixed and not 0, with at most
 /// 2^44 entries in all.
 bool isSized(mlir::Type type);
-/// Checks that each type has a size, and `rank` dimensions where `rank` is not 0; otherwise emits
+/// Checks that each type has a size, and `rank` dimensions if `rank` is not 0; otherwise emits
 /// "'op' op is given …". Type inference needs this, because no verifier has seen its operands.
 struct Shaped {
   mlir::Type type;
@@ -31,7 +31,7 @@ struct Shaped {
 };
 mlir::LogicalResult checkShapes(std::optional<mlir::Location> loc, llvm::StringRef op,
                                 llvm::ArrayRef<Shaped> operands);
-/// Fails, with an error at `op`, where `name` is not printable: it must be UTF-8 without control
+/// Fails, with an error at `op`, if `name` is not printable: it must be UTF-8 without control
 /// characters.
 mlir::LogicalResult verifyName(mlir::Operation *op, llvm::StringRef name);
 
@@ -39,8 +39,8 @@ mlir::LogicalResult verifyName(mlir::Operation *op, llvm::StringRef name);
 mlir::Value createOnes(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<int64_t> shape);
 
 /// The default methods of the interfaces. The first tells whether a change of the parameter can
-/// serve every vector of the data by itself: a matrix needs data of one vector, a vector parameter
-/// needs data of its own size.
+/// bring the result to every target: for a matrix, the data must be one vector; for a vector
+/// parameter, the data must have its size.
 bool coversWholeOutput(mlir::Operation *assignable);
 /// The condition that no operand except `index` has a zero entry.
 llvm::SmallVector<LinkCondition> nonzeroFactors(mlir::Operation *solvable, unsigned index);

@@ -67,8 +67,8 @@ def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>]> {
 def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType]> {
   let summary = "a gated linear recurrence: `h_p = a_p ⊙ h_{p−1} + b_p`, from 0";
   let description = [{
-    The state is a single vector, however long the context is. `p − 1` is the token that the run saw
-    before, not an absolute position.
+    The state is a single vector for a context of any length. `p − 1` is the previous token of the
+    run, not an absolute position.
 
     ```mlir
     %h = xf.scan %a, %b : tensor<640xf32>

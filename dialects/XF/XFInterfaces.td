@@ -96,8 +96,8 @@ def XF_SolvableOpInterface : OpInterface<"SolvableOpInterface"> {
 def XF_FactsOpInterface : OpInterface<"FactsOpInterface"> {
   let cppNamespace = "::ctxc::xf";
   let description = [{
-    Derives the facts of an op's results from those of its operands; see `Facts`. Without this
-    interface nothing is known of an op's results.
+    Derives the facts of an op's results from the facts of its operands; see `Facts`. Without this
+    interface nothing is known about an op's results.
   }];
   let methods = [
     InterfaceMethod<"Facts of result 0.", "::ctxc::xf::Facts", "inferFacts",

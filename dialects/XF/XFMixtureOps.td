@@ -40,8 +40,8 @@ def XF_GatherOp : XF_PureOp<"gather", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
   let summary = "entries, or rows, by index: `y_j = x_{sel_j}`";
   let description = [{
-    Selects from an activation or from a stored tensor. Of a stored matrix, such as the biases of
-    experts, a patch changes the rows that xf.top_k selected, each to any target.
+    Selects from an activation or from a stored tensor. If it is a stored matrix, such as the biases
+    of experts, a patch can change the rows that xf.top_k selected, each to any target.
 
     - C1: x is a vector or a matrix.
 

@@ -8,7 +8,7 @@ def XF_NormalizeOp : XF_ElementwiseOp<"normalize"> {
   let summary = "a normalisation along the last dimension, without parameters";
   let description = [{
     rms: `x / √(mean x² + ε)`; layer: `(x − mean x) / √(var x + ε)`; l2: `x / √(Σ x² + ε)`; sum:
-    `x / (Σ x + ε)`. A scale or a bias that follows is an op of its own.
+    `x / (Σ x + ε)`. A scale or a bias that follows is a separate op.
 
     - C1: ε is finite and not negative.
 
@@ -210,7 +210,7 @@ def XF_PermuteOp : XF_PureOp<"permute", [AllTypesMatch<["data", "result"]>,
     $data `parts` $parts `by` $order (`along` $along^)? attr-dict `:` type($data)
   }];
   let extraClassDeclaration = [{
-    /// For each part of the data, where it begins.
+    /// The index at which each part of the data begins.
     ::llvm::SmallVector<int64_t> getStarts();
   }];
   let hasVerifier = 1;

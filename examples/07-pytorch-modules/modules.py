@@ -223,7 +223,7 @@ class NormedBranch(nn.Module):
 
 
 class OneNumber(NormedBranch):
-    """The same norm, and a trained number that multiplies what it gives."""
+    """The same norm, and a trained number that multiplies its result."""
     def __init__(self):
         super().__init__()
         self.length = nn.Parameter(torch.tensor(1.0))

@@ -167,8 +167,8 @@ Experiment experiments::generationExperiment() {
   Experiment experiment;
   experiment.name = "generation";
   experiment.paper = "figures 1 and 2; appendix, additional prompts and metrics, Falcon";
-  experiment.summary = "each generated token's logits, patched without the context against\n"
-                       "original with it; without a patch as the control";
+  experiment.summary = "each generated token's logits: the patched model without the context\n"
+                       "against the original with it; the unpatched model is the control";
   experiment.run = runGeneration;
   return experiment;
 }

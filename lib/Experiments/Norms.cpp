@@ -174,7 +174,7 @@ Experiment experiments::normsExperiment() {
   experiment.name = "norms";
   experiment.paper = "appendix, extended metrics: update norms";
   experiment.summary = "matrix and vector norms of each token's patch, layer by layer, absolute\n"
-                       "and relative to the parameters; in how few entries they are";
+                       "and relative to the parameters; how few entries carry them";
   experiment.run = runNorms;
   return experiment;
 }

@@ -289,7 +289,7 @@ Experiment experiments::portabilityExperiment() {
   experiment.generate = 2;
   experiment.dtypes = {"f32"};
   experiment.options = {{"judge", "COMMAND",
-                         "portability: a program that judges stored patches too, such as\n"
+                         "portability: another program that judges stored patches, such as\n"
                          "'build/judges/bin/python test/judge/judge.py'"}};
   experiment.run = runPortability;
   return experiment;

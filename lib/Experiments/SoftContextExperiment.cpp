@@ -213,15 +213,16 @@ Error runSoftContext(Lab &lab) { return SoftContextExperiment(lab).run(); }
 Experiment experiments::softContextExperiment() {
   Experiment experiment;
   experiment.name = "soft-context";
-  experiment.paper = "not in the paper: its equations ask nothing of where a context comes from";
+  experiment.paper =
+      "not in the paper, whose equations do not depend on where a context comes from";
   experiment.summary =
-      "contexts that are not tokens: embeddings in place of a prompt's tokens, the\n"
-      "tokens' own, with noise, between two prompts, or out of a file";
+      "contexts that are not tokens: embeddings in place of a prompt's tokens: the\n"
+      "tokens' own, with noise, between two prompts, or from a file";
   experiment.generate = 1;
   experiment.dtypes = {"f32", "bf16"};
   experiment.updates = {"least"};
   experiment.options = {{"embeddings", "FILE.npy",
-                         "soft-context: as of `ctxc verify`; they come in behind each\n"
+                         "soft-context: as for `ctxc verify`; they are inserted behind each\n"
                          "prompt's first token"}};
   experiment.run = runSoftContext;
   return experiment;

@@ -149,8 +149,8 @@ Experiment experiments::startLayerExperiment() {
   Experiment experiment;
   experiment.name = "start-layer";
   experiment.paper = "appendix, ablation: starting layer depth";
-  experiment.summary = "patches from every layer on: how well the model then follows, and how\n"
-                       "large the patches are";
+  experiment.summary = "patches that begin at each layer: how closely the model then follows the\n"
+                       "full run, and how large the patches are";
   experiment.generate = 4;
   experiment.updates = {"least", "naive", "stable"};
   experiment.run = runStartLayer;

@@ -177,9 +177,9 @@ Experiment experiments::traceExperiment() {
   Experiment experiment;
   experiment.name = "trace";
   experiment.paper = "appendix \"Deriving the Implicit Update as a Gradient Step\"";
-  experiment.summary = "the gradient view, in float64: the context taken in token by token, the\n"
-                       "trace loss of each step, whether the steps telescope to the patch, and\n"
-                       "the path of the patch";
+  experiment.summary = "the gradient view, in float64: the context is absorbed token by token;\n"
+                       "the trace loss of each step, whether the steps telescope to the patch,\n"
+                       "and the path of the patch";
   experiment.generate = 1;
   experiment.dtypes = {"f32"};
   experiment.updates = {"least", "stable"};

@@ -181,7 +181,7 @@ static const Rule extensionTable[] = {
      "input controllability of scales",
      R"(f(γ ⊙ u), u = N(v), no entry of u zero, is input-controllable:
   Δγ = γ ⊙ (u_C − u) ⊘ u.)",
-     R"(One vector in place of several matrices, but it divides entry by entry: on a random block its norm was 700 times that of the matrices' patches. Such a plan is fragile (`fragile-plan`), and is taken only where it is asked for or nothing else is there.)",
+     R"(One vector in place of several matrices, but it divides entry by entry: on a random block its norm was 700 times that of the matrices' patches. Such a plan is fragile (`fragile-plan`), and is chosen only if it is requested or if there is no other plan.)",
      {normScale, VerdictKind::Controllable, "norm-scale-input", "--objective paper"},
      {normScaleFrozen, VerdictKind::OutputOnly, "output-only"}},
 

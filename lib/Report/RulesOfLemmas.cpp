@@ -238,7 +238,7 @@ Where no matrix, bias or scale stands between the context and what the output pa
   Δb' = δ   for every δ.)",
      R"(The safest of all patches: a vector, no division, no condition on the data (GPT-2, OPT; the bias of a post-LayerNorm).
 
-A bias is of use where it is outer: what follows it must be solvable. Before a tanh or a cap it cannot leave the box that these map into.)",
+A bias helps only if it is outer: the ops after it must be solvable. Before a tanh or a cap it cannot move the output out of the box that these map into.)",
      {outerBias, VerdictKind::Controllable},
      {biasBeforeTanh, VerdictKind::Rejected, "bounded-output"}},
 
@@ -270,9 +270,9 @@ After a relu entries are zero on an open set of activations, so that no scale th
      "output controllability of mixture of experts",
      R"(g(v; {θ_j}, s) = Σ_j s_j Ex_j(v; θ_j), each Ex_j output-controllable, S = Σ_j s_j ≠ 0:
   each active expert absorbs δ_j = δ / S.)",
-     R"(Mixtral, Qwen-MoE. The router is a path from the context too: it is patched, or stands behind what is, so that both runs select the same experts.
+     R"(Mixtral, Qwen-MoE. The router is also on a path from the context: either it is patched, or it stands behind a patched op, so that both runs select the same experts.
 
-Each expert must be output-controllable by itself: one that ends in a tanh is not. An expert with an outer bias is by that alone, which divides by nothing, whatever its matrices are stored as.)",
+Each expert must be output-controllable by itself: one that ends in a tanh is not. An outer bias makes an expert output-controllable without any division, for every storage type of its matrices.)",
      {experts, VerdictKind::Controllable},
      {cappedExperts, VerdictKind::Rejected, "bounded-output"}},
 

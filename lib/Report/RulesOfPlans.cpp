@@ -181,9 +181,9 @@ static const Rule planTable[] = {
      "",
      R"(No assignable op G has a chain to the output, T(C, x) = chain(G(…)), each link of which can
   be solved for its input; and no bound on what patches reach is shown either.)",
-     R"(The walk back from the output met only ops that are no links (a fixed matrix, an op without SolvableOpInterface) or sites that may not be patched (shared, zero on an open set); the diagnostic lists each. A concatenation is a link where each of its parts has a chain of its own. So is a product g N(d) of a number and an RMS or L2 norm that nothing else reads: N(d) has any direction and no length of its own, and g any length. For a target t, the chain to d gets t/|t|, and the chain to g gets |t| / |N(t/|t|)|, where |·| is the length that the norm divides by.
+     R"(The walk back from the output met only ops that are not links (a fixed matrix, an op without SolvableOpInterface) or sites that may not be patched (shared, zero on an open set); the diagnostic lists each. A concatenation is a link if each of its parts has its own chain. So is a product g N(d) of a number and an RMS or L2 norm that nothing else reads: N(d) can have any direction, but has a fixed length, and g any length. For a target t, the chain to d gets t/|t|, and the chain to g gets |t| / |N(t/|t|)|, where |·| is the length that the norm divides by.
 
-A fixed matrix is never a link, even where two of them together are square, because solving for what they read would take a system of their size for each token.
+A fixed matrix is never a link, even if two of them together are square, because solving for their input would take a system of their size for each token.
 
 Several parameters together may still do it, for example a matrix before a frozen wide one: undecided is neither verdict. `ctxc check --witness` looks for a counterexample in numbers.
 
@@ -197,9 +197,9 @@ Ways out: a trainable bias, scale or matrix between the named op and the output;
      "",
      R"(T(C, x) = (T_1, …, T_n), several of which depend on C. A patch for each T_i that leaves the
   others' targets alone, or an F that cuts the others off, was not found.)",
-     R"(Blocks with several residual streams, or a side output. What may be patched is counted against what has to be absorbed: with fewer entries than depend on the context the streams cannot all be right at once; the notes show a path on which the context passes the patch.
+     R"(Blocks with several residual streams, or a side output. The rule compares how many entries can be patched with how many depend on the context: with fewer, the streams cannot all reach their targets at once; the notes show a path on which the context passes the patch.
 
-Ways out: a matrix or bias of its own for each output, or one sum that all of the context passes before the streams part.)",
+Ways out: a separate matrix or bias for each output, or one sum through which the whole context passes before the streams split.)",
      {twoStreams, VerdictKind::Controllable, "output-matrix"},
      {productStream, VerdictKind::Undecided}},
 
@@ -231,9 +231,9 @@ Ways out: a matrix or bias of its own for each output, or one sum that all of th
      R"(By structure, patches move the output within a bounded, thin or one-sided set. Nothing was found
   for which T(C, x) lies outside: no (θ, C, x) with
   ‖T(C, x; θ) − T(C∖Y, x; θ′)‖ ≥ ε > 0 for every change θ′ of what may be patched.)",
-     R"(The analysis bounds what patches can do; that the context does more is shown by a counterexample. `ctxc check` looks for one in the same run, on random weights and activations of several seeds, also with the context's part made larger, and evaluates it again. Where none is found the context may move the output in just the directions that patches have: two branches that end in the same frozen matrix, or in the same half of the stream.
+     R"(The analysis bounds what patches can do; a counterexample shows that the context does more. `ctxc check` searches for one in the same run, on random weights and activations of several seeds, also with the context's part made larger, and evaluates it again. If none is found, the context may move the output only in the directions that patches have: two branches that end in the same frozen matrix, or in the same half of the stream.
 
-Blocks of more than 200,000 numbers are looked at in smaller sizes of the same structure, at which the same rule rejects them. The sizes are found by what relates them: their order, products, sums and multiples. In the place of a contextual op that the float64 reference cannot run, an attention is looked at.)",
+For blocks of more than 200,000 numbers, the search uses smaller sizes of the same structure, at which the same rule rejects them. These sizes keep the relations between the original ones: their order, products, sums and multiples. A contextual op that the float64 reference cannot run is replaced by an attention.)",
      {plain, VerdictKind::Controllable, "output-matrix"},
      {oneDirection, VerdictKind::Undecided}},
 
@@ -243,9 +243,9 @@ Blocks of more than 200,000 numbers are looked at in smaller sizes of the same s
      "",
      R"(logits = H(x_1, C, T_Θ(C, x_1)), where H is what the model's body makes of its layers:
 T_Θ'(C∖Y, x_1) = T_Θ(C, x_1) leaves H(x_1, C∖Y, ·) ≠ H(x_1, C, ·).)",
-     R"(The verdict on a model as a whole, and not on a layer. Theorem 2 makes every layer's output what it is with the context; that is enough where the context reaches the logits through layers that are patched, and through nothing else. Here an op of the model's body reads the context by itself, or a layer before --start-layer is read by what follows the patched ones. The notes follow the way to the logits.
+     R"(This is a verdict on a model as a whole, not on a layer. Theorem 2 makes every layer's output what it is with the context; that is enough if the context reaches the logits only through patched layers. Here an op of the model's body reads the context itself, or an op after the patched layers reads the result of a layer before --start-layer. The notes follow the path to the logits.
 
-An op that reads the context belongs into a block: then the layer's patch takes what it reads. Ops before the layers may read the context where every way from there to the logits enters a layer; that layer's input then counts as dependent on the context, and its plan absorbs that too.)",
+An op that reads the context should be part of a block: then the layer's patch absorbs what it reads. Ops before the layers may read the context if every path from there to the logits enters a layer; that layer's input then counts as dependent on the context, and its plan absorbs that too.)",
      {gateInTheLayer, VerdictKind::Controllable, "unified"},
      {gatePastTheLayers, VerdictKind::Undecided}},
 
@@ -267,9 +267,9 @@ A relu MLP's hidden vector vanishes only where all of its inputs are negative at
      "",
      R"(Δm = δ ⊘ h divides by each entry of h. An entry of size ε turns a rounding error of 2⁻²⁴
   |h| in another program's h into one of 2⁻²⁴ |δ_i| |h| / ε.)",
-     R"(A scale that is solved for by itself, without a matrix before its norm to share the change. `ctxc` runs it exactly, since it computes h as it did for the patch; a program that sums in another order does not. The default avoids such plans where another is there.
+     R"(A scale that is solved for by itself, without a matrix before its norm to share the change. `ctxc` runs it exactly, since it computes h as it did for the patch; a program that sums in another order does not. The default objective avoids such plans if there is another.
 
-Ways out: --objective no-division; an outer bias; a matrix of its own before the norm.)",
+Ways out: --objective no-division; an outer bias; a separate matrix before the norm.)",
      {plain, VerdictKind::Controllable, "output-matrix"},
      {scaleAlone, VerdictKind::Controllable}},
 

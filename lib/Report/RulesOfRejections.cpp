@@ -148,7 +148,7 @@ static const Rule rejectionTable[] = {
   ‖ΔA_x(Y)‖₂ > D is possible, and then no patch exists.
   RMS norm with fixed scale m: D = 2 √d ‖m‖_∞ (Theorem 4). Soft cap at c: 2 c √d. tanh: 2
     √d. Sigmoid, softmax alike.)",
-     R"(The diagnostic stands at the op that bounds the output and gives the number. Ways out: a trainable scale after a norm, or a single trainable number that multiplies what an RMS or L2 norm gives, where the matrix before the norm may be patched (`no-solvable-chain`); a cap moved before the outer matrix, or dropped; an outer bias; the attention output (`attention-output`).)",
+     R"(The diagnostic points to the op that bounds the output, and gives the bound. Ways out: a trainable scale after a norm, or a single trainable number that multiplies the result of an RMS or L2 norm, if the matrix before the norm may be patched (`no-solvable-chain`); a cap moved before the outer matrix, or dropped; an outer bias; the attention output (`attention-output`).)",
      {uncapped, VerdictKind::Controllable, "output-matrix"},
      {softcap, VerdictKind::Rejected}},
 
@@ -174,9 +174,9 @@ Ways out: make the named matrix trainable, or give the block a bias or matrix of
   outputs T(C, x) as rows, there is a context C with
   rank (T(C, x) P) > r, and then, for the singular values σ of that matrix,
   ‖T(C, x) − T'(C∖Y, x)‖ ≥ √(Σ_{i > r} σ_i²) for every patch.)",
-     R"(Several residual streams, of which one outer matrix writes to all, and which are mixed in proportions that depend on them (hyper-connections). The attention's output and the MLP's are two vectors, and behind the attention patches have one: no proportions make up for it. The rule says where to look; that the context does more than one vector can is shown by a counterexample in the same run, and without one the block is undecided.
+     R"(One outer matrix writes to several residual streams, which are mixed in proportions that depend on them (hyper-connections). The context changes two vectors, attention's output and the MLP's, but behind the attention, patches can change only one, and no proportions can make up for the other. A counterexample in the same run must show that the context does more than one vector can; without one, the block is undecided.
 
-Ways out: a matrix or a bias of its own for each stream; or the attention's output matrix (--sites all), which takes the context in before it reaches the streams.)",
+Ways out: a separate matrix or bias for each stream; or the attention's output matrix (--sites all), which absorbs the context before it reaches the streams.)",
      {twoMatrices, VerdictKind::Controllable, "output-matrix"},
      {mixedStreams, VerdictKind::Rejected}},
 
@@ -186,7 +186,7 @@ Ways out: a matrix or a bias of its own for each stream; or the attention's outp
      "",
      R"(Patches move the output to one side of some direction only: u ≥ 0 for u = relu(…).
   ΔA_x(Y) has either sign, so a context exists that no patch follows.)",
-     R"(An output that ends in relu, relu², softplus or exp. A matrix, scale or bias after the activation takes either sign.)",
+     R"(An output that ends in relu, relu², softplus or exp. With a matrix, scale or bias after the activation, the output can have either sign.)",
      {matrixAfterRelu, VerdictKind::Controllable, "output-matrix"},
      {reluAfterMatrix, VerdictKind::Rejected}},
 
@@ -207,7 +207,7 @@ Ways out: a matrix or a bias of its own for each stream; or the attention's outp
      R"(There are weights θ, a context C and a token x, found by a search and evaluated in float64,
   for which
   ‖T(C, x; θ) − T(C∖Y, x; θ′)‖ ≥ ε > 0 for every change θ′ of what may be patched.)",
-     R"(No rule decides the block, so `ctxc check` looks for a counterexample before it says undecided. The one it found is certified by a direction in which no patch moves the outputs far enough; --witness writes it, and --replay evaluates it again.)",
+     R"(No rule decides the block, so `ctxc check` searches for a counterexample before it says undecided. A direction in which no patch moves the outputs far enough certifies the one that it found; --witness writes it, and --replay evaluates it again.)",
      {uncapped, VerdictKind::Controllable, "output-matrix"},
      {oneMatrixForTwoStreams, VerdictKind::Undecided, "no-solvable-chain"}},
 };

@@ -126,9 +126,9 @@ It rests on the scale m: without it, the block falls under `impossibility`.)",
   θ_k):
 by induction over k the patched model's x'_k = x_k in every layer, so that
   T_Θ'(C∖Y, x_1) = T_Θ(C, x_1).)",
-     R"(Theorem 2. One layer that cannot be patched breaks the induction: the layers above it then get another input than they had with the context. `ctxc check` therefore says "can" of a model only where every layer from --start-layer on can take the context.
+     R"(Theorem 2. One layer that cannot be patched breaks the induction: the layers above it then get another input than they had with the context. `ctxc check` therefore says that a model can take the context only if every layer from --start-layer on can.
 
-Layers below --start-layer run unpatched; a patched layer that reads what they make has to absorb what they miss as well, and its input counts as dependent on the context. What goes past the layers no patch of them takes: see `context-past-layers`.)",
+Layers below --start-layer run unpatched; a patched layer that reads their outputs must also absorb what they lack, and its input counts as dependent on the context. No patch of the layers can absorb context that goes past them: see `context-past-layers`.)",
      {twoLayers, VerdictKind::Controllable, "unified"},
      {aFrozenLayer, VerdictKind::Rejected, "nothing-reaches-output"}},
 
@@ -144,7 +144,7 @@ A patch of θ_f and θ_g that is exact exists if
     + Δθ_g).)",
      R"(Theorem 3. `ctxc` decides the two properties by dataflow and not by the shape of a block. *f*: a set F of ops that can absorb a change meets every path from the context to what G reads (a minimum vertex cut). *g*: an op G, or one for each goal, feeds the output by a chain that can be solved for its output: sums, known nonzero factors, reshapes.
 
-Both hold: controllable. Only g: output-only (`one-patch-block`). Neither is enough for a rejection, which needs an impossibility of its own.)",
+Both hold: controllable. Only g: output-only (`one-patch-block`). If neither holds, the block is not yet rejected; a rejection needs a separate proof of impossibility.)",
      {gemma, VerdictKind::Controllable},
      {sharedStream, VerdictKind::Rejected, "bounded-output"}},
 

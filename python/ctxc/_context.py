@@ -21,12 +21,12 @@ Progress = Union[bool, Callable[[int], None]]
 
 
 class Context:
-    """The full run of some tokens, kept: it is read once, and a further token costs one token.
+    """The full run of some tokens, kept in memory: it is read once, and each further token costs only one token.
 
     keep: positions of the context that the reduced run keeps (ascending, before the last token). progress, for prompts
-    long enough to be read in parts: True shows a bar where tqdm is installed; a function is called with the number of
+    long enough to be read in parts: True shows a bar if tqdm is installed; a function is called with the number of
     tokens that have been read. Raises BadInput for fewer than two tokens, ids that the model does not have, or
-    positions that cannot be kept; Refused where a layer has no patch.
+    positions that cannot be kept; Refused if a layer has no patch.
 
     >>> ctxc.Context(model, "And David said unto Saul", keep=[0])
     ctxc.Context of 6 tokens, 1 kept
@@ -42,7 +42,7 @@ class Context:
 
     @property
     def model(self) -> Model:
-        """The model that reads.
+        """The model that reads the context.
 
         >>> context.model is model
         True
@@ -74,9 +74,9 @@ class Context:
         return f"ctxc.Context of {len(self)} tokens, {len(self.kept)} kept"
 
     def extend(self, more: Union[int, Sequence[int]], *, progress: Progress = False) -> Context:
-        """Appends a token or several, and returns this context. A token costs one run of a token, however long the
-        context is. progress: as for the context. Raises BadInput for a bidirectional model, whose tokens see those
-        behind them.
+        """Appends one or several tokens, and returns this context. A token costs one run of a token for a context of
+        any length. progress: as for the context. Raises BadInput for a bidirectional model, whose tokens see later
+        ones.
 
         >>> len(context.fork().extend([5, 6]))
         8
@@ -98,7 +98,7 @@ class Context:
         return other
 
     def patch(self) -> Patch:
-        """The patch of the last token (Algorithm 1). The context stays as it is.
+        """The patch of the last token (Algorithm 1). The context does not change.
 
         >>> context.patch()
         ctxc.Patch of 24 parameters, norm 8.61, for token 961 at position 5
@@ -110,8 +110,8 @@ class Context:
 
     def logits(self, patch: Optional[Patch] = None) -> NDArray[Any]:
         """The logits after the last token, (vocabulary,), float32 (float64 by the reference): with the context; or,
-        given a patch, of the patched model, which has seen the kept tokens and the last alone. Raises Mismatch for a
-        patch of another model.
+        given a patch, of the patched model, which has seen only the kept tokens and the last one. Raises Mismatch for
+        a patch of another model.
 
         >>> bool(abs(context.logits(patch) - context.logits()).max() < 1e-4)
         True
@@ -127,13 +127,13 @@ def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Pat
            progress: Progress = False) -> Verification:
     """Compares the patched model without the context with the model that sees it.
 
-    generate: how many tokens the full run adds, each with a patch of its own. positions: verifies those of the
-    prompt instead. patch: verifies this one, for the token that it was made for. materialize: patches are added to
-    the weights, in their storage type. progress: True shows a bar where tqdm is installed; a function is called
-    with the number of tokens done: of those that are verified or, for a patch, of those that are read.
+    generate: how many tokens the full run adds, each with its own patch. positions: verifies the patches at these
+    positions of the prompt instead. patch: verifies this patch, for the token that it was made for. materialize:
+    patches are added to the weights, in their storage type. progress: True shows a bar if tqdm is installed; a function
+    is called with the number of tokens that have been verified or, for a patch, read.
 
-    The result is true where every token is the full run's and the logits are, but for roundings. Raises BadInput for a
-    prompt that cannot be read, Mismatch for a patch of other weights, Refused where a layer has no patch.
+    The result is true if every token is the full run's, and the logits differ only by roundings. Raises BadInput for a
+    prompt that cannot be read, Mismatch for a patch of other weights, Refused if a layer has no patch.
 
     >>> ctxc.verify(model, "And David said", generate=2).verified
     True
@@ -162,7 +162,7 @@ def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Pat
 def positions(model: Model, prompt: Prompt, at: Optional[Sequence[int]] = None,
               keep: Sequence[int] = (), *, progress: Progress = False) -> list[Patch]:
     """The patches of several positions of a prompt (by default of all from 1 on), made in one pass. progress: as for
-    `verify`. Raises BadInput for a position that the prompt does not have, or that no token stands before.
+    `verify`. Raises BadInput for a position that the prompt does not have, or that has no token before it.
 
     >>> [each.origin.position for each in ctxc.positions(model, "And David said", at=[1, 3])]
     [1, 3]
@@ -188,8 +188,8 @@ def inspect(model: Model, prompt: Prompt, *, generate: int = 0, token: Optional[
             top: int = 5, keep: Sequence[int] = (), progress: Progress = False) -> Inspection:
     """What the context did to the weights of a token (by default the last), layer by layer.
 
-    by: "token" or "sentence", into which the context is cut; top: how many tokens are named at either end of a
-    direction; progress: as for a context, in each pass over the tokens. Raises BadInput as verify does.
+    by: "token" or "sentence", the parts of the context that are left out; top: how many tokens are named at each end of
+    a direction; progress: as for a context, in each pass over the tokens. Raises BadInput as verify does.
 
     >>> found = ctxc.inspect(model, "And David said")
     >>> found.html.startswith("<!doctype html>"), found.json["format"]

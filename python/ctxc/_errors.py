@@ -6,10 +6,10 @@ from typing import Any
 
 
 class Error(Exception):
-    """The base of all of them.
+    """The base class of all errors.
 
-    diagnostics: a list of dicts with file, line, column, module, severity, message, rule (empty but for a verdict),
-    source and notes, in the order in which they occurred; empty where the message says everything.
+    diagnostics: a list of dicts with file, line, column, module, severity, message, rule (empty except for a verdict),
+    source and notes, in the order in which they occurred; empty if the message says everything.
 
     >>> try:
     ...     ctxc.load("/nowhere")
@@ -37,7 +37,7 @@ class BadInput(Error, ValueError):
 
 
 class Refused(Error):
-    """A layer that is to be patched has no exact patch: an impossibility is shown.
+    """A layer that should be patched has no exact patch: ctxc has shown that none exists.
 
     >>> refused = ctxc.load("test/python/Inputs/refused.mlir", seed=1)
     >>> try:
@@ -49,7 +49,7 @@ class Refused(Error):
 
 
 class Undecided(Refused):
-    """A layer that is to be patched has no known exact patch, and no impossibility is shown.
+    """A layer that should be patched has no known exact patch, but ctxc has not shown that none exists.
 
     >>> issubclass(ctxc.Undecided, ctxc.Refused)
     True

@@ -1,5 +1,6 @@
-"""Experts of transformers, with the tokens and the experts selected for each as two axes. Those of transformers merge the
-two, or go through the experts that any token selected in a loop, which torch.export does not follow."""
+"""Mixtures of experts of transformers, computed with two axes: the tokens, and the experts selected for each token.
+transformers itself merges the two axes, or loops over the experts that any token selected, which torch.export cannot
+follow."""
 from __future__ import annotations
 
 import inspect
@@ -12,7 +13,7 @@ BY_TOKEN = "ctxc_by_token"
 
 
 def by_rows(bank: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """For each selected matrix the product with its x, which it has on the right."""
+    """The product of each selected matrix with its x, where x stands on the right."""
     return (bank @ x.unsqueeze(-1)).squeeze(-1)
 
 
@@ -40,7 +41,7 @@ def experts_by_token(self: Any, hidden_states: torch.Tensor, top_k_index: torch.
 
 def one_below_another(self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
                       top_k_weights: torch.Tensor) -> torch.Tensor:
-    """Experts whose matrices stand one below another in one matrix, as DBRX has them."""
+    """Experts whose matrices are stacked in one matrix, as in DBRX."""
     shape = (self.num_experts, self.ffn_hidden_size, self.hidden_size)
     gate, up, down = (getattr(self.mlp, name).view(shape)[top_k_index] for name in ("w1", "v1", "w2"))
     x = hidden_states.reshape(-1, self.hidden_size).unsqueeze(1)
@@ -51,7 +52,7 @@ def one_below_another(self: Any, hidden_states: torch.Tensor, top_k_index: torch
 
 def some_without_weights(self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
                          top_k_weights: torch.Tensor) -> torch.Tensor:
-    """Experts of which the last give what they read, as LongCat has them."""
+    """Experts of which the last ones are the identity, as in LongCat."""
     count = self.num_routed_experts
     own = top_k_index.clamp(max=count - 1)
     x = hidden_states.unsqueeze(1)
@@ -63,7 +64,8 @@ def some_without_weights(self: Any, hidden_states: torch.Tensor, top_k_index: to
 
 
 def form_of(module: torch.nn.Module) -> Any:
-    """How experts that transformers only goes through in a loop are computed by token; None for all other modules."""
+    """The function that computes a module's experts by token, if transformers has only a loop for them; None for all other
+    modules."""
     if list(inspect.signature(module.forward).parameters) != ["hidden_states", "top_k_index", "top_k_weights"]:
         return None
     if all(hasattr(getattr(module, "mlp", None), name) for name in ("w1", "v1", "w2")):

@@ -1,5 +1,5 @@
-"""Selections by masks that are constants and let everything through, such as those of a language that is the model's
-default, are none: torch gives what they select a size that nobody knows before the program runs."""
+"""Removes selections by constant masks that are true everywhere, such as the mask of a model's default language. They
+select everything, but torch gives their result a size that is unknown before the program runs."""
 from __future__ import annotations
 
 import operator
@@ -12,7 +12,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 
 def computed(node: torch.fx.Node, known: dict[str, Any]) -> Any:
-    """What `node` gives on the processor, by what is known of its operands, by their names; None where it cannot be
+    """The result of `node` on the CPU, from `known`, the values of operands by their names; None if it cannot be
     computed."""
     if any(argument.name not in known for argument in node.all_input_nodes):
         return None
@@ -26,7 +26,7 @@ def computed(node: torch.fx.Node, known: dict[str, Any]) -> Any:
 
 
 def constants_of(program: torch.export.ExportedProgram) -> dict[str, Any]:
-    """The small values of a program that depend on nothing that it reads, and on no parameter."""
+    """The small values of a program that depend on no input and on no parameter."""
     known: dict[str, Any] = {}
     for node in program.graph.nodes:
         value = node.meta.get("val")
@@ -53,7 +53,7 @@ def selects_all(node: torch.fx.Node, known: dict[str, Any]) -> bool:
 
 
 def recomputed(node: torch.fx.Node) -> Any:
-    """What `node` gives, by the sizes that its operands have by now."""
+    """The result of `node` for the present sizes of its operands."""
     def value(operand: torch.fx.Node) -> Any:
         return operand.meta["val"]
     arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), value)
@@ -63,7 +63,7 @@ def recomputed(node: torch.fx.Node) -> Any:
 
 
 def without_full_masks(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """`program`, changed in place."""
+    """Removes such selections from `program`, in place, and returns it."""
     aten = torch.ops.aten
     known = constants_of(program)
     graph = program.graph

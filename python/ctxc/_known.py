@@ -1,5 +1,6 @@
-"""What is known of a model's values while it is exported: numbers that are made of sizes and of positions, which count up
-by one. torch.export keeps sizes alone, so that it does not follow code that asks a mask which tokens a token sees."""
+"""Follows the values of a model that are known while it is exported: numbers that are computed from sizes and from
+positions, which count up by one. torch.export knows only sizes, so that it cannot follow code that asks a mask which tokens
+a token sees."""
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
@@ -28,7 +29,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 
 class KnownValues(TorchFunctionMode):
-    """Follows what is made of `positions`, whose numbers are 0, 1, …, and gives the indices that a known mask selects."""
+    """Follows values that are computed from `positions`, which are 0, 1, …, and gives the indices that a known mask selects."""
 
     def __init__(self, positions: torch.Tensor | None = None):
         super().__init__()
@@ -42,7 +43,7 @@ class KnownValues(TorchFunctionMode):
         self.known[id(value)] = (value, numbers)
 
     def numbers_of(self, value: Any) -> Any:
-        """`value` with known numbers in the place of tensors; a KeyError where one is not known."""
+        """`value` with known numbers in place of tensors. Raises KeyError if one is not known."""
         if isinstance(value, torch.Tensor):
             return self.known[id(value)][1]
         if isinstance(value, dict):
@@ -58,7 +59,7 @@ class KnownValues(TorchFunctionMode):
         return value
 
     def forget(self, written: Any) -> None:
-        """Nothing is known any more of what lies in the storage of `written`."""
+        """Forgets all values that share the storage of `written`."""
         if id(written) not in self.known:
             return
         place = self.known[id(written)][1].untyped_storage()._cdata
@@ -92,8 +93,8 @@ class KnownValues(TorchFunctionMode):
         return result
 
     def selected(self, mask: torch.Tensor, device: torch.device) -> torch.Tensor:
-        """The indices of the entries of `mask` that are not 0. Those that count up are no stored numbers, of which it
-        would not be told whether they are as many as tokens."""
+        """The indices of the entries of `mask` that are not 0. Indices that count up by one become an arange and not stored
+        numbers, whose length could not be recognised as the number of tokens."""
         with torch._C.DisableTorchFunction(), _disable_current_modes():
             indices = torch.nonzero(mask)
             counts = mask.dim() == 1 and torch.equal(indices[:, 0], torch.arange(len(indices)))

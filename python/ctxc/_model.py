@@ -1,4 +1,4 @@
-"""Models: how they are loaded, and what is said of their structure."""
+"""Models: how they are loaded and checked."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _log = logging.getLogger("ctxc")
 
 
 class Model:
-    """A model, ready to be asked. Made by `load` and `from_tensors`.
+    """A model, ready to use. Made by `load` and `from_tensors`.
 
-    One thread at a time may use a model; another's call meanwhile raises BadInput. Calls release Python's lock,
-    and Ctrl-C ends them within a second.
+    Only one thread at a time may use a model; a call in another thread meanwhile raises BadInput. Calls release the
+    GIL, and Ctrl-C ends them within a second.
 
     >>> model
     ctxc.Model('examples/models/gemma3-kjv-1m')
@@ -52,7 +52,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The path that it was loaded from.
+        """The path that the model was loaded from.
 
         >>> model.name
         'examples/models/gemma3-kjv-1m'
@@ -61,8 +61,8 @@ class Model:
 
     @property
     def hash(self) -> str:
-        """The identity of the weights: 64 hexadecimal digits, which a patch of this model carries. Raises BadInput
-        where they cannot be read.
+        """The identity of the weights: 64 hexadecimal digits, which every patch of this model contains. Raises BadInput
+        if they cannot be read.
 
         >>> model.hash == patch.origin.model_hash, len(model.hash)
         (True, 64)
@@ -71,7 +71,7 @@ class Model:
 
     @property
     def layers(self) -> int:
-        """How many layers there are. Raises Refused where one that is to be patched has no patch.
+        """How many layers there are. Raises Refused if a layer that should be patched has no patch.
 
         >>> model.layers
         6
@@ -88,7 +88,7 @@ class Model:
         return self._core.has_tokenizer
 
     def tokenize(self, text: str) -> list[int]:
-        """The tokens of a text, with those that the tokenizer adds around it. Raises BadInput where the model has no
+        """The tokens of a text, with those that the tokenizer adds around it. Raises BadInput if the model has no
         tokenizer.
 
         >>> len(model.tokenize("And David said"))
@@ -105,7 +105,7 @@ class Model:
         return self._core.decode([int(token) for token in tokens])
 
     def tokens(self, prompt: Prompt) -> list[int]:
-        """The ids of a prompt, which may be a text or ids already.
+        """The ids of a prompt, which may be a text or already ids.
 
         >>> model.tokens([2, 5]) == model.tokens((2, 5)) == [2, 5]
         True
@@ -141,21 +141,21 @@ class Model:
 def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
     """Loads a Hugging Face directory, a GGUF file or an .mlir file.
 
-    Options, all by name; what is left out is as on the command line:
+    Options, all by name, with the command line's defaults:
       dtype          storage type of the weights: "f32", "bf16" or "f16"; activations are float32
       weights, seed  for an .mlir model: a checkpoint directory, or the seed of random numbers
       update         of a post-norm: "least" (default), "balanced", "naive", "stable" or "scaled"
       sites, objective, split, parameters   which parameters are patched, as `ctxc check --help` says
       start_layer    layers before this one stay unpatched
-      engine         "compiled" (default), or "reference": float64, slow, the judge of the other
+      engine         "compiled" (default), or "reference": float64, slow, to check the other against
       gpu            "cuda", "rocm" or "vulkan"
       threads        of the compiled engine; 0 (default): one for each core
-      round_prompts  activations of prompts are rounded to bfloat16 where they meet weights that are
+      round_prompts  activations of prompts are rounded to bfloat16 before products with bfloat16 weights
       integer_products   quantised matrices are multiplied in integers, with activations rounded to 8 bits
-      round_cache    attention keeps keys and values in bfloat16, in half the memory
-      large_pages    weights are copied into large pages of memory first, which some machines read faster
+      round_cache    the KV cache is in bfloat16, in half the memory
+      large_pages    weights are copied into large pages first, which some machines read faster
 
-    Raises BadInput where it cannot be read or imported, with all problems together.
+    Raises BadInput if the model cannot be read or imported, with all problems together.
 
     >>> ctxc.load("examples/models/gemma3-kjv-1m", update="balanced", threads=1)
     ctxc.Model('examples/models/gemma3-kjv-1m')
@@ -165,10 +165,10 @@ def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
 
 def from_tensors(config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]], name: str = "model",
                  **options: Any) -> Model:
-    """A model whose tensors are in memory: they are used as they are, without a copy, and kept alive.
+    """A model whose tensors are in memory: they are used without a copy, and kept alive.
 
-    config is what config.json has; tensors are by their names in a checkpoint, contiguous, in float32, float16
-    or (as ml_dtypes or uint16 views) bfloat16. The options are those of `load`. Raises BadInput for a tensor of
+    config has the content of config.json; tensors have their names in a checkpoint, and are contiguous, in float32,
+    float16 or (as ml_dtypes or uint16 views) bfloat16. The options are those of `load`. Raises BadInput for a tensor of
     another type or layout, or a config that cannot be imported.
 
     >>> ctxc.from_tensors({"model_type": "llama"}, {"model.norm.weight": np.zeros(8)})
@@ -186,8 +186,8 @@ def from_tensors(config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]],
 
 
 def from_module(module: Any, **options: Any) -> ModuleModel:
-    """The model of a live module of transformers, whose memory is used as it is: `ctxc.hf.from_module`, for which torch and
-    transformers must be installed.
+    """The model of a live module of transformers, whose memory is used without a copy: `ctxc.hf.from_module`, for which
+    torch and transformers must be installed.
 
     >>> ctxc.from_module(hf_model).copied  # doctest: +SKIP
     []
@@ -202,10 +202,10 @@ def check(model: Union[Model, str, os.PathLike[str], torch.nn.Module],
           **options: Any) -> CheckReport:
     """The verdict on every layer: which parameters an exact patch changes, and under which conditions; or why
     there is none. A path is enough: weights are not read. plans=True lists every plan with its cost. Raises BadInput
-    for what cannot be read; a verdict is no error.
+    for a model that cannot be read; a verdict is not an error.
 
-    A module of PyTorch is exported first, as `python -m ctxc.export` does; `inputs` are examples of its inputs,
-    (1, tokens, …), and may be left out where its forward takes input_ids alone.
+    A PyTorch module is exported first, as `python -m ctxc.export` does; `inputs` are examples of its inputs,
+    (1, tokens, …), and may be left out if its forward takes only input_ids.
 
     >>> ctxc.check("examples/models/gemma3-kjv-1m").patchable
     True

@@ -23,9 +23,9 @@ Numbers = NDArray[np.float64]
 class ParameterPatch:
     """The change of one stored parameter, in its stored orientation: stored + change is the patched tensor.
 
-    A matrix of shape (m, n) changes by u @ v.T, with u (m, r) and v (n, r); what the compiler makes has r = 1. A
-    vector changes by delta, of its shape. Arrays of a patch that was computed or read show its own memory, in
-    float64, and cannot be written.
+    A matrix of shape (m, n) changes by u @ v.T, with u (m, r) and v (n, r); the compiler's patches have r = 1. A
+    vector changes by delta, which has its shape. The arrays of a patch that was computed or read are read-only
+    views of its own memory, in float64.
 
     >>> down = patch["model.layers.0.mlp.down_proj.weight"]
     >>> down.shape, down.u.shape, down.v.shape, down.delta
@@ -52,7 +52,7 @@ class ParameterPatch:
 
     @property
     def rank(self) -> int:
-        """How many pairs of factors there are; 0 for a vector.
+        """The number of pairs of factors, r; 0 for a vector.
 
         >>> patch["model.layers.0.mlp.down_proj.weight"].rank
         1
@@ -122,8 +122,8 @@ class Origin:
 class Patch(Mapping[str, ParameterPatch]):
     """The patch of one token, by the stored names of its parameters.
 
-    It is a mapping, and a vector: patches can be added, subtracted and scaled. What comes of that is no longer
-    exact for any token; its `origin` is that of the first. Raises Mismatch where patches of two models are added.
+    It is a mapping, and a vector: patches can be added, subtracted and scaled. The result is no longer exact for any
+    token, and has the `origin` of the first patch. Raises Mismatch if patches of two models are added.
 
     >>> round((patch - patch * 0.5).norm / patch.norm, 9)
     0.5
@@ -133,14 +133,14 @@ class Patch(Mapping[str, ParameterPatch]):
         self._parameters = dict(parameters)
         self.origin = origin
         self.full_next: Optional[int] = None
-        """The token that the full run chose next, where the patch was just made."""
+        """The token that the full run chose next; None for a patch that was loaded or computed from others."""
         self._known: Optional[_core.Patch] = None
         self._made_on: Optional[Callable[[], Any]] = None  # a weak reference to the live module that it was made of
 
     @classmethod
     def load(cls, path: Union[str, os.PathLike[str]], position: Optional[int] = None) -> Patch:
-        """Reads a patch file; of one with several patches, that of `position`. Raises BadInput with all
-        that is wrong in it.
+        """Reads a patch file; if it has several patches, the one of `position`. Raises BadInput, which lists all
+        errors in the file.
 
         >>> ctxc.Patch.load("README.md")
         Traceback (most recent call last):
@@ -165,7 +165,7 @@ class Patch(Mapping[str, ParameterPatch]):
 
     @property
     def parameters(self) -> Mapping[str, ParameterPatch]:
-        """The parameters by name, as the patch itself is.
+        """The parameters by name: the same mapping as the patch itself.
 
         >>> list(patch.parameters) == list(patch)
         True
@@ -217,7 +217,7 @@ class Patch(Mapping[str, ParameterPatch]):
         return self + other * -1.0
 
     def cosine(self, other: Patch) -> float:
-        """⟨a, b⟩ / ‖a‖‖b‖ over the parameters of both; 0 where one changes nothing.
+        """⟨a, b⟩ / ‖a‖‖b‖ over the parameters of both; 0 if one of them changes nothing.
 
         >>> round(patch.cosine(patch * -2.0), 9)
         -1.0
@@ -234,8 +234,8 @@ class Patch(Mapping[str, ParameterPatch]):
         return _restored, (copied, self.origin, self.full_next)
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes a patch file (safetensors), which `ctxc apply` and `ctxc verify --patch` read. A matrix of rank
-        above 1, as a sum has, is stored as the product. Raises BadInput where the file cannot be written.
+        """Writes a patch file (safetensors), which `ctxc apply` and `ctxc verify --patch` read. A change of rank
+        above 1, as in a sum of patches, is stored as the product u vᵀ. Raises BadInput if the file cannot be written.
 
         >>> patch.save(folder + "/patch.safetensors")
         >>> ctxc.Patch.load(folder + "/patch.safetensors").origin == patch.origin
@@ -247,8 +247,9 @@ class Patch(Mapping[str, ParameterPatch]):
         """Writes a new directory with a LoRA adapter of rank 1, which PEFT loads onto the model of transformers. It
         holds for the patch's token at its position (docs/adapters.md).
 
-        model: what the patch is of, where it was loaded or copied. Raises BadInput for a patch of a vector, of
-        experts or of a sum, which a LoRA of rank 1 cannot hold, and for a directory that exists.
+        model: the patch's model, which a patch that was loaded or copied needs. Raises BadInput for a patch of a
+        vector or of experts and for a sum of patches, which a LoRA of rank 1 cannot hold, and for a directory that
+        exists.
 
         >>> patch.to_peft(folder + "/adapter")
         Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What check, verify and inspect found: views of the same JSON that the command line writes."""
+"""The results of check, verify and inspect: views of the same JSON that the command line writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Union
 
 
 class Report:
-    """json has everything, with the command line's names.
+    """`json` has all results, under the names that the command line uses.
 
     >>> "groups" in ctxc.check(model).json
     True
@@ -19,7 +19,7 @@ class Report:
 
 
 class CheckReport(Report):
-    """Verdicts on the layers of a model. Shows itself: print(report), or as a notebook's last value.
+    """Verdicts on the layers of a model. print(report) shows them, as does a notebook.
 
     >>> str(ctxc.check(model)).splitlines()[0]
     "layers 0-5, block 'gemma3': controllable"
@@ -31,7 +31,7 @@ class CheckReport(Report):
 
     @property
     def patchable(self) -> bool:
-        """Whether every layer has an exact patch, and the context reaches the logits through them alone.
+        """Whether every layer has an exact patch, and the context reaches the logits only through the layers.
 
         >>> ctxc.check("test/python/Inputs/refused.mlir").patchable
         False
@@ -40,7 +40,7 @@ class CheckReport(Report):
 
     @property
     def verdicts(self) -> list[dict[str, Any]]:
-        """One for each kind of layer.
+        """One verdict for each kind of layer.
 
         >>> [each["verdict"] for each in ctxc.check(model).verdicts]
         ['controllable']
@@ -49,7 +49,7 @@ class CheckReport(Report):
 
     @property
     def plans(self) -> list[dict[str, Any]]:
-        """What is patched in each kind of layer that has a plan: its verdict's "input" and "output".
+        """The parameters that are patched in each kind of layer that has a plan: its verdict's "input" and "output".
 
         >>> [each["parameter"] for each in ctxc.check(model).plans[0]["output"]]
         ['mlp.down_proj.weight', 'post_feedforward_layernorm.weight']
@@ -58,7 +58,7 @@ class CheckReport(Report):
                 if each.get("input") or each.get("output")]
 
     def __getitem__(self, layer: Union[int, str]) -> dict[str, Any]:
-        """The verdict on a layer: report[0] or report["layers.0"]. Raises KeyError for a layer that there is not.
+        """The verdict on a layer: report[0] or report["layers.0"]. Raises KeyError for a layer that the model lacks.
 
         >>> ctxc.check(model)["layers.5"]["verdict"]
         'controllable'
@@ -87,7 +87,7 @@ class Verification(Report):
 
     @property
     def verified(self) -> bool:
-        """Whether every token is the full run's, and all logits but for what roundings allow.
+        """Whether every token is the full run's, and all logits agree within the allowed rounding.
 
         >>> ctxc.verify(model, "And David said").verified
         True
@@ -99,7 +99,7 @@ class Verification(Report):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One for each token: what it was, L∞ of the patched run and of the control without the patch, …
+        """One row for each token: the token, L∞ of the patched run and of the control without the patch, …
 
         >>> row = ctxc.verify(model, "And David said").rows[0]
         >>> row["patched"]["linf"] < row["control"]["linf"] / 100
@@ -109,7 +109,7 @@ class Verification(Report):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """All rows together.
+        """The summary of all rows.
 
         >>> ctxc.verify(model, "And David said").summary["matches"]
         1
@@ -117,8 +117,7 @@ class Verification(Report):
         return dict(self.json["summary"])
 
     def to_pandas(self) -> Any:
-        """The rows as a pandas table, which pandas must be installed for; nested values have names such as
-        "patched.linf".
+        """The rows as a pandas table; nested values have names such as "patched.linf". It needs pandas.
 
         >>> ctxc.verify(model, "And David said").to_pandas()["patched.linf"][0] < 1  # doctest: +SKIP
         True
@@ -145,7 +144,7 @@ class Verification(Report):
 
 
 class Inspection(Report):
-    """What a context did to a token's weights. In a notebook it shows the page.
+    """What a context did to a token's weights. A notebook shows it as a page.
 
     >>> ctxc.inspect(model, "And David said").json["model"]["path"]
     'examples/models/gemma3-kjv-1m'
@@ -157,7 +156,7 @@ class Inspection(Report):
 
     @property
     def html(self) -> str:
-        """The page: one file, which loads nothing.
+        """The page: one HTML file, which loads no other files.
 
         >>> "</html>" in ctxc.inspect(model, "And David said").html
         True

@@ -41,11 +41,12 @@ COUNTS = ("layerHarmless", "layerHarmful")
 def run(model: Model, prompts: Union[PathLike, Lines], directory: PathLike, *, make: Sequence[str] = ("patch",),
         positions: str = "last", part: tuple[int, int] = (1, 1), window: int = 64,
         shard_bytes: int = 64 << 20, progress: Progress = False) -> dict[str, int]:
-    """Does what `ctxc batch` does, in `directory`: what `prompts`, a file or objects, asks for and is not there yet.
-    progress: True shows a bar where tqdm is installed; a function is called with the number of lines done.
+    """Does what `ctxc batch` does: adds to `directory` those results for `prompts`, a file or objects, that it lacks.
+    progress: True shows a bar if tqdm is installed; a function is called with the number of lines done.
 
-    Returns how many records, patches, errors, compared and unequal ones the part's files hold; how many records were
-    added; and of how many tokens how many were read. Raises BadInput where the directory is of another batch.
+    Returns the numbers of records, patches, errors, compared and unequal ones in the part's files; the number of added
+    records; and the numbers of tokens in the prompts and of tokens that were read. Raises BadInput if the directory
+    belongs to another batch.
 
     >>> counts = ctxc.batch.run(model, [{"prompt": "And David said"}, {"prompt": ""}], folder + "/run")
     >>> counts["patches"], counts["errors"]
@@ -68,7 +69,7 @@ def run(model: Model, prompts: Union[PathLike, Lines], directory: PathLike, *, m
 
 
 def records(directory: PathLike) -> Iterator[dict[str, Any]]:
-    """The records of a batch, merged or not, one after the other.
+    """Yields the records of a batch, merged or not.
 
     >>> counts = ctxc.batch.run(model, [{"tokens": [2, 5, 7], "positions": "all"}, {}], folder + "/records")
     >>> [(record["line"], record["position"]) for record in ctxc.batch.records(folder + "/records")]
@@ -84,7 +85,7 @@ def records(directory: PathLike) -> Iterator[dict[str, Any]]:
 
 
 def patch(directory: PathLike, line: int, position: Optional[int] = None) -> Patch:
-    """The patch of a line; of a position, where the line has several. Raises BadInput where there is none.
+    """The patch of a line, or of one position of a line with several patches. Raises BadInput if there is none.
 
     >>> counts = ctxc.batch.run(model, [{"tokens": [2, 5, 7]}], folder + "/patch")
     >>> ctxc.batch.patch(folder + "/patch", 1).origin.position
@@ -110,7 +111,7 @@ def of_record(directory: PathLike, record: Mapping[str, Any]) -> Patch:
 
 
 def schema() -> pyarrow.Schema:
-    """The columns of records, with Arrow's types, for which pyarrow must be installed.
+    """The Arrow schema of the records. It needs pyarrow.
 
     >>> ctxc.batch.schema().field("position").type  # doctest: +SKIP
     DataType(int64)
@@ -124,8 +125,8 @@ def schema() -> pyarrow.Schema:
 
 
 def to_parquet(directory: PathLike, path: PathLike, rows: int = 10000) -> int:
-    """Writes the records as a Parquet file, whole or not at all, with `rows` of them in memory, by pyarrow. Returns how
-    many. Raises BadInput where the directory has no batch.
+    """Writes the records as a Parquet file by pyarrow, with at most `rows` of them in memory; if it fails, no file is
+    left. Returns the number of records. Raises BadInput if the directory has no batch.
 
     >>> ctxc.batch.to_parquet(folder + "/run", folder + "/records.parquet")  # doctest: +SKIP
     2

@@ -96,7 +96,7 @@ def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module
 
 @contextlib.contextmanager
 def followed(module: torch.nn.Module, names: Sequence[str]) -> Iterator[None]:
-    """`module`, which meanwhile may ask masks of positions which tokens a token sees."""
+    """Inside the `with` block, `module` may ask masks of positions which tokens a token sees."""
     from ctxc._known import KnownValues
     own = vars(module).get("forward")
     forward: Callable[..., Any] = module.forward
@@ -188,8 +188,8 @@ def config_of(source: str, small: bool = False) -> Any:
 
 
 def causal_model(config: Any, **options: Any) -> Any:
-    """The causal model of a config of transformers. A class that takes one part of its type's config alone gets that
-    part, as MusicGen's takes the decoder's."""
+    """The causal model of a config of transformers. A class that takes only one part of its type's config gets this part:
+    MusicGen's takes the decoder's."""
     from transformers import AutoModelForCausalLM
     kind: Any = AutoModelForCausalLM._model_mapping.get(type(config), None)
     taken = inspect.signature(kind.__init__).parameters.get("config") if kind is not None else None
@@ -264,7 +264,7 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
     about = {"model_type": config.model_type, "config": json.loads(config.to_json_string()), "transformers": __version__}
 
     def told(input_ids: torch.Tensor) -> dict[str, Any]:
-        """A model that would count the tokens that are no padding is told that none is."""
+        """Tells a model that would count the tokens without padding that there is no padding."""
         return {"attention_mask": torch.ones_like(input_ids)} if {"lengths", "attention_mask"} <= set(taken) else {}
 
     # use_cache is set in the call as well, since some models read it from there alone.

@@ -56,8 +56,8 @@ class ModuleModel(Model):
 
     @property
     def is_stale(self) -> bool:
-        """Whether a tensor of the module was replaced or written to since the model was made. Contexts of such a model raise
-        Mismatch, as patches of it would be of no model.
+        """Whether a tensor of the module was replaced or written to since the model was made. Contexts of a stale model
+        raise Mismatch, because its patches would fit no model.
 
         >>> ctxc.hf.from_module(hf_model).is_stale
         False
@@ -76,11 +76,10 @@ class ModuleModel(Model):
 def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
     """The model of a module of transformers, by its configuration and the memory of its parameters.
 
-    Nothing is copied but what is not contiguous on the CPU (`copied` of the result names it, and the logger `ctxc` says
-    so). Parameters have the
-    module's names, so that a patch fits it. The options are those of `ctxc.load`. The module must live as long as
-    the model, which keeps it. Raises BadInput for a module without a config of transformers, for a type other than
-    float32, bfloat16 and float16, and for a family that ctxc cannot import.
+    Only tensors that are not contiguous on the CPU are copied (`copied` of the result names them, and the logger `ctxc`
+    reports them). Parameters have the module's names, so that a patch fits the module. The options are those of
+    `ctxc.load`. The model keeps a reference to the module. Raises BadInput for a module without a config of
+    transformers, for a type other than float32, bfloat16 and float16, and for a family that ctxc cannot import.
 
     >>> ctxc.hf.from_module(torch.nn.Linear(2, 2))
     Traceback (most recent call last):
@@ -111,18 +110,18 @@ def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
 @contextlib.contextmanager
 def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
             factored: bool = False) -> Iterator[torch.nn.Module]:
-    """The module with the patch added to its weights, inside the context; afterwards every tensor is the one that it
-    was, also after an exception.
+    """The module with the patch added to its weights, inside the `with` block; afterwards every tensor is the original
+    one again, also after an exception.
 
-    A call gets the token's own absolute position where it does not give position_ids. A call with another token than
-    the one that the patch was made for (after the kept ones, in a cache, which were run unpatched), or at another
-    position, raises Mismatch, as does a patch that does not fit the module, or was made of another one with other
-    weights; anyway=True lets them pass: the patch is not exact for them. A patch that was read from a file names the
-    checkpoint that it was made of, whose bytes a module no longer has: `ctxc.verify` compares it with the checkpoint.
+    A call without position_ids gets the absolute position of the patch's token. A call with another token than the one
+    that the patch was made for (kept tokens were run unpatched before, and are in a cache), or at another position,
+    raises Mismatch, as does a patch that does not fit the module, or was made of another module with other weights;
+    anyway=True allows them, but the patch is not exact for them. A patch that was read from a file names the checkpoint
+    that it was made of, but a module no longer has the checkpoint's bytes: `ctxc.verify` compares the patch with it.
 
-    factored=True leaves the weights of linear modules as they are, and adds u (vᵀ z) to what each of them puts out, by
-    hooks, so that the patch is not rounded to the type of the weights. Vectors, and matrices that are not a linear
-    module's own, as those of experts in a bank, are added to the weights all the same.
+    factored=True leaves the weights of linear modules unchanged, and adds u (vᵀ z) to the output of each by hooks, so
+    that the patch is not rounded to the type of the weights. Changes of vectors, and of matrices that are not the
+    weight of a linear module (such as experts in a bank), are added to the weights in any case.
 
     >>> with ctxc.hf.patched(hf_model, patch):
     ...     hf_model(torch.tensor([[1, 2]]))
@@ -162,10 +161,10 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
 
 def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: int = 20, keep: Sequence[int] = (), *,
              progress: Progress = False, **options: Any) -> Iterator[tuple[int, Patch]]:
-    """The paper's Algorithm 1 on a live model: for each of `tokens` steps, the token that the patched module chooses
-    without the context, and the patch with which it does. The context is read once, and patches stay factored
-    (`patched`), so that no step copies a matrix. progress: of the reading, as for a context. The options are those of
-    `from_module`, and so are the errors.
+    """The paper's Algorithm 1 on a live model: yields, for each of `tokens` steps, the token that the patched module
+    chooses without the context, and the patch. The context is read once, and patches stay factored (`patched`), so
+    that no step copies a matrix. progress: shows the reading of the context, as for `ctxc.Context`. Options and errors
+    are those of `from_module`.
 
     >>> [patch.origin.position for _, patch in ctxc.hf.generate(hf_model, None, [5, 17, 3], tokens=2)]
     [2, 3]

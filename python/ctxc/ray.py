@@ -57,15 +57,15 @@ class _Patches:
 def patches(dataset: ray.data.Dataset, model: Union[str, os.PathLike[str]], *, make: Sequence[str] = ("patch",),
             positions: str = "last", options: Mapping[str, Any] | None = None, batch_size: int = 64,
             concurrency: Union[int, tuple[int, int]] = 1, **resources: Any) -> ray.data.Dataset:
-    """A row for each patched position of each row of `dataset`, and for each row that is bad.
+    """A dataset with one row for each patched position of each row of `dataset`, and one for each row with an error.
 
-    A row asks by the columns `prompt`, `tokens` or `messages`, `keep`, `positions` and `make`, as a line of `ctxc
-    batch` does; null where it does not. The result has the row's columns, those of a batch's records, and `patch`, the
-    bytes of a patch file, where patches are made. Rows of a batch that begin alike are read together, so that a
-    dataset that is sorted by its prompts is done faster.
+    The columns `prompt`, `tokens` or `messages`, `keep`, `positions` and `make` of a row mean the same as in a line of
+    `ctxc batch`; null means that the line lacks it. The result has the row's columns, the columns of a batch's records,
+    and `patch`, the bytes of a patch file, or null if no patch was made. Rows of a batch with a common beginning are
+    read together, so that a dataset that is sorted by its prompts is done faster.
 
-    model: a path that every node has. options: for ctxc.load. concurrency: how many actors, or how few and how many.
-    resources: num_cpus, memory and others of Dataset.map_batches, for each actor.
+    model: a path that exists on every node. options: for ctxc.load. concurrency: the number of actors, or their least
+    and greatest number. resources: num_cpus, memory and other arguments of Dataset.map_batches, for each actor.
     """
     clash = {field.name for field in ctxc.batch.schema()} - set(OWN) | {"patch"}
     taken = sorted(clash & set(dataset.columns() or ()))

@@ -1,4 +1,4 @@
-"""A verdict held against numbers: transformers runs the model with the context; then, for one token alone, each layer's
+"""A verdict compared with numbers: transformers runs the model with the context; then, for one token alone, each layer's
 parameters that the plan names are changed until the layer gives what it gave with the context.
 
 All is computed in float64 from random weights. The changes are solved for from Jacobians that autograd computes, so that

@@ -8,34 +8,34 @@ HEAD = """# Every causal model type of transformers
 
 <!-- made by test/types/run.py -->
 
-`python -m ctxc.export TYPE` needs no importer. This table says what comes of it for each type that transformers
+`python -m ctxc.export TYPE` needs no importer. This table shows the result for each type that transformers
 {version} calls a causal language model: a small model of the type is exported, `ctxc check` reads the file, and its verdict
-is held against numbers. It is made, every night, by
+is compared with numbers. Every night, it is made by
 
 <!-- not run: it takes half an hour -->
 ```sh
 build/judges/bin/python test/types/run.py build/bin/ctxc python build/types --page docs/torch-types.md
 ```
 
-The numbers are transformers' alone, in float64, with random weights (`test/types/numbers_of.py`). A model reads
-{tokens} tokens. Then it reads the last of them alone, and layer by layer the parameters that the plan names are changed, by
+The numbers come only from transformers, in float64, with random weights (`test/types/numbers_of.py`). A model reads
+{tokens} tokens. Then it reads only the last of them, and layer by layer the parameters that the plan names are changed, with
 Jacobians that autograd computes, until
 
 - *inside*: the parameters before the nonlinearity give what they give with the context; the column has the largest
-  difference of what the module behind them reads, relative to its size. It is measured for controllable layers whose
+  difference of the input of the module behind them, relative to its size. It is measured for controllable layers whose
   plan's modules can be watched.
-- *logits*: the parameters behind give what the layer gives with the context; the column has the largest difference of
-  the logits, and *without* the same before any change.
+- *logits*: the parameters behind it give what the layer gives with the context; the column has the largest difference of
+  the logits, and *without* has the same before any change.
 
 Then ctxc itself computes a patch of the last token, from the exported file, whose ops it runs in float64 (`ctxc patch
-TYPE.pt2`). The patch is added to the weights of transformers' model, which then reads that token alone
+TYPE.pt2`). The patch is added to the weights of transformers' model, which then reads only that token
 (`test/types/patches.py`): the column *ctxc's patch* has the largest difference of a logit.
 
-Where the paper's sites give no verdict, the table has that of `--sites all`, which also patches the mixer's own last
-matrix, with *(all)* behind it.
+If the paper's sites give no verdict, the table has the verdict of `--sites all`, which also patches the mixer's own last
+matrix, marked with *(all)*.
 
-The column *runs by* says what runs the type: *kernels* are ctxc's own, with a cache of keys and values; *program* is
-the exported program, in float64, of which some part has no op of `xf`. What it is stands in a table below.
+The column *runs by* says what runs the type: *kernels* are ctxc's own, with a KV cache; *program* is
+the exported program, in float64, because `xf` has no op for some part of it. A table below names this part.
 
 {summary}
 
@@ -143,7 +143,7 @@ def page_of(rows, version, tokens):
     agree = [row for row in measured if is_good(row)]
     patched = [row for row in found if is_good_patch(row) is not None]
     kinds = ", ".join(f"{sum(verdict_of(row) == kind for row in found)} {kind}" for kind in VERDICTS)
-    summary = f"Of {len(rows)} types, {len(found)} have a verdict ({kinds}). {len(measured)} were held against numbers " \
+    summary = f"Of {len(rows)} types, {len(found)} have a verdict ({kinds}). {len(measured)} were compared with numbers " \
               f"(the others' columns are empty), and {len(agree)} agree with them: what the plan names suffices for " \
               f"{TOLERANCE:g}. ctxc's own patch was added to {len(patched)} of them in transformers, and is exact there to " \
               f"{TOLERANCE:g} in {sum(map(bool, map(is_good_patch, patched)))}. " \

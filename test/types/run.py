@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every causal model type of transformers: a small model is exported, checked, and its verdict held against numbers.
+"""Every causal model type of transformers: a small model is exported, checked, and its verdict compared with numbers.
 
   run.py CTXC PACKAGE FOLDER [--types TYPE…] [--page PAGE] [--against PAGE] [--fresh] [--no-numbers]
 

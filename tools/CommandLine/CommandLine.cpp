@@ -153,14 +153,14 @@ llvm::Expected<int64_t> Arguments::integer(StringRef option, int64_t low, int64_
 std::vector<OptionSpec> driver::optionsOf(const Command &command) {
   std::vector<OptionSpec> options = command.options;
   OptionSpec plugin{"--load-dialect-plugin", "FILE",
-                    "a shared library with ops of another dialect; may be repeated"};
+                    "a shared library with ops of another dialect; can be given several times"};
   plugin.repeatable = true;
   plugin.path = PathUse::Input;
   bool writes = llvm::any_of(options, [](const OptionSpec &option) {
     return option.path == PathUse::Output || option.path == PathUse::Folder;
   });
   if (writes)
-    options.push_back({"--force", "", "replace files that ctxc did not write, too"});
+    options.push_back({"--force", "", "also replace files that ctxc did not write"});
   options.push_back(plugin);
   options.push_back({"--help", "", "this text"});
   return options;

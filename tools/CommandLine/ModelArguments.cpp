@@ -25,8 +25,8 @@ std::vector<OptionSpec> driver::planOptions() {
   return {
       {"--sites",
        "NAME",
-       "what may be patched: mlp (default, the paper's), or all: also what stands\n"
-       "between the attention and the residual stream (W_o)",
+       "what may be patched: mlp (default, the paper's), or all: also the parameters\n"
+       "between attention and the residual stream (W_o)",
        {"mlp", "all"}},
       {"--objective",
        "NAME",
@@ -35,8 +35,8 @@ std::vector<OptionSpec> driver::planOptions() {
        "least-norm, least-drift (the last two are measured on sample activations)",
        {"default", "paper", "fewest-parameters", "no-division", "least-norm", "least-drift"}},
       {"--plan", "NAMES",
-       "patch just these parameters, by the blocks' names, separated by commas;\n"
-       "`ctxc check --plans` lists what there is"},
+       "patch only these parameters, named as in the blocks and separated by commas;\n"
+       "`ctxc check --plans` lists the plans"},
       {"--split",
        "NAME",
        "how a mixture's experts share the change of its output: even (default, the\n"
@@ -54,36 +54,36 @@ std::vector<OptionSpec> driver::runOptions() {
        {"least", "balanced", "naive", "stable", "scaled"}},
       {"--dtype", "TYPE",
        "storage type of the weights, f32, bf16 or f16; activations and sums are f32.\n"
-       "Default: bf16 or f16 where the whole checkpoint is stored so, else f32",
+       "Default: bf16 or f16 if the whole checkpoint is stored in it, otherwise f32",
        storageNames()},
       {"--round-prompts", "",
-       "read a prompt with activations rounded to bfloat16 where they meet weights that\n"
-       "are, as PyTorch and llama.cpp do: faster, for a processor with avx512_bf16 and\n"
-       "16 tokens or more (in AMX's tile registers where there are some, and\n"
-       "CTXC_AMX=off is not set), and for NVIDIA's GPUs. Everything after it, patches\n"
-       "too, is computed as without"},
+       "read a prompt with activations rounded to bfloat16 before products with bfloat16\n"
+       "weights, as PyTorch and llama.cpp do: faster, on a processor with avx512_bf16 for\n"
+       "16 tokens or more (in AMX's tile registers if there are some and CTXC_AMX=off is\n"
+       "not set), and on NVIDIA's GPUs. Everything after the prompt, and patches, are\n"
+       "computed without this rounding"},
       {"--integer-products", "",
        "multiply quantised matrices (not fp8) in integers, with activations rounded to 8\n"
-       "bits for each 32, as llama.cpp does: faster, and less exact (docs/gguf.md)"},
+       "bits, with a scale for each 32, as llama.cpp does: faster, less exact (docs/gguf.md)"},
       {"--cache",
        "TYPE",
-       "in which attention keeps keys and values: f32 (default), or bf16, in half the\n"
-       "memory and less exact (docs/measurements.md#the-cache)",
+       "type of the KV cache: f32 (default), or bf16, in half the memory and less exact\n"
+       "(docs/measurements.md#the-cache)",
        {"f32", "bf16"}},
       {"--large-pages", "",
-       "copy the weights into large pages of memory first, which some machines read faster;\n"
-       "takes the weights' size in memory (docs/measurements.md#large-pages)"},
+       "copy the weights into large pages, which some machines read faster; takes as much\n"
+       "more memory as the weights have (docs/measurements.md#large-pages)"},
       {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
       {"--keep", "POSITIONS",
        "positions of the context that the reduced run keeps, such as 0-3,7;\n"
-       "by default none"},
+       "default: none"},
       {"--backend",
        "NAME",
-       "compiled (default), or reference: float64, slow, the judge of the other",
+       "compiled (default), or reference: float64, slow, to check the other against",
        {"compiled", "reference"}},
       {"--target", "GPU",
        "run on a GPU: cuda, rocm or vulkan (docs/gpu.md); default: on this\nprocessor"},
-      {"--threads", "N", "threads of the compiled backend; default: one a core"},
+      {"--threads", "N", "threads of the compiled backend; default: one per core"},
       reads({"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"}),
   };
   llvm::append_range(options, planOptions());

@@ -41,9 +41,9 @@ bool driver::isServing() { return joined && joined->rank() != 0; }
 
 OptionSpec driver::shardOption() {
   return {"--shard", "RANKS",
-          "tensor=T,pipeline=P, of which one may be left out: one model over the T × P ranks of\n"
-          "`mpirun -n TP`: P groups have consecutive layers, and the\n"
-          "T ranks of a group share the matrices and heads of each (docs/clusters.md)"};
+          "tensor=T,pipeline=P, where one may be left out: split one model over the T × P ranks\n"
+          "of `mpirun -n TP`. Each of P groups has consecutive layers, and the T ranks of a\n"
+          "group share the matrices and heads of each layer (docs/clusters.md)"};
 }
 
 Expected<RankGrid> driver::parseRanks(StringRef text) {

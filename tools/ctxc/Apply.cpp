@@ -40,15 +40,16 @@ static llvm::Expected<int> run(const Arguments &arguments) {
 Command driver::applyCommand() {
   return {
       "apply",
-      "write a checkpoint with a patch added, loadable by others",
+      "write a checkpoint with a patch added, which other programs can load",
       {"MODEL", "FILE"},
       {writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
        positionOption(),
        {"--dtype", "TYPE",
-        "store all floating tensors as f32, bf16 or f16; default: each as it was", storageNames()}},
+        "store all floating-point tensors as f32, bf16 or f16; default: each as it was",
+        storageNames()}},
       "MODEL is a Hugging Face directory, FILE a patch that `ctxc patch` wrote for it. A patch\n"
-      "that is small beside its weights loses most of itself in bf16: the printed share says how\n"
-      "much, and --dtype f32 avoids it. A patch holds for one token at its position: the "
+      "that is small beside its weights is mostly lost in bf16: the command prints how much is\n"
+      "lost, and --dtype f32 avoids it. A patch holds for one token at its position: the "
       "directory's\n"
       "README.md says which, and so does the metadata of its weights.",
       "  ctxc apply gemma-3-270m patch.safetensors -o patched-model --dtype f32\n"

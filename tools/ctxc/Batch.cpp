@@ -137,55 +137,53 @@ static Expected<int> run(const Arguments &arguments) {
 
 static std::vector<OptionSpec> batchOptions() {
   OptionSpec merge = reads({"--merge", "DIR",
-                            "in place of MODEL: put complete parts together, of one or several\n"
-                            "directories, into the new directory of -o"});
-  OptionSpec take = reads(
-      {"--take", "DIR", "in place of MODEL: write one patch of a batch to a file of its own"});
+                            "in place of MODEL: merge the complete parts in one or several\n"
+                            "directories into the new directory that -o names"});
+  OptionSpec take =
+      reads({"--take", "DIR", "in place of MODEL: write one patch of a batch to a separate file"});
   merge.repeatable = true;
   merge.insteadOfPositionals = take.insteadOfPositionals = true;
-  return {
-      writesInto({"-o", "PATH",
-                  "the directory of the results, which a run that was ended goes on with; a\n"
-                  "new one for --merge; a file for --take",
-                  /*choices=*/{}, /*required=*/true}),
-      {"--make", "NAMES",
-       "what is made where a line does not say it: patch (default), metrics, layers, or\n"
-       "some of them, separated by commas"},
-      {"--positions",
-       "WHICH",
-       "which positions where a line does not say it: the last (default), or all from 1 on",
-       {"last", "all"}},
-      {"--part", "I/N", "do the I-th of N parts of the lines; I is 1 to N"},
-      {"--window", "N",
-       "how many lines are looked at together for beginnings that they share; parts are\n"
-       "made of whole windows; default 64"},
-      {"--shard", "MIB", "about how large a file of patches gets; default 64"},
-      reads({"--tokenizer", "PATH",
-             "a tokenizer in place of the model's own, as for an .mlir model: a checkpoint's\n"
-             "directory, a tokenizer.json, a tokenizer.model, or a GGUF file"}),
-      merge,
-      take,
-      {"--line", "LINE",
-       "with --take, which patch: the number of its line, from 1 on, or LINE:POSITION where the\n"
-       "line has several"}};
+  return {writesInto({"-o", "PATH",
+                      "the directory of the results, where an interrupted run continues; with\n"
+                      "--merge, a new directory; with --take, a file",
+                      /*choices=*/{}, /*required=*/true}),
+          {"--make", "NAMES",
+           "what to make for lines that do not say it: patch (default), metrics or layers, or\n"
+           "several of them, separated by commas"},
+          {"--positions",
+           "WHICH",
+           "which positions, for lines that do not say it: the last (default), or all from 1 on",
+           {"last", "all"}},
+          {"--part", "I/N", "process the I-th of N parts of the lines; I is 1 to N"},
+          {"--window", "N",
+           "how many lines are searched together for prefixes that they share; parts consist\n"
+           "of whole windows; default 64"},
+          {"--shard", "MIB", "the approximate size of a file of patches; default 64"},
+          reads({"--tokenizer", "PATH",
+                 "a tokenizer in place of the model's own, as for an .mlir model: a checkpoint's\n"
+                 "directory, a tokenizer.json, a tokenizer.model, or a GGUF file"}),
+          merge,
+          take,
+          {"--line", "LINE",
+           "with --take, which patch: the number of its line, from 1 on, or LINE:POSITION if the\n"
+           "line has several"}};
 }
 
 Command driver::batchCommand() {
   Command command{
       "batch",
-      "patches, metrics and norms of many prompts, into a directory that can be gone on with",
+      "write patches, metrics and norms of many prompts to a directory; resumable",
       {"MODEL", "FILE"},
       batchOptions(),
-      "FILE has a JSON object on each line, which asks for a prompt's patches:\n\n"
+      "Each line of FILE is a JSON object that asks for a prompt's patches:\n\n"
       "  {\"id\": \"q17\", \"prompt\": \"And David said\", \"make\": [\"patch\", \"metrics\"]}\n"
       "  {\"tokens\": [2, 818, 5279, 529], \"positions\": \"all\", \"keep\": [0]}\n"
       "  {\"messages\": [{\"role\": \"user\", \"content\": \"Who was David?\"}]}\n\n"
-      "The directory gets records-*.jsonl, an object for each position or bad line, and\n"
-      "patches-*.safetensors. Each file is complete or not there: after the process was killed, "
-      "the\n"
-      "same command goes on with what is missing. A beginning that prompts share is read once.\n"
-      "Parts (--part) may run at the same time, on one machine or many, into one directory or "
-      "many.",
+      "ctxc writes records-*.jsonl, with an object for each position or bad line, and\n"
+      "patches-*.safetensors. Each file is either complete or absent: after an interruption, the\n"
+      "same command continues with what is missing. A prefix that prompts share is read once.\n"
+      "Parts (--part) may run at the same time, on one or many machines, and write to one or\n"
+      "many directories.",
       "  ctxc batch gemma-3-270m prompts.jsonl -o patches\n"
       "  ctxc batch gemma-3-270m prompts.jsonl -o patches --make patch,metrics,layers\n"
       "  ctxc batch gemma-3-270m prompts.jsonl -o patches --part $SLURM_ARRAY_TASK_ID/16\n"

@@ -106,13 +106,12 @@ static std::vector<OptionSpec> options() {
        "text (default), json, or sarif: SARIF 2.1.0, for editors and CI",
        {"text", "json", "sarif"}},
       writes({"--graph", "FILE",
-              "draw the blocks with their verdicts, to a .dot file, or by graphviz to an .svg"}),
+              "draw the blocks with their verdicts: a .dot file, or an .svg drawn by graphviz"}),
       writes(
           {"--html", "FILE",
-           "write a page: verdicts, drawn blocks (by graphviz), plans with their costs, lemmas"}),
-      writes(
-          {"--proof", "FILE",
-           "write what each verdict rests on, as a proof that `ctxc check-proof` judges (JSON)"}),
+           "write a page with the verdicts, drawn blocks (needs graphviz), plans, costs, lemmas"}),
+      writes({"--proof", "FILE",
+              "write what each verdict rests on, as a proof (JSON) for `ctxc check-proof`"}),
       {"--update",
        "NAME",
        "least (default), balanced, naive, stable, scaled",
@@ -121,8 +120,8 @@ static std::vector<OptionSpec> options() {
       {"--plans", "", "list every plan of every block, with its cost"},
   };
   OptionSpec warnings{"-W", "RULE",
-                      "-WRULE warns by a rule, -Wno-RULE does not; -Werror makes all warnings\n"
-                      "errors, -Werror=RULE those of one rule, -Wno-error=RULE all but those.\n"
+                      "-WRULE turns a rule's warnings on, -Wno-RULE turns them off; -Werror makes\n"
+                      "all warnings errors, -Werror=RULE those of one rule, -Wno-error=RULE not.\n"
                       "Rules: conditional-obligation, fragile-plan, output-only (off)"};
   warnings.joined = warnings.repeatable = true;
   options.push_back(warnings);
@@ -134,18 +133,15 @@ static std::vector<OptionSpec> options() {
 Command driver::checkCommand() {
   Command command{
       "check",
-      "say of every block whether a context can become a patch of it, and why",
+      "say for every block whether a patch can replace a context, and why",
       {"MODEL"},
       options(),
       "Each block is controllable (Theorem 3), output-only (an exact patch exists, and the MLP's\n"
-      "internals differ), rejected (an impossibility is shown: where, why, by which bound, and a\n"
-      "way out) or undecided. Identical layers are shown once. Weights are not needed. The word "
-      "in\n"
-      "brackets at the end of a diagnostic is its rule: `ctxc explain RULE`. Exit code 0 when "
-      "every\n"
-      "block is controllable or output-only (and with --try exact, and no warning an error), 1 "
-      "when\n"
-      "one is not.",
+      "internals differ), rejected (no patch can exist; the message says where, why and by which\n"
+      "bound, and proposes a change) or undecided. Identical layers are shown once. Weights are\n"
+      "not needed. The word in brackets at the end of a diagnostic is its rule:\n"
+      "`ctxc explain RULE` explains it. The exit code is 0 if every block is controllable or\n"
+      "output-only, every plan was exact (with --try), and no warning is an error; otherwise 1.",
       "  ctxc check examples/models/gemma3-kjv-1m\n"
       "  ctxc check block.mlir --try\n"
       "  ctxc check rejected.mlir --witness=witness.json\n"

@@ -18,14 +18,14 @@ static OptionSpec optionWith(StringRef name, StringRef value, StringRef help) {
 }
 
 std::vector<OptionSpec> driver::evidenceOptions() {
-  OptionSpec attempt =
-      optionWith("--try", "SEED",
-                 "run each plan in the reference, on the model's weights where it has any, else\n"
-                 "on random ones, and on random activations; SEED is 1 by default");
+  OptionSpec attempt = optionWith(
+      "--try", "SEED",
+      "run each plan in the reference executor, on random activations and on the model's\n"
+      "weights, or on random weights if it has none; SEED is 1 by default");
   OptionSpec witness =
       optionWith("--witness", "FILE",
-                 "for each verdict against look for a counterexample in numbers: weights and a\n"
-                 "context for which no patch is exact; written to FILE (JSON) where one is given");
+                 "for each rejected block, search for a numeric counterexample: weights and a\n"
+                 "context for which no patch is exact; if FILE is given, write it there (JSON)");
   attempt.valueOptional = witness.valueOptional = true;
   witness.path = PathUse::Output;
   OptionSpec replay =

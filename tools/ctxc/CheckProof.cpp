@@ -86,16 +86,16 @@ static llvm::Expected<int> run(const Arguments &arguments) {
 Command driver::checkProofCommand() {
   return {
       "check-proof",
-      "judge a proof that `ctxc check --proof FILE` wrote, apart from what made it",
+      "check a proof that `ctxc check --proof FILE` wrote, independently of the planner",
       {"MODEL", "FILE"},
-      {{"--numbers", "N", "check blocks of more numbers than N by structure alone (20000000)"},
-       {"--seed", "N", "of the random weights and activations that claims are replayed on (1)"}},
-      "A small checker, which shares no code with the analysis and the planner. It holds every\n"
-      "claim of FILE against MODEL's blocks: their text and bindings, the cut, the chains, the\n"
-      "parameters, the conditions of each lemma instance, the barriers of a rejection; and then\n"
-      "replays it in float64 on random weights. MODEL's own weights are not needed. See\n"
-      "docs/proofs.md. Exit code 0 when the proof holds, 1 when a claim is wrong or was not\n"
-      "replayed, 2 when FILE or MODEL cannot be read.",
+      {{"--numbers", "N", "check only the structure of blocks with more than N numbers (20000000)"},
+       {"--seed", "N", "seed of the random weights and activations for replaying claims (1)"}},
+      "A small checker, which shares no code with the analysis and the planner. It compares every\n"
+      "claim of FILE with MODEL's blocks: their text and bindings, the cut, the chains, the\n"
+      "parameters, the conditions of each lemma instance and the barriers of a rejection. Then it\n"
+      "replays the claim in float64 on random weights. MODEL's own weights are not needed. See\n"
+      "docs/proofs.md. The exit code is 0 if the proof holds, 1 if a claim is wrong or was not\n"
+      "replayed, 2 if FILE or MODEL cannot be read.",
       "  ctxc check examples/models/gemma3-kjv-1m --proof gemma3.proof.json\n"
       "  ctxc check-proof examples/models/gemma3-kjv-1m gemma3.proof.json\n",
       run};

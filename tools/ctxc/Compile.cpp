@@ -171,73 +171,79 @@ static llvm::Expected<int> run(const Arguments &arguments) {
 
 /// What is written, and for which target.
 static std::vector<OptionSpec> optionsOfStages() {
-  return {
-      {"--emit",
-       "STAGE",
-       "xf      the model\n"
-       "patch   with the dual and applied block of every plan\n"
-       "linalg  their kernels, on tensors\n"
-       "llvm    the kernels as LLVM IR, optimised for the target\n"
-       "asm     as assembly\n"
-       "obj     an object file, with a C header and a manifest (JSON) beside it\n"
-       "shared  a library, with the same beside it\n"
-       "gpu     for a GPU: launches and kernels, in MLIR's gpu dialect\n"
-       "cost    bytes and operations of each of these, and of a token\n"
-       "ptx     as NVIDIA's assembly; hsaco: as a code object for AMD;\n"
-       "spirv: as a binary module for Vulkan",
-       {"xf", "patch", "linalg", "llvm", "asm", "obj", "shared", "gpu", "cost", "ptx", "hsaco",
-        "spirv"},
-       true},
-      {"--target",
-       "NAME",
-       "native (default), x86-64-v2, x86-64-v3, x86-64-v4, aarch64, or LLVM's\n"
-       "name of a processor of x86-64, such as znver4; code is for it and all\n"
-       "that have its features, and refuses others. Or a GPU: cuda:sm_80,\n"
-       "cuda:sm_90, rocm:gfx90a, rocm:gfx942, rocm:gfx1100, vulkan\n"
-       "(docs/gpu.md)",
-       {}},
-      {"--prefix", "NAME", "what all names of the library start with; default: ctxc", {}},
-      {"--rows", "N", "of kernels for GPUs: N rows, a chunk of a prompt; default: 1, a token", {}}};
+  return {{"--emit",
+           "STAGE",
+           "xf      the model\n"
+           "patch   the model, with the dual and applied block of every plan\n"
+           "linalg  the kernels of these blocks, on tensors\n"
+           "llvm    the kernels as LLVM IR, optimised for the target\n"
+           "asm     the kernels as assembly\n"
+           "obj     an object file, with a C header and a manifest (JSON) beside it\n"
+           "shared  a shared library, with header and manifest beside it\n"
+           "gpu     for a GPU: launches and kernels, in MLIR's gpu dialect\n"
+           "cost    bytes and operations of each launch, and of a token\n"
+           "ptx     NVIDIA's assembly; hsaco: a code object for AMD;\n"
+           "spirv: a binary module for Vulkan",
+           {"xf", "patch", "linalg", "llvm", "asm", "obj", "shared", "gpu", "cost", "ptx", "hsaco",
+            "spirv"},
+           true},
+          {"--target",
+           "NAME",
+           "native (default), x86-64-v2, x86-64-v3, x86-64-v4, aarch64, or LLVM's\n"
+           "name of an x86-64 processor, such as znver4; the code runs on all\n"
+           "processors that have its features, and refuses others. Or a GPU: cuda:sm_80,\n"
+           "cuda:sm_90, rocm:gfx90a, rocm:gfx942, rocm:gfx1100, vulkan\n"
+           "(docs/gpu.md)",
+           {}},
+          {"--prefix", "NAME", "prefix of all names in the library; default: ctxc", {}},
+          {"--rows",
+           "N",
+           "tokens per call of a GPU kernel, such as a chunk of a prompt; default: 1",
+           {}}};
 }
 
-/// Those of --emit=cost.
+/// The options of --emit=cost.
 static std::vector<OptionSpec> optionsOfCost() {
-  return {{"--visible",
-           "N,M",
-           "of cost: how many tokens a token reads in the caches, N of the (full)\n"
-           "run and M of the reduced one; default: 1024,1",
-           {}},
-          {"--bandwidth", "GB/S", "of cost: of the device's memory; adds predicted times", {}},
-          {"--rate", "TFLOP/S", "of cost: of float32 arithmetic, for kernels that this bounds", {}},
-          {"--shard", "SPLIT",
-           "of cost: on many ranks, such as tensor=8,pipeline=4: what each stores, reads\n"
-           "and sends, the least time of a token, and the same of other splits"},
-          {"--network", "GB/S,US", "of --shard: speed and latency of a message between two ranks"},
-          {"--format", "NAME", "of cost: text (default) or json", {"text", "json"}}};
+  return {
+      {"--visible",
+       "N,M",
+       "for cost: how many KV slots a token reads, N in the full run's cache and\n"
+       "M in the reduced run's; default: 1024,1",
+       {}},
+      {"--bandwidth", "GB/S", "for cost: the device's memory bandwidth; adds predicted times", {}},
+      {"--rate",
+       "TFLOP/S",
+       "for cost: the rate of float32 arithmetic, for compute-bound kernels",
+       {}},
+      {"--shard", "SPLIT",
+       "for cost: split over ranks, such as tensor=8,pipeline=4: what each stores, reads\n"
+       "and sends, the least time of a token, and the same for other splits"},
+      {"--network", "GB/S,US", "for --shard: speed and latency of a message between two ranks"},
+      {"--format", "NAME", "for cost: text (default) or json", {"text", "json"}}};
 }
 
 /// Where it is written, and how the kernels compute.
 static std::vector<OptionSpec> optionsOfCode() {
-  return {writes({"-o", "PATH", "the file to write; - for the screen", {}, true}),
+  return {writes({"-o", "PATH", "the file to write; - for standard output", {}, true}),
           {"--update",
            "NAME",
            "least (default), balanced, naive, stable, scaled",
            {"least", "balanced", "naive", "stable", "scaled"}},
           {"--dtype", "TYPE", "storage type of the weights; default: as stored", storageNames()},
           {"--round-prompts", "",
-           "kernels that read prompts round activations to bfloat16 where they meet\n"
-           "weights that are, in calls of 16 rows or more, for a target with\n"
-           "avx512_bf16, or with --rows for NVIDIA's GPUs; the others, patches\n"
-           "too, compute as without"},
+           "kernels that read prompts round activations to bfloat16 before products with\n"
+           "bfloat16 weights, in calls of 16 tokens or more, for a target with\n"
+           "avx512_bf16, or with --rows for NVIDIA's GPUs; other kernels, and patches,\n"
+           "are not changed"},
           {"--integer-products", "",
-           "kernels for processors multiply quantised matrices (not fp8) in integers,\n"
-           "with activations rounded to 8 bits for each 32"},
-          {"--remarks", "", "say at each op that goes without its fast form which one, and why"},
+           "CPU kernels multiply quantised matrices (not fp8) in integers, with activations\n"
+           "rounded to 8 bits, with a scale for each 32"},
+          {"--remarks", "", "say for each op that cannot use its fast form which form, and why"},
           {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
           {"--print-pipeline",
            "",
            "print the passes that lower --emit=linalg for --target (and --rows), as\n"
-           "`ctxc-opt --pass-pipeline=` reads them; takes no MODEL, --emit and -o",
+           "`ctxc-opt --pass-pipeline=` reads them; takes no MODEL, --emit or -o",
            {},
            false,
            false,
@@ -252,14 +258,14 @@ Command driver::compileCommand() {
   llvm::append_range(options, optionsOfCode());
   return {
       "compile",
-      "write any stage of the compilation, readable",
+      "write any stage of the compilation, from readable IR to a library",
       {"MODEL"},
       options,
-      "Weights are not needed. A kernel is one block's step: its ordinary forward, its full and\n"
-      "reduced run together with the patch formed between them (dual), or its forward with a "
-      "given\n"
+      "Weights are not needed. A kernel computes one block: its ordinary forward, its full and\n"
+      "reduced run together with the patch between them (dual), or its forward with a given\n"
       "patch (applied). Layers of the same structure share their kernels. The header says how to\n"
-      "call them from C; an object file also needs libCtxcNumerics.a. docs/kernel-library.md.",
+      "call them from C; an object file also needs libCtxcNumerics.a. See\n"
+      "docs/kernel-library.md.",
       "  ctxc compile gemma-3-270m --emit=patch -o -\n"
       "  ctxc compile gemma-3-270m --emit=shared -o kernels.so\n"
       "  ctxc compile gemma-3-270m --emit=shared --target=x86-64-v3 -o kernels.so\n"

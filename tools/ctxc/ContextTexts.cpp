@@ -15,17 +15,17 @@ using llvm::StringRef;
 static constexpr uint64_t maxTextBytes = 64 << 20;
 
 std::vector<OptionSpec> driver::contextOptions() {
-  return {reads({"--context", "FILE", "the text of the context, as it stands before every text"}),
+  return {reads({"--context", "FILE", "the text of the context, which stands before every text"}),
           {"--context-tokens", "IDS",
-           "the same as token ids, those that the tokenizer puts in front included; or @FILE"},
+           "the context as token ids, with those that the tokenizer puts in front; or @FILE"},
           reads({"--unrelated", "FILE",
                  "texts that have nothing to do with the context, and on which nothing should\n"
                  "change"}),
           reads({"--tokenizer", "FILE",
                  "a tokenizer in place of the model's own: a directory, a tokenizer.json, a\n"
                  "tokenizer.model, or a GGUF file"}),
-          {"--seed", "SEED", "of all that is chosen at random; default 0"},
-          {"--threads", "N", "threads of the kernels; default: one a core"}};
+          {"--seed", "SEED", "the seed of all random choices; default 0"},
+          {"--threads", "N", "threads of the kernels; default: one per core"}};
 }
 
 Error driver::checkContextOptions(const Arguments &arguments) {

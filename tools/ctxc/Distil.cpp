@@ -304,14 +304,14 @@ Command driver::distilCommand() {
       {"MODEL"},
       contextOptions(),
       "Unlike a patch, which is exact for one token, the adapter lasts, and is approximate. The\n"
-      "model reads each text with the context in front and without it, and for each layer the\n"
-      "change of attention's output projection and then of the MLP's that makes the second most\n"
-      "like the first follows in closed form. DIR gets an adapter for PEFT (and norms' scales, in\n"
-      "modules_to_save), and a card, as text and as JSON, that says how good it is on text that "
-      "was\n"
-      "not fitted.\n"
-      "FILE of texts is JSON lines (.jsonl), each with a prompt and an answer, or plain text, in\n"
-      "which a line of three or more dashes divides texts. Each text follows the context directly.",
+      "model reads each text with the context in front and without it. For each layer, ctxc\n"
+      "changes attention's output projection, and then the MLP's, so that the second run comes\n"
+      "as close as possible to the first; both changes have a closed form. ctxc writes to DIR an\n"
+      "adapter for PEFT (with norms' scales, in modules_to_save), and a card, as text and as\n"
+      "JSON, that says how good the adapter is on text that was not fitted.\n"
+      "A FILE of texts has JSON lines (.jsonl), each with a prompt and an answer, or plain text,\n"
+      "in which lines of three or more dashes separate the texts. Each text follows the context\n"
+      "directly.",
       "  ctxc distil gemma-3-270m --context persona.txt -o persona\n"
       "  ctxc distil gemma-3-270m --context persona.txt --prompts questions.txt -o persona\n"
       "  ctxc distil gemma-3-270m --context persona.txt --text chats.jsonl --rank 4 -o small\n"
@@ -319,22 +319,23 @@ Command driver::distilCommand() {
       runDistil};
   const OptionSpec own[] = {
       writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
-      {"--rank", "K", "the rank of each matrix's change; default 16, 0: as it comes"},
+      {"--rank", "K", "the rank of each matrix's change; default 16; 0: do not truncate it"},
       {"--refine", "N",
-       "behind the closed form, take N passes of gradient over the texts. Of 40 texts and more, a\n"
-       "fifth is not fitted at first, and chooses the best number up to N. Default 0"},
+       "after the closed form, make N passes of gradient descent over the texts. With 40 texts\n"
+       "or more, a fifth is left out at first, and decides the number of passes, up to N.\n"
+       "Default 0"},
       {"--ridge", "X",
        "the penalty on large changes of a matrix in the closed form, relative to the data of the\n"
-       "first 550 tokens of text; default 0.01. More recovers less, and unrelated text drifts "
-       "less"},
+       "first 550 tokens of text; default 0.01. A larger penalty recovers less, and unrelated\n"
+       "text drifts less"},
       strengthOption(),
       objectiveOption(),
       {"--protection", "X",
        "the weight of unrelated texts, relative to the others; default 0.3. Every second one\n"
-       "is protected, the others tell the drift"},
+       "is protected; the drift is measured on the others"},
       {"--keep-share", "X",
-       "keep this share of the context's tokens in front, those that surprise the model most and\n"
-       "those that the fitted texts take from it, and fit the rest; default 0"},
+       "keep this share of the context's tokens in front of every text: the tokens that surprise\n"
+       "the model most or that the fitted texts copy; fit the rest; default 0"},
       reads(
           {"--keep", "FILE", "keep this text in front, for instance a short form of the context"}),
       {"--matrices-only", "", "leave norms' scales as they are"},
@@ -342,7 +343,7 @@ Command driver::distilCommand() {
        "also write DIR/adapter.gguf, which llama.cpp loads with --lora; leaves norms' scales as\n"
        "they are"},
       {"--html", "", "also write DIR/card.html, with answers side by side"},
-      {"--curve", "", "also fit at lower ranks and of fewer texts, for the card"}};
+      {"--curve", "", "also fit with lower ranks and with fewer texts, for the card"}};
   std::vector<OptionSpec> texts = textOptions();
   command.options.insert(command.options.begin(), texts.begin(), texts.end());
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));

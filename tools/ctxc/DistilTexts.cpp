@@ -22,14 +22,14 @@ std::vector<OptionSpec> driver::textOptions() {
              "writes them, with the context in front, and unrelated ones without it"}),
       reads({"--held-out", "FILE", "texts for the card, in place of that fifth"}),
       {"--tokens", "N",
-       "fit so many tokens, up to the end of a text; default: all of --text, or 2000"},
+       "fit N tokens, rounded up to the end of a text; default: all of --text, or 2000"},
       reads({"--prompts", "FILE",
-             "what texts that the model writes begin with: a prompt a line, or JSON lines\n"
-             "(.jsonl). Without --held-out a fifth of them is for the card alone. Default: every\n"
-             "second text begins with a few words of one that the model wrote without the\n"
-             "context"}),
-      {"--length", "N", "of an answer that the model writes, in tokens; default 40"},
-      {"--temperature", "X", "at which the model writes; default 1"}};
+             "the beginnings of texts that the model writes: a prompt on each line, or JSON\n"
+             "lines (.jsonl). Without --held-out a fifth is used only for the card. Default:\n"
+             "every second text begins with a few words of a text that the model wrote without\n"
+             "the context"}),
+      {"--length", "N", "length of an answer that the model writes, in tokens; default 40"},
+      {"--temperature", "X", "temperature at which the model writes; default 1"}};
 }
 
 Error driver::checkTextOptions(const Arguments &arguments) {

@@ -64,19 +64,20 @@ static Expected<int> runEvaluate(const Arguments &arguments) {
 }
 
 Command driver::evaluateCommand() {
-  Command command{"evaluate",
-                  "say how good an adapter is in the place of a context",
-                  {"MODEL", "DIR"},
-                  contextOptions(),
-                  "DIR is a LoRA adapter as PEFT writes it, of ctxc or of another program. The "
-                  "texts should be\n"
-                  "none that it was fitted on.",
-                  "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
-                  runEvaluate};
+  Command command{
+      "evaluate",
+      "measure how well an adapter replaces a context",
+      {"MODEL", "DIR"},
+      contextOptions(),
+      "DIR is a LoRA adapter in PEFT's format, from ctxc or another program. Give texts "
+      "that it\n"
+      "was not fitted on.",
+      "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
+      runEvaluate};
   const OptionSpec own[] = {
       reads({"--text", "FILE", "texts, as for `ctxc distil`", {}, true}), strengthOption(),
-      writes({"--json", "FILE", "write the card as JSON, too"}),
-      writes({"--html", "FILE", "write the card as a page, too, with answers side by side"})};
+      writes({"--json", "FILE", "also write the card as JSON"}),
+      writes({"--html", "FILE", "also write the card as a page, with answers side by side"})};
   command.options.insert(command.options.begin(), std::begin(own), std::end(own));
   return command;
 }

@@ -332,14 +332,14 @@ static Expected<int> run(const Arguments &arguments) { return ExperimentCommand(
 static StringRef description() {
   static const std::string text = [] {
     std::string text =
-        "Runs one of the paper's experiments, or one that it does not have, on MODEL. DIR gets\n"
-        "records.jsonl, the data: settings and machine in the first line, then an object a token\n"
-        "and setting; and, drawn by tools/plot_experiment.py, an SVG and a PNG for each figure, "
-        "and\n"
-        "index.html with all of them. A run that was interrupted goes on where it was when it is\n"
-        "called again.\n"
-        "The paper's five prompts are the default; where MODEL has no tokenizer, five made-up\n"
-        "ones of 12 token ids.\n\nexperiments:\n";
+        "Runs one of the paper's experiments, or one of ctxc's own, on MODEL. ctxc writes the "
+        "data\n"
+        "to records.jsonl in DIR: the settings and the machine in the first line, then an object\n"
+        "for each token and setting. tools/plot_experiment.py draws them: an SVG and a PNG for\n"
+        "each figure, and index.html with all of them. The same command continues an interrupted\n"
+        "run.\n"
+        "The paper's five prompts are the default; if MODEL has no tokenizer, five made-up\n"
+        "prompts of 12 token ids.\n\nexperiments:\n";
     llvm::raw_string_ostream os(text);
     for (const Experiment &experiment : experiments::experiments()) {
       os << "  " << llvm::left_justify(experiment.name, 14);
@@ -358,22 +358,22 @@ static StringRef description() {
 Command driver::experimentCommand() {
   Command command{
       "experiment",
-      "the paper's experiments: data, plots and a page",
+      "run the paper's experiments: data, plots and a page",
       {"NAME", "MODEL"},
-      {writesInto({"-o", "DIR", "where data, plots and page go; one experiment a directory",
+      {writesInto({"-o", "DIR", "directory of data, plots and page, for one experiment",
                    /*choices=*/{}, /*required=*/true}),
        reads({"--prompts", "FILE",
-              "a prompt a line; token ids separated by commas where MODEL has no tokenizer"}),
-       {"--generate", "N", "tokens to generate of each prompt; each experiment has a default"},
-       {"--dtypes", "TYPES", "f32, bf16, f16: some of them, separated by commas"},
-       {"--updates", "NAMES", "least, balanced, naive, stable, scaled: some of them"},
-       {"--threads", "N", "default: one a core"},
+              "a prompt on each line; token ids separated by commas if MODEL has no tokenizer"}),
+       {"--generate", "N", "tokens to generate for each prompt; each experiment has a default"},
+       {"--dtypes", "TYPES", "one or more of f32, bf16 and f16, separated by commas"},
+       {"--updates", "NAMES", "one or more of least, balanced, naive, stable and scaled"},
+       {"--threads", "N", "threads of the kernels; default: one per core"},
        reads(
            {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"}),
        reads({"--python", "PYTHON",
-              "a Python with matplotlib, which draws the records; default: $CTXC_PYTHON, else none "
-              "does"}),
-       {"--memory", "MIB", "what the run may take at most; default: what the machine has"}},
+              "a Python with matplotlib, which draws the records; default: $CTXC_PYTHON; without "
+              "both, nothing is drawn"}),
+       {"--memory", "MIB", "memory that the run may use; default: what the machine has"}},
       description(),
       "  ctxc experiment generation examples/models/gemma3-kjv-1m -o build/kjv-generation\n"
       "  ctxc experiment generation gemma-3-270m --generate 20 -o build/generation\n",

@@ -125,11 +125,12 @@ Command driver::explainCommand() {
            "print only the block that passes or the one that fails, to check it",
            {"passes", "fails"}},
           {"--format", "NAME", "text (default), or json: the whole table", {"text", "json"}},
-          writesInto({"--pages", "DIR", "write the pages of the documentation, one a rule"}),
-          reads({"--check-pages", "DIR", "name those that are missing or out of date"}),
+          writesInto({"--pages", "DIR", "write the documentation's pages, one for each rule"}),
+          reads({"--check-pages", "DIR", "list the pages that are missing or out of date"}),
       },
       "The rules are the theorems and lemmas that a verdict rests on, and the reasons that `ctxc\n"
-      "check` gives: the word in brackets at the end of a diagnostic. Without RULE, lists them.",
+      "check` gives: the word in brackets at the end of a diagnostic. Without RULE, the command\n"
+      "lists all rules.",
       "  ctxc explain\n"
       "  ctxc explain bounded-output\n"
       "  ctxc explain bounded-output --example fails > block.mlir; ctxc check block.mlir\n",

@@ -15,12 +15,13 @@ using namespace ctxc::driver;
 using llvm::StringRef;
 
 std::vector<OptionSpec> driver::exportedTypeOptions() {
-  OptionSpec type{"--transformers", "TYPE",
-                  "in place of MODEL: a small model of that type of transformers, exported by a\n"
-                  "Python with torch, transformers and ctxc"};
+  OptionSpec type{
+      "--transformers", "TYPE",
+      "in place of MODEL: a small model of this model type of transformers, exported by\n"
+      "a Python with torch, transformers and ctxc"};
   type.insteadOfPositionals = true;
   return {type, reads({"--python", "PYTHON",
-                       "that Python (default: CTXC_PYTHON, or python3 where it is not set)"})};
+                       "that Python (default: CTXC_PYTHON, or python3 if it is not set)"})};
 }
 
 /// The last line that a program wrote.

@@ -36,10 +36,10 @@ static llvm::Expected<int> run(const Arguments &arguments) {
 /// The families, in lines of up to 88 characters.
 static const std::string &description() {
   static const std::string text = [] {
-    std::string text = "DIR is a Hugging Face directory; its weights are not needed, config.json "
-                       "will do. The text\n"
-                       "is what check, compile and verify also take as MODEL, and what ctxc-opt "
-                       "runs passes on.\n\n"
+    std::string text = "DIR is a Hugging Face directory; config.json is enough, no weights are "
+                       "needed. check, compile\n"
+                       "and verify also take the written file as MODEL, and ctxc-opt runs passes "
+                       "on it.\n\n"
                        "config.json's model_type is one of";
     size_t column = 34;
     llvm::ListSeparator comma(",");
@@ -58,9 +58,9 @@ static const std::string &description() {
 Command driver::importCommand() {
   return {
       "import",
-      "write a checkpoint's model as dialect text",
+      "write a checkpoint's model as MLIR text in the xf dialect",
       {"DIR"},
-      {writes({"-o", "FILE", "the .mlir file to write; by default, or as -, to the screen"}),
+      {writes({"-o", "FILE", "the .mlir file to write; default, or -: standard output"}),
        {"--dtype", "TYPE", "storage type of all parameters; default: as stored", storageNames()}},
       description(),
       "  ctxc import gemma-3-270m -o model.mlir\n"

@@ -143,18 +143,16 @@ Command driver::inspectCommand() {
       "show what a context did to a token's weights, layer by layer",
       {"MODEL"},
       promptOptions(),
-      "Makes the patch of every token after those before it, and looks into one, the last token's\n"
-      "or --token's:\n"
+      "Makes the patch of each token, and examines one patch, by default the last token's:\n"
       "  - norms by layer and parameter, and relative to the parameter itself;\n"
-      "  - cosines of each token's patch with that of the token before;\n"
-      "  - what each layer's patch writes into the residual stream (the layer's output under the\n"
-      "    patch, less the same with its output-side parameters unpatched: in a block that ends "
-      "in\n"
-      "    its output-side matrix that is along the patch's u), and which tokens that points to:\n"
-      "    read through the model's own final norm, scale and head (the logit lens);\n"
-      "  - where it came from: the patch that the token would have had, had a token or sentence "
-      "of\n"
-      "    the context never been read, all others staying at their positions.\n"
+      "  - cosines between each token's patch and the patch of the token before;\n"
+      "  - what each layer's patch writes into the residual stream (the difference between the\n"
+      "    layer's output with the whole patch and with unpatched output-side parameters; in a\n"
+      "    block that ends with its output-side matrix, it has the direction of the patch's u),\n"
+      "    and which tokens it points to, read through the model's own final norm, scale and head\n"
+      "    (the logit lens);\n"
+      "  - where it came from: the patch that the token would have if one token or sentence of\n"
+      "    the context had never been read, with all others at their positions.\n"
       "docs/inspect.md says what each number means.",
       "  ctxc inspect examples/models/gemma3-kjv-1m --prompt 'And Joshua the son of Nun'\n"
       "  ctxc inspect gemma-3-270m --prompt @prompt.txt --generate 20 --token 30\n"
@@ -162,13 +160,13 @@ Command driver::inspectCommand() {
       run};
   std::vector<OptionSpec> own = {
       {"--token", "K",
-       "look into the patch of the token at position K, 1 or more; default the last\n"
+       "examine the patch of the token at position K, 1 or more; default: the last\n"
        "of the prompt"},
-      {"--generate", "N", "have the full run go on by N tokens; their patches are shown too"},
+      {"--generate", "N", "let the full run generate N tokens, and show their patches too"},
       {"--by",
        "PART",
-       "leave out each token, or each sentence, of the context; default tokens, and\n"
-       "of a context of more than 64 sentences, joined where there are more",
+       "leave out one token, or one sentence, of the context at a time; default: a token,\n"
+       "or a sentence if there are more than 64 tokens; more than 64 sentences are joined",
        {"token", "sentence"}},
       {"--top", "N", "how many tokens to name at each end of a direction; default 5"},
       writes({"--json", "FILE", "write everything found as JSON"}),

@@ -64,16 +64,15 @@ Command driver::manCommand() {
   OptionSpec pages =
       writesInto({"--pages", "DIR", "write all pages, as ctxc.1, ctxc-check.1, ... in DIR"});
   pages.insteadOfPositionals = true;
-  return {
-      "man",
-      "print a manual page, for man and groff",
-      {"[COMMAND]"},
-      {pages},
-      "Prints the page of COMMAND, or that of ctxc. What is installed has them as `man ctxc` and\n"
-      "`man ctxc-COMMAND`.",
-      "  ctxc man verify | man -l -\n"
-      "  ctxc man --pages ~/.local/share/man/man1\n",
-      runMan};
+  return {"man",
+          "print a manual page, for man and groff",
+          {"[COMMAND]"},
+          {pages},
+          "Prints the page of COMMAND, or the page of ctxc. In an installation, `man ctxc` and\n"
+          "`man ctxc-COMMAND` show them.",
+          "  ctxc man verify | man -l -\n"
+          "  ctxc man --pages ~/.local/share/man/man1\n",
+          runMan};
 }
 
 static llvm::Expected<int> runCompletion(const Arguments &arguments) {
@@ -94,12 +93,12 @@ static llvm::Expected<int> runCompletion(const Arguments &arguments) {
 
 Command driver::completionCommand() {
   return {"completion",
-          "print the script with which a shell completes commands and options",
+          "print a script that makes a shell complete commands and options",
           {"SHELL"},
           {writes({"-o", "FILE", "write it to FILE"})},
-          "SHELL is bash, zsh or fish. What is installed below /usr has the scripts where these "
-          "look for\n"
-          "them; elsewhere they are read by the lines below, in the shell's own start file.",
+          "SHELL is bash, zsh or fish. An installation below /usr has the scripts where the shells "
+          "look\n"
+          "for them; elsewhere, add one of the lines below to the shell's start file.",
           "  source <(ctxc completion bash)\n"
           "  source <(ctxc completion zsh)\n"
           "  ctxc completion fish | source\n",

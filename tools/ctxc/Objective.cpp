@@ -27,8 +27,8 @@ Expected<DistilObjective> driver::objectiveOf(const Arguments &arguments) {
 OptionSpec driver::objectiveOption() {
   return {
       "--objective", "NAME",
-      "recover: as much of the context as can be; safe: as much as can be while unrelated text\n"
-      "drifts by at most a quarter of what the context itself does there. Default recover"};
+      "recover (default): recover as much of the context's effect as possible; safe: as much as\n"
+      "possible while unrelated text drifts by at most a quarter of the context's own effect"};
 }
 
 namespace {

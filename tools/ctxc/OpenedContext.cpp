@@ -32,8 +32,8 @@ EvaluateRequest driver::aboutOf(const Opened &opened) {
 
 OptionSpec driver::strengthOption() {
   return {"--strength", "X",
-          "scale the adapter's changes: 0 changes nothing, 1 is what was fitted, and more\n"
-          "exaggerates. Default 1"};
+          "scale the adapter's changes by X: 0 changes nothing, 1 is as fitted, and more\n"
+          "exaggerates the changes. Default 1"};
 }
 
 Expected<double> driver::strengthOf(const Arguments &arguments) {

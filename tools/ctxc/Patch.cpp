@@ -177,20 +177,18 @@ static Expected<int> run(const Arguments &arguments) {
 Command driver::patchCommand() {
   Command command{
       "patch",
-      "write the patch of the last token, given the ones before it, to a file",
+      "write the patch that replaces the tokens before the last one to a file",
       {"MODEL"},
       promptOptions(),
-      "The file is safetensors: for a parameter NAME either NAME.u and NAME.v, so that\n"
-      "stored + u v^T is the patched parameter, or NAME.delta. With it, any program runs the last\n"
-      "token alone, at its absolute position (after the kept tokens, run unpatched), and gets the\n"
-      "logits of the whole context. Where only matrices are patched, an adapter for other "
-      "programs\n"
-      "can be written in its place.\n"
-      "With --positions the patches of many tokens, each after those before it, are made in one "
-      "pass\n"
-      "and written to one such file each, position-0012.safetensors, in a new directory; or to "
-      "one\n"
-      "file, if its name ends in .safetensors, whose tensors have a leading dimension for them.",
+      "The file is in the safetensors format. For a parameter NAME it has either NAME.u and\n"
+      "NAME.v, where stored + u v^T is the patched parameter, or NAME.delta. With it, any program\n"
+      "can run only the last token, at its absolute position (after the kept tokens, which run\n"
+      "unpatched), and gets the logits of the whole context. If only matrices are patched, ctxc\n"
+      "can write an adapter for other programs instead (--format).\n"
+      "With --positions, the patches of many tokens are made in one pass, each for the tokens\n"
+      "before it. They are written to one file each, such as position-0012.safetensors, in a new\n"
+      "directory; or to one file, if its name ends in .safetensors, whose tensors have a leading\n"
+      "dimension for the positions.",
       "  ctxc patch gemma-3-270m --tokens 2,818,5279,529 -o patch.safetensors\n"
       "  ctxc patch gemma-3-270m --prompt @prompt.txt --keep 0-3 -o patch.safetensors\n"
       "  ctxc patch gemma-3-270m --prompt @prompt.txt --positions all -o patches\n"

@@ -27,7 +27,7 @@ std::vector<OptionSpec> driver::patchOutputOptions() {
        {"patch", "peft", "gguf-lora"}},
       {"--factors", "TYPE",
        "type of the numbers in the file: f32 (default), bf16 or f16, in half the\n"
-       "space; what rounding takes of the patch is printed, and is in the metadata",
+       "space; the loss by rounding is printed, and stored in the metadata",
        storageNames()}};
 }
 

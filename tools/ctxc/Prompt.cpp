@@ -21,15 +21,15 @@ std::vector<OptionSpec> driver::promptOptions() {
   return {{"--prompt", "TEXT",
            "the context and the last token, as text after the begin-of-sequence\n"
            "token; @FILE reads it from a file, - from standard input"},
-          {"--tokens", "IDS", "the same as token ids, separated by commas or spaces; or @FILE"},
+          {"--tokens", "IDS", "the same, as token ids separated by commas or spaces; or @FILE"},
           {"--chat", "",
            "--prompt is a message to the assistant: the checkpoint's chat template makes the\n"
-           "text of it, with the beginning of the answer"},
-          {"--system", "TEXT", "with --chat, a message of the system before it; or @FILE"},
+           "text from it, up to the beginning of the answer"},
+          {"--system", "TEXT", "with --chat, a system message before it; or @FILE"},
           {"--absorb",
            "PART",
-           "with --chat, what the patch stands for: system. The reduced run keeps the tokens\n"
-           "of the conversation that do not depend on the system message",
+           "with --chat, what the patch replaces: system. The reduced run keeps all tokens of\n"
+           "the conversation that do not depend on the system message",
            {"system"}},
           reads({"--tokenizer", "PATH",
                  "a tokenizer in place of the model's own, as for an .mlir model: a checkpoint's\n"
@@ -38,12 +38,12 @@ std::vector<OptionSpec> driver::promptOptions() {
 
 std::vector<OptionSpec> driver::embeddingsOptions() {
   return {reads({"--embeddings", "FILE.npy",
-                 "embeddings in place of tokens, as an image's soft tokens are: the rows of a\n"
-                 "matrix in float16, float32 or float64. Each takes the place of a token's own\n"
+                 "embeddings in place of tokens, such as an image's soft tokens: the rows of a\n"
+                 "matrix in float16, float32 or float64. Each replaces the embedding of a token\n"
                  "(after its constant factor, before positions are added), and has a position"}),
           {"--embeddings-at", "N",
-           "at which position of the prompt they come in, in front of what is there;\n"
-           "default 1, behind the begin-of-sequence token"}};
+           "the position in the prompt at which the embeddings are inserted; default 1,\n"
+           "behind the begin-of-sequence token"}};
 }
 
 /// Fails for options of a conversation that do not go together.
@@ -227,9 +227,9 @@ Expected<std::vector<Input>> driver::storedInputs(const Arguments &arguments,
 
 OptionSpec driver::positionsOption() {
   return {"--positions", "RANGES",
-          "in place of the last token each of these, after the tokens before it: the\n"
-          "patches of all are made in one pass. As \"1-3,7\"; all: from 1 to the last,\n"
-          "for the token at position 0 has no context"};
+          "in place of the last token, each token at these positions, with the tokens before\n"
+          "it as context: all patches are made in one pass. For example \"1-3,7\"; all: from\n"
+          "1 to the last, since the token at position 0 has no context"};
 }
 
 Expected<std::vector<int64_t>> driver::promptPositions(const Arguments &arguments, int64_t count) {

@@ -7,7 +7,7 @@ using namespace ctxc::driver;
 using llvm::Expected;
 
 OptionSpec driver::positionOption() {
-  return {"--position", "N", "of a file of several patches the one of this position"};
+  return {"--position", "N", "which patch of a file with several: the one for this position"};
 }
 
 Expected<std::optional<int64_t>> driver::givenPosition(const Arguments &arguments) {

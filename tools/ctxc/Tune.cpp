@@ -46,19 +46,18 @@ static Expected<int> runTune(const Arguments &arguments) {
 Command driver::tuneCommand() {
   return {
       "tune",
-      "measure how this machine reads weights fastest, and keep it",
+      "measure how this machine reads weights fastest, for later runs",
       {},
-      {{"--threads", "N", "that run the kernels (default: one for each core)"},
+      {{"--threads", "N", "threads that run the kernels (default: one for each core)"},
        {"--memory", "N",
         "megabytes of matrices that are timed (default: twice the last-level cache, from 256 MB\n"
         "to a quarter of the memory that is available)"},
-       {"--dry-run", "", "show what is fastest, and keep nothing"},
-       writes({"--json", "FILE", "write what was measured as JSON, too"})},
+       {"--dry-run", "", "show what is fastest, and store nothing"},
+       writes({"--json", "FILE", "also write the measurements as JSON"})},
       "Every way of reading a matrix for a token is timed, which takes about half a minute. "
-      "Kernels "
-      "for this\nprocessor and as many threads then use the fastest; their numbers do not "
-      "change. Without it they\nuse what is fastest on similar processors. The machine should "
-      "do nothing else meanwhile.",
+      "Kernels for\nthis processor and the same number of threads then use the fastest way; "
+      "their results do not\nchange. Without this command they use what is fastest on similar "
+      "processors. Let the machine do\nnothing else meanwhile.",
       "  ctxc tune\n  ctxc tune --threads 1 --json tuning.json\n",
       runTune};
 }

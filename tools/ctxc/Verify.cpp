@@ -331,11 +331,11 @@ Command driver::verifyCommand() {
       "For each generated token: runs the model with the context, computes the patches of all\n"
       "layers, runs the patched model without the context as an ordinary forward that sees\n"
       "nothing of the first run, and compares the logits. The unpatched model without the context\n"
-      "is the control. Where patched and full run disagree, that is recorded and the full run's\n"
-      "token is taken. Exit code 0 when every token agrees, 1 when one does not.\n"
-      "With --positions the tokens are the prompt's own: the patches of all of them are made in "
-      "one\n"
-      "pass, and each is verified in a run of its own.",
+      "is the control. If the patched run and the full run disagree, ctxc records this and goes "
+      "on\n"
+      "with the full run's token. The exit code is 0 if every token agrees, otherwise 1.\n"
+      "With --positions, the tokens are the prompt's own: all their patches are made in one pass,\n"
+      "and each is verified in a separate run.",
       "  ctxc verify examples/models/gemma3-kjv-1m --prompt 'And David said' --generate 20\n"
       "  ctxc verify gemma-3-270m --prompt @prompt.txt --generate 20 --json report.json\n"
       "  ctxc verify gemma-3-270m --tokens 2,818,5279 --update naive --dtype bf16 --materialize\n"
@@ -351,12 +351,13 @@ Command driver::verifyCommand() {
   std::vector<OptionSpec> own = {
       positionsOption(),
       {"--generate", "N", "how many tokens to generate and verify; default 1"},
-      reads({"--patch", "FILE",
-             "check this stored patch instead, or all that it has; it names its tokens"}),
+      reads(
+          {"--patch", "FILE",
+           "check this stored patch instead, or all patches in the file, which names its tokens"}),
       positionOption(),
       {"--materialize", "",
-       "add each patch to the weights, rounded to their type, and run the plain\n"
-       "model on them"},
+       "add each patch to the weights, round them to their type, and run the ordinary\n"
+       "forward on them"},
       {"--tolerance", "X", "a logit that differs by more than X is a mismatch too"},
       writes({"--json", "FILE", "write everything measured as JSON"}),
       writes({"--logits", "FILE",
@@ -364,9 +365,9 @@ Command driver::verifyCommand() {
               "each (steps, vocabulary) in f32"}),
       writes({"--trace", "FILE",
               "write, as JSON lines, each layer's difference between the runs (full,\n"
-              "patched, control; compiled, reference), and say where they first part"}),
+              "patched, control; compiled, reference), and say where they first diverge"}),
       {"--trace-tolerance", "X",
-       "what counts as parting, relative to a layer's largest output; default 1e-4"}};
+       "what counts as divergence, relative to a layer's largest output; default 1e-4"}};
   own.push_back(shardOption());
   llvm::append_range(command.options, embeddingsOptions());
   command.options.insert(command.options.end(), own.begin(), own.end());

@@ -19,20 +19,21 @@ using llvm::StringRef;
 const Overview &driver::overview() {
   static const Overview overview = {
       CTXC_VERSION,
-      "the context compiler: replaces what a transformer read before a token by a change of its\n"
-      "weights that gives the same output, and verifies that it does",
+      "the context compiler: replaces the text that a transformer read before a token by a change\n"
+      "of its weights that gives the same output, and verifies that it does",
       "MODEL is a Hugging Face directory (config.json, model.safetensors or its sharded index,\n"
       "tokenizer.json or tokenizer.model), a .gguf file, a .pt2 file of torch.export, or an .mlir\n"
       "file in the xf dialect.\n\n"
-      "every command takes --load-dialect-plugin=FILE, a shared library with ops of another\n"
+      "Every command takes --load-dialect-plugin=FILE, a shared library with ops of another\n"
       "dialect (docs/new-op.md).",
-      "0 good (controllable, output-only, verified); 1 a verdict against (rejected, undecided,\n"
-      "a mismatch); 2 bad usage or input",
-      {{"CTXC_KERNEL_CACHE", "`off` compiles every kernel anew, and keeps none."},
-       {"CTXC_KERNEL_OPT", "How hard LLVM tries on kernels that run here, 0 to 3 (the default)."},
+      "0 good (controllable, output-only, verified); 1 bad (rejected, undecided, a mismatch);\n"
+      "2 bad usage or input",
+      {{"CTXC_KERNEL_CACHE", "`off` compiles every kernel again, and caches none."},
+       {"CTXC_KERNEL_OPT",
+        "LLVM's optimisation level for kernels that run here, 0 to 3 (the default)."},
        {"CTXC_PYTHON", "A Python with matplotlib, with which `ctxc experiment` draws."},
        {"NO_COLOR", "If it is set, nothing is coloured."},
-       {"XDG_CACHE_HOME", "Kernels are kept below it, in `ctxc/kernels`; default ~/.cache."}},
+       {"XDG_CACHE_HOME", "Kernels are cached below it, in `ctxc/kernels`; default ~/.cache."}},
       "  ctxc check examples/models/gemma3-kjv-1m\n"
       "  ctxc verify examples/models/gemma3-kjv-1m --prompt 'And David said' --generate 20\n"
       "  ctxc verify --help\n"};

@@ -1,9 +1,8 @@
 //===- BlockGraph.h - a block's values as a graph -------------------------===//
 //
-// One vertex a block argument and a vertex an op, in block order; an edge from
-// a producer to an op for every operand that reads it. The graph algorithms of
-// the analyses (reachability, cuts, witness paths) work on it. Valid while the
-// block is unchanged.
+// One vertex for each block argument and each op, in block order; an edge from a producer to an op
+// for every operand that reads it. The graph algorithms of the analyses (reachability, cuts,
+// witness paths) work on it. Valid while the block is unchanged.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_BLOCKGRAPH_H
@@ -23,7 +22,7 @@ public:
 
   xf::BlockOp getBlock() const { return block; }
   unsigned size() const { return ops.size(); }
-  /// The vertices that `vertex` has an edge to, and those that have one to it: one entry an edge.
+  /// The vertices that `vertex` has an edge to, and those with an edge to it: an entry per edge.
   llvm::ArrayRef<unsigned> successors(unsigned vertex) const { return out[vertex]; }
   llvm::ArrayRef<unsigned> predecessors(unsigned vertex) const { return in[vertex]; }
 
@@ -37,18 +36,18 @@ public:
 
   /// Vertices of the block arguments.
   Set inputs() const;
-  /// Vertices of the ops that read the context and on whose results an output depends.
+  /// Vertices of the ops that read the context and whose results an output depends on.
   Set contextualOps() const;
   Set none() const { return Set(size()); }
 
-  /// Vertices reachable from `from` (which are in the result), along edges, or
-  /// against them where `backwards`; a vertex of `blocked` is neither entered nor left.
+  /// Vertices reachable from `from` (whose vertices are in the result), along edges, or against
+  /// them if `backwards`; a vertex of `blocked` is neither entered nor left.
   Set reach(const Set &from, const Set &blocked, bool backwards = false) const;
   Set reach(const Set &from) const { return reach(from, none()); }
   Set reach(unsigned from) const;
 
   /// A shortest path from a vertex of `from` to `to` that avoids `blocked`, both
-  /// ends included; empty where there is none.
+  /// ends included; empty if there is none.
   llvm::SmallVector<unsigned> path(const Set &from, unsigned to, const Set &blocked) const;
 
 private:

@@ -1,11 +1,11 @@
 //===- ContextChange.h - what the context surely changes -------------------===//
 //
-// ContextDependence is an upper bound: a value outside of it is the same in both runs. This
-// is the lower bound, which rejections need: for an open set of weights, contexts and
-// tokens the value differs between the runs. Nothing is known where branches may cancel, as in
-// a − a, a ⊘ a, or a slice that leaves the changed entries out. Where an op joins several
-// branches, it must be possible to silence all but one: by a matrix or a scale near zero whose
-// parameter the remaining branch does not read.
+// ContextDependence is an upper bound: a value outside of it is the same in both runs. This is the
+// lower bound, which rejections need: for an open set of weights, contexts and tokens, the value
+// differs between the runs. Nothing is known where branches may cancel, as in a − a, a ⊘ a, or a
+// slice that leaves the changed entries out. Where an op joins several branches, it must be
+// possible to silence all but one: by a matrix or a scale near zero whose parameter the remaining
+// branch does not read.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_CONTEXTCHANGE_H
@@ -19,7 +19,7 @@ namespace ctxc {
 
 /// Which entries of a value surely change.
 enum class Extent {
-  Unknown, ///< none is shown to
+  Unknown, ///< not shown for any entry
   Some,    ///< at least one
   Every    ///< each of them
 };

@@ -1,12 +1,12 @@
 //===- ContextDependence.h - which values of a block depend on the context -===//
 //
 // The dependence is followed forward from the results of contextual ops
-// (ContextualOpInterface). The inputs of `inputsAreSources` depend on the context too: in a layer
-// that the context reaches past patched ones (ModelFlow.h).
+// (ContextualOpInterface). The inputs of `inputsAreSources` depend on the context too: this is so
+// in a layer that the context reaches past patched layers (ModelFlow.h).
 //
-// By structure alone, every contextual op is a source. With a block's facts, one that reads no
-// token but its own (a window of one, a convolution with one tap) is none, and a value that is the
-// same number for all activations ends the dependence.
+// Without facts, by structure, every contextual op is a source. With a block's facts, a contextual
+// op that reads only its own token (a window of one, a convolution with one tap) is not a source,
+// and a value that is the same number for all activations ends the dependence.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_CONTEXTDEPENDENCE_H
@@ -20,7 +20,7 @@ namespace ctxc {
 
 class ContextDependence {
 public:
-  /// By structure alone.
+  /// By structure, without facts.
   ContextDependence(const BlockGraph &graph, const InputSources &inputsAreSources);
   ContextDependence(const BlockGraph &graph, const ZeroRange &facts,
                     const InputSources &inputsAreSources);

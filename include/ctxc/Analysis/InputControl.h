@@ -1,9 +1,9 @@
 //===- InputControl.h - input controllability as a vertex cut --------------===//
 //
-// The f of Theorem 3 (everything upstream of what G reads) is input-controllable
-// where assignable ops F meet every path from a context-dependent source to it:
-// each of F gets back its full run's output (Lemmas "input controllability of MLPs",
-// "of pre-norm MLPs"), and so does everything whose context paths all cross F.
+// The f of Theorem 3 (everything upstream of what G reads) is input-controllable if a set F of
+// assignable ops meets every path from a context-dependent source to it: each op of F gets its full
+// run's output again (Lemmas "input controllability of MLPs", "of pre-norm MLPs"), and so does
+// every value whose paths from the context all cross F.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_INPUTCONTROL_H
@@ -14,9 +14,8 @@
 
 namespace ctxc {
 
-/// A question of input control: paths from `sources` to `sinks` (both sets of
-/// vertices) that avoid `settled` ones, whose values are known to be equal in
-/// both runs.
+/// A problem of input control: the paths from `sources` to `sinks` (both sets of vertices) that
+/// avoid the `settled` vertices, whose values are known to be equal in both runs.
 struct InputProblem {
   BlockGraph::Set sources, sinks, settled;
 };
@@ -33,18 +32,17 @@ struct InputCut {
 unsigned cutCost(xf::AssignableOpInterface op);
 
 /// The cheapest set of assignable ops, none of them in `excluded`, that meets every path:
-/// a minimum vertex cut by maximum flow (Boost.Graph), exact; of equally cheap
-/// cuts the one nearest to the sources.
+/// an exact minimum vertex cut by maximum flow (Boost.Graph); among equally cheap cuts, the one
+/// nearest to the sources.
 InputCut findMinimumCut(const BlockGraph &graph, const Sites &sites, const InputProblem &problem,
                         const BlockGraph::Set &excluded);
 
-/// The paper's rule: of every path, its first assignable matrix (gate and up of a
-/// gated MLP, c_fc of a plain one). Does not exist where some path has none; the
-/// witness is that path.
+/// The paper's rule: the first assignable matrix on every path (gate and up of a gated MLP, c_fc of
+/// a plain one). The cut does not exist if some path has no such matrix; the witness is that path.
 InputCut findFirstMatrices(const BlockGraph &graph, const Sites &sites, const InputProblem &problem,
                            const BlockGraph::Set &excluded);
 
-/// Minimal cuts, of which no op can be left out: at most `limit`, the smallest first.
+/// Minimal cuts, from which no op can be left out: at most `limit`, the smallest first.
 std::vector<llvm::SmallVector<mlir::Operation *>>
 findMinimalCuts(const BlockGraph &graph, const Sites &sites, const InputProblem &problem,
                 const BlockGraph::Set &excluded, unsigned limit);

@@ -27,7 +27,7 @@ public:
 
 private:
   bool all;
-  std::vector<bool> some; ///< empty where it is none or all
+  std::vector<bool> some; ///< empty for none or all
 };
 
 } // namespace ctxc

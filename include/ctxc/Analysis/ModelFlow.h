@@ -1,15 +1,15 @@
 //===- ModelFlow.h - which values of a model depend on the context ---------===//
 //
 // Theorem 2 ("multi-layer") needs more than layers that can be patched: nothing else may bring the
-// context to the logits. Here it is followed through the model's body, where every layer from
-// `startLayer` on gives its full run's outputs, since its patch makes it:
+// context to the logits. This analysis follows the context through the model's body, where every
+// layer from `startLayer` on gives its full run's outputs, because its patch ensures this:
 //
 //   a layer from startLayer on   its outputs are equal in both runs
 //   a layer before it            an output depends where its block's own flow says so
 //   an op that reads the context its results depend (ContextualOpInterface)
 //   any other op                 its results depend where an operand does
 //
-// A patched layer that has an input which depends must absorb that too (`sources`). Valid
+// A patched layer with an input that depends on the context must absorb this too (`sources`). Valid
 // while the model is unchanged.
 //
 //===----------------------------------------------------------------------===//
@@ -36,19 +36,19 @@ public:
   unsigned numberOf(xf::LayerOp layer) const { return numbers.lookup(layer); }
 
   mlir::Value logits() const { return body.getTerminator()->getOperand(0); }
-  /// The ops where the context enters that reaches the logits past the patched layers, in order:
-  /// contextual ops of the body, and unpatched layers that have some. Empty where the logits are
-  /// equal in both runs.
+  /// The ops from which context reaches the logits past the patched layers, in order: contextual
+  /// ops of the body, and unpatched layers that contain some. Empty if the logits are equal in both
+  /// runs.
   llvm::SmallVector<mlir::Operation *> sourcesOfLogits() const;
-  /// The values by which the context goes from `source`, one of sourcesOfLogits, to the logits:
-  /// from a result of `source` to the logits, each read by the op of the next.
+  /// A path of values by which the context goes from `source`, one of sourcesOfLogits, to the
+  /// logits: from a result of `source` to the logits, each read by the op that produces the next.
   llvm::SmallVector<mlir::Value> path(mlir::Operation *source) const;
 
 private:
   /// How the outputs of an unpatched layer depend.
   struct LayerFlow {
-    llvm::SmallVector<llvm::SmallVector<unsigned, 2>> inputs; ///< of each output: what it reads
-    llvm::SmallVector<bool> readsContext;                     ///< each output
+    llvm::SmallVector<llvm::SmallVector<unsigned, 2>> inputs; ///< the inputs that each output reads
+    llvm::SmallVector<bool> readsContext;                     ///< for each output
   };
 
   static LayerFlow flowOf(xf::BlockOp block);

@@ -15,8 +15,8 @@ public:
   /// Whether a patch may change `operand` of `op`; it may not change the contextual part's
   /// own parameters.
   bool moves(mlir::Operation *op, mlir::Value operand) const;
-  /// The parameters that patches may change, each name once: not those that the
-  /// contextual part uses as well.
+  /// The parameters that patches may change, each name once, without those that the contextual part
+  /// uses as well.
   llvm::SmallVector<xf::ParamOp> parameters() const;
 
 private:

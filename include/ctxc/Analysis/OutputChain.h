@@ -1,4 +1,4 @@
-//===- OutputChain.h - the chain from a patched op to what it should reach -===//
+//===- OutputChain.h - the chain from a patched op to its target value ----===//
 #ifndef CTXC_ANALYSIS_OUTPUTCHAIN_H
 #define CTXC_ANALYSIS_OUTPUTCHAIN_H
 

@@ -1,9 +1,8 @@
 //===- OutputControl.h - output controllability as a solvable chain --------===//
 //
-// The g of Theorem 3 is output-controllable where an assignable op G feeds the
-// target value through links that can be solved, one after the other, for
-// G's output. Everything else that the links read must be known, that is, not reachable
-// from G.
+// The g of Theorem 3 is output-controllable if an assignable op G feeds the target value through
+// links that can be solved, one after the other, for G's output. Everything else that the links
+// read must be known, that is, not reachable from G.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_OUTPUTCONTROL_H
@@ -19,14 +18,14 @@ namespace ctxc {
 struct ChainBreak {
   mlir::Operation *op;
   std::string reason;
-  bool isSite; ///< `op` would be G, but for its status; else it cannot be a link
+  bool isSite; ///< true: `op` would be G, but its status forbids it; false: it cannot be a link
 };
 
 /// The chains that end in one target value.
 struct OutputChains {
   llvm::SmallVector<OutputChain> chains; ///< nearest to the value first
-  /// Chains through ops that are solved for a part (isSolvedInParts), nearest first. Of those that
-  /// bring one part each to its target, one for every part is needed.
+  /// Chains through ops that are solved for a part (isSolvedInParts), nearest first. Each brings
+  /// one part to its target, and one chain is needed for every part.
   llvm::SmallVector<OutputChain> partial;
   llvm::SmallVector<ChainBreak> breaks; ///< nearest first
 };
@@ -35,13 +34,12 @@ struct OutputChains {
 OutputChains findOutputChains(const BlockGraph &graph, const Sites &sites, const ZeroRange &zeros,
                               mlir::Value wanted);
 
-/// Why the chain cannot be solved, in words; empty where it can. An independent
-/// check, link by link.
+/// Why the chain cannot be solved, in words; empty if it can. An independent check, link by link.
 std::string checkChain(const BlockGraph &graph, const ZeroRange &zeros, const OutputChain &chain);
 
-/// Values through which the whole context reaches the block's outputs: every path from
-/// a vertex of `sources` to an output, but for those through `closed`, passes each of them. The
-/// outermost first; an output that alone depends on the context is the first of them.
+/// Values through which the whole context reaches the block's outputs: every path from a vertex of
+/// `sources` to an output, except through `closed`, passes each of them. The outermost comes first;
+/// if only one output depends on the context, it is the first.
 llvm::SmallVector<mlir::Value> findWaists(const BlockGraph &graph, const BlockGraph::Set &sources,
                                           const BlockGraph::Set &closed);
 

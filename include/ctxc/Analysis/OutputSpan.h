@@ -1,10 +1,10 @@
 //===- OutputSpan.h - outputs that are combinations of the same vectors ----===//
 //
-// Streams that a block mixes, in proportions that depend on them: o_i = Σ_k c_ik v_k, where patches
-// may change every number c_ik, and some of the vectors v_k. Let P project onto what is orthogonal
-// to the vectors that no patch moves. Whatever is patched, (P o_1, …, P o_n) has at most as many
-// dimensions as there are vectors that move, so that a full run whose outputs have more is out of
-// reach, by at least
+// Some blocks mix streams with coefficients that depend on the streams: o_i = Σ_k c_ik v_k, where
+// patches may change every number c_ik, and some of the vectors v_k. Let P project onto the
+// orthogonal complement of the vectors that no patch moves. For every patch, the rank of (P o_1, …,
+// P o_n) is at most the number of vectors that move. A full run whose outputs have a higher rank is
+// therefore out of reach, by at least
 //
 //     √(Σ_{i > r} σ_i²),   σ_1 ≥ σ_2 ≥ … the singular values of (P o_1, …, P o_n) of the full run
 //
@@ -19,7 +19,7 @@
 namespace ctxc {
 
 struct OutputSpan {
-  llvm::SmallVector<unsigned> outputs;          ///< by number; of one size, and no value twice
+  llvm::SmallVector<unsigned> outputs;          ///< by number; of equal size, each value once
   llvm::SmallVector<mlir::Value> fixed, moving; ///< vectors v_k, in the order of the block
 };
 

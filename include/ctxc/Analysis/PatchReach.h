@@ -1,10 +1,9 @@
 //===- PatchReach.h - how far patches can move a value ---------------------===//
 //
-// The other half of a verdict: an upper bound on the values that *any* change of the
-// patchable parameters can reach, at fixed data. Where this bound on the output of a
-// block is tighter than what the context changes, no patch exists
-// (Theorem 4, "impossibility", and its relatives). All parameters are considered
-// together, so the bound covers what several narrow sites can do jointly.
+// The other half of a verdict: an upper bound on the values that *any* change of the patchable
+// parameters can reach, at fixed data. If the context changes the output of a block by more than
+// this bound, no patch exists (Theorem 4, "impossibility", and its relatives). All parameters are
+// considered together, so the bound covers what several narrow sites can do jointly.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_PATCHREACH_H

@@ -1,25 +1,25 @@
 //===- Sites.h - which ops of a block a patch may change ------------------===//
 //
-// The paper patches the MLP: what comes after the contextual part `A(C, x)` of a
-// block, or stands beside it. With these words, for an op with a parameter:
+// The paper patches the MLP: the part of a block that follows the contextual part `A(C, x)`, or
+// stands beside it. The terms, for an op with a parameter:
 //
-//   residual stream: a block input, or what an op that is solvable for it makes
-//     of it without mixing it with a product of context-dependent values
+//   residual stream: a block input, or the result of an op that can be solved for
+//     the stream and does not mix it with a product of context-dependent values
 //     (sums, constants, scales; not norms, matrices, activations);
-//   contextual part: what a contextual op still reads, directly or not, and what
-//     lies between a contextual op and the end of the part.
+//   contextual part: all ops that a contextual op depends on, and the ops
+//     between a contextual op and the end of the part.
 //
-// The part ends where the context joins the residual stream by a sum. It may do so in another way,
-// or not at all, and then the part ends
+// The part ends where a sum adds the context to the residual stream. If the context joins the
+// stream in another way, or not at all, the part ends
 //
-//   - where an op reads the stream itself and the context beside it ([x; a], a gate): with the
-//     value behind it that all of the context passes and that begins a stream anew, as several ops
-//     read it (v = W [x; a], the gated sum of GTrXL); with the op itself where there is none;
-//   - with such a value behind the last contextual op, where no stream goes past it (v = W_o a);
-//   - behind the first matrix, the output projection, where another matrix follows it.
+//   - if an op reads both the stream itself and the context ([x; a], a gate): with the later value
+//     that the whole context passes and that begins a new stream, because several ops read it
+//     (v = W [x; a], the gated sum of GTrXL); with the op itself if there is no such value;
+//   - with such a value behind the last contextual op, if no stream goes past it (v = W_o a);
+//   - behind the first matrix, the output projection, if another matrix follows it.
 //
 // A contextual op that can be solved for its own token's operand (TapOpInterface) may stand behind
-// the MLP: where the context of another has entered the stream before it, and no op with a
+// the MLP: if the context has entered the stream before it through another op, and no op with a
 // parameter follows, it does not count as contextual here.
 //
 // So W_q, W_k, W_v, W_o, norms of queries and of the attention's output are in the
@@ -38,7 +38,7 @@ namespace ctxc {
 /// Which ops a plan may choose from.
 enum class SiteScope {
   MLP, ///< the paper's: none of the contextual part
-  All  ///< also what is between a contextual op and the stream that its result joins (W_o)
+  All  ///< also the ops between a contextual op and the stream that its result joins (W_o)
 };
 
 /// Whether an op of AssignableOpInterface may be patched, and if not why.
@@ -53,12 +53,12 @@ enum class SiteStatus {
   Zero            ///< its data can be zero on an open set of activations
 };
 
-/// What an op is to a patch.
+/// How a patch may treat an op.
 struct Site {
   mlir::Operation *op;
-  xf::ParamOp param; ///< null where the status is Computed
+  xf::ParamOp param; ///< null if the status is Computed
   SiteStatus status;
-  std::string why; ///< words for the status; empty where assignable
+  std::string why; ///< the status in words; empty if assignable
 
   xf::AssignableOpInterface assignable() const { return mlir::cast<xf::AssignableOpInterface>(op); }
 };
@@ -70,7 +70,7 @@ public:
 
   /// All ops with a parameter that could be assigned, in block order.
   llvm::ArrayRef<Site> all() const { return sites; }
-  /// The site of `op`; null where the op is not of AssignableOpInterface.
+  /// The site of `op`; null if the op is not of AssignableOpInterface.
   const Site *lookup(mlir::Operation *op) const;
   bool isAssignable(mlir::Operation *op) const;
 
@@ -80,8 +80,8 @@ public:
   bool isOutOfScope(mlir::Operation *op) const {
     return (scope == SiteScope::All ? before : contextual).test(graph.vertex(op));
   }
-  /// Whether `op` reads, at any remove, a residual stream that the context has
-  /// entered: in a block of several attentions, what follows the first.
+  /// Whether `op` depends on a residual stream that the context has entered: in a block with
+  /// several attentions, the ops after the first.
   bool followsContext(mlir::Operation *op) const { return after.test(graph.vertex(op)); }
   bool isFrozen(xf::ParamOp param) const;
   /// The block's first name for the stored tensors of `param`.

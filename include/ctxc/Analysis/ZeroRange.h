@@ -1,8 +1,8 @@
 //===- ZeroRange.h - zero and image facts of a block's values -------------===//
 //
-// Those of dialects/XF/BlockFacts.h, under a layer's settings and bindings. Block inputs are
-// generic: zero on a null set of activations at most. Of the result of an op without the
-// interface nothing is known.
+// The facts of dialects/XF/BlockFacts.h, under a layer's settings and bindings. Block inputs are
+// generic: zero at most on a null set of activations. Nothing is known about the result of an op
+// without the interface.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_ZERORANGE_H
@@ -17,7 +17,7 @@ public:
   explicit ZeroRange(xf::BlockOp block, xf::LayerOp layer = {}) : all(block, layer) {}
 
   const xf::Facts &facts(mlir::Value value) const { return all[value]; }
-  /// Which parameters are one, whatever the block calls them.
+  /// Which parameters are the same stored tensor, although the block may have several names for it.
   const xf::Identities &identities() const { return all.identities(); }
 
   /// Whether the contextual op's result may differ with the context.

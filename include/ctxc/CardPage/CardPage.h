@@ -6,7 +6,7 @@
 
 namespace ctxc {
 
-/// One self-contained file (ctxc/Page/Frame.h). `command` is that which writes it.
+/// Writes one self-contained file (ctxc/Page/Frame.h). `command` is the command that writes it.
 void writeCardPage(llvm::raw_ostream &os, llvm::StringRef command, const Card &card,
                    const CardSettings &settings);
 

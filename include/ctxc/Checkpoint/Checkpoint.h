@@ -31,8 +31,8 @@ public:
   /// name; it may be a symbolic link (as in hub caches) to a regular
   /// file. A tensor that the index lists must be in the shard that it names, and in
   /// no other; tensors that the index does not list are read as well; its
-  /// metadata is not needed. Where both exist, model.safetensors is read and
-  /// the index is not, as in transformers.
+  /// metadata is not needed. If both exist, model.safetensors is read and the index is not, as in
+  /// transformers.
   static llvm::Expected<std::unique_ptr<Checkpoint>> open(llvm::StringRef directoryOrGguf);
 
   /// A checkpoint whose tensors are in the caller's memory, which must outlive it: `config` is the
@@ -46,7 +46,7 @@ public:
   /// The file that says what the architecture is: DIRECTORY/config.json, or the GGUF file.
   std::string configPath() const;
 
-  /// config.json, or the same made of a GGUF file's metadata.
+  /// config.json, or the same made from a GGUF file's metadata.
   const llvm::json::Object &config() const { return *configuration.getAsObject(); }
 
   /// All tensors, by file name, then offset. They point into maps that live as
@@ -55,8 +55,8 @@ public:
   llvm::ArrayRef<TensorView> tensors() const { return views; }
   const TensorView *find(llvm::StringRef name) const;
 
-  /// DIRECTORY/tokenizer.json, else DIRECTORY/tokenizer.model, else none; the GGUF file itself if
-  /// it has a vocabulary.
+  /// DIRECTORY/tokenizer.json, or else DIRECTORY/tokenizer.model, or else none; the GGUF file
+  /// itself if it has a vocabulary.
   std::optional<std::string> tokenizerPath() const;
 
   bool isGguf() const { return gguf != nullptr; }

@@ -46,30 +46,30 @@ enum class DType : uint8_t {
 /// Whether elements are stored in blocks that share their scales.
 constexpr bool isQuantized(DType dtype) { return dtype > DType::U64; }
 
-/// Whether the scales are stored in a tensor of their own. Below, and wherever such a stored
-/// parameter is passed on, a ctxc_scaled_matrix (Numerics/ScaledFormats.h) takes the place of its
-/// bytes; for a bank, an array of them.
+/// Whether the scales are stored in a separate tensor. In the functions below, and wherever such a
+/// stored parameter is passed on, a ctxc_scaled_matrix (Numerics/ScaledFormats.h) takes the place
+/// of its bytes; for a bank, an array of them.
 bool hasScalesApart(DType dtype);
 
-/// Bits of one element: 4 for F4, 6 for the F6 types, else a multiple of 8. Not of a
+/// Bits of one element: 4 for F4, 6 for the F6 types, otherwise a multiple of 8. Not for a
 /// quantised type.
 unsigned bitsOf(DType dtype);
 
-/// The elements that are stored together, a whole number of bytes: those of a block of a
-/// quantised type, else 1. Not of F4 and the F6 types.
+/// How many elements are stored together in a whole number of bytes: a block of a quantised type,
+/// otherwise 1. Not for F4 and the F6 types.
 struct BlockSize {
   unsigned elements, bytes;
 };
 BlockSize blockSizeOf(DType dtype);
 
-/// The bytes of `elements` elements, which are whole blocks; without scales in another tensor.
+/// The bytes of `elements` elements, which must be whole blocks, without scales in another tensor.
 inline uint64_t bytesOf(DType dtype, uint64_t elements) {
   BlockSize block = blockSizeOf(dtype);
   return elements / block.elements * block.bytes;
 }
 
 /// The address of entry `index` of the first dimension, each of `elements` elements. A tensor whose
-/// scales lie apart must have three dimensions or more.
+/// scales are stored separately must have three dimensions or more.
 const void *sliceOf(DType dtype, const void *stored, int64_t index, uint64_t elements);
 
 /// The name in a safetensors header, such as "BF16", or GGUF's, such as "Q4_K".
@@ -91,9 +91,9 @@ uint16_t floatToBf16(float value);
 uint16_t floatToF16(float value);
 
 /// Reads `to.size()` elements of readable type `dtype` from element `first` on of the tensor at
-/// `stored`, which need not be aligned; in block formats only whole blocks, unless the scales lie
-/// apart. The first form rounds F64 to float. A quantised element is its format's formula evaluated
-/// in float32.
+/// `stored`, which need not be aligned; in block formats only whole blocks, unless the scales are
+/// stored separately. The first form rounds F64 to float. A quantised element is its format's
+/// formula evaluated in float32.
 void readFloats(DType dtype, const void *stored, int64_t first, llvm::MutableArrayRef<float> to);
 void readDoubles(DType dtype, const void *stored, int64_t first, llvm::MutableArrayRef<double> to);
 

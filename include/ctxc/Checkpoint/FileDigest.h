@@ -18,7 +18,7 @@ namespace ctxc {
 /// changes or ends while it is read.
 llvm::Expected<std::string> digestOfFile(const MappedFile &file, uint64_t dataStart);
 
-/// The path under which the digest of the file at `path` is cached; empty where there is no cache.
+/// The path under which the digest of the file at `path` is cached; empty if there is no cache.
 std::string digestCachePath(llvm::StringRef path);
 
 } // namespace ctxc

@@ -39,7 +39,7 @@ public:
   const TensorView *find(llvm::StringRef name) const;
 
   const std::map<std::string, GgufValue> &metadata() const { return values; }
-  /// The key's value; none where it is absent or of another kind. number() also gives integers.
+  /// The key's value; none if it is absent or of another kind. number() also gives integers.
   std::optional<int64_t> integer(llvm::StringRef key) const;
   std::optional<double> number(llvm::StringRef key) const;
   std::optional<bool> flag(llvm::StringRef key) const;

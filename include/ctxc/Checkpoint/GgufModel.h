@@ -34,9 +34,9 @@ struct GgufModel {
   StorageConventions conventions;
 };
 
-/// Reads llama.cpp's architectures of those families that ctxc runs and llama.cpp computes in the
-/// same way; a bank becomes a tensor for each expert. Errors, joined, each beginning with the path:
-/// another architecture; a key that is missing, of another type, contradicts the tensors, or
+/// Reads the llama.cpp architectures of all families that ctxc runs and that llama.cpp computes in
+/// the same way; a bank becomes a tensor for each expert. Errors, joined, each beginning with the
+/// path: another architecture; a key that is missing, has another type, contradicts the tensors, or
 /// changes numbers and is not known here.
 llvm::Expected<GgufModel> readGgufModel(const GgufFile &file);
 

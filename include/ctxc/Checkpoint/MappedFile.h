@@ -2,8 +2,8 @@
 //
 // Weights are read in place. A file can become shorter while it is mapped (an
 // interrupted download that restarts, a full disk's clean-up); reading the
-// missing part raises SIGBUS. Or another program writes into it, and what was
-// computed is of neither content. checkUnchanged finds both between steps;
+// missing part raises SIGBUS. Or another program writes into it, so that the result belongs neither
+// to the old nor to the new content. checkUnchanged finds both between steps;
 // installMappedFileGuard turns the signal itself into a message.
 //
 //===----------------------------------------------------------------------===//

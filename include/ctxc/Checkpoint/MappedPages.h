@@ -1,4 +1,4 @@
-//===- MappedPages.h - memory that mapped files take ----------------------===//
+//===- MappedPages.h - releases memory of mapped files --------------------===//
 #ifndef CTXC_CHECKPOINT_MAPPEDPAGES_H
 #define CTXC_CHECKPOINT_MAPPEDPAGES_H
 
@@ -6,12 +6,12 @@
 
 namespace ctxc {
 
-/// Gives the pages of these bytes back to the system where they are a mapped file's: what is read
-/// again is mapped anew, from the system's cache. Other memory is left alone.
+/// Gives the pages of these bytes back to the system if they belong to a mapped file: if they are
+/// read again, the system maps them again from its page cache. Other memory is left alone.
 void giveBackMappedPages(const uint8_t *data, uint64_t bytes);
 
-/// Has what lies beside these bytes of a mapped file left out of memory where it is not read: the
-/// large pages on their two ends are mapped as small ones, others whole as before. Other memory is
+/// Keeps the neighbours of these bytes in a mapped file out of memory until they are read: the
+/// large pages at the two ends are mapped as small pages, the others stay large. Other memory is
 /// left alone.
 void mapWithoutNeighbours(const uint8_t *data, uint64_t bytes);
 

@@ -32,8 +32,8 @@ struct TensorView {
   const uint8_t *data = nullptr;
   uint64_t bytes = 0;
   std::string file; ///< path of the file, for messages
-  /// For a type whose scales lie apart (ScaledTensors.h): each matrix with its scales; `data`
-  /// and `bytes` are then those of the elements.
+  /// For a type with separate scales (ScaledTensors.h): each matrix with its scales; `data` and
+  /// `bytes` are then those of the elements.
   std::shared_ptr<ctxc_scaled_matrix[]> matrices = {};
 
   int64_t elements() const; ///< product of `shape`
@@ -41,13 +41,13 @@ struct TensorView {
   const void *stored() const { return matrices ? static_cast<const void *>(matrices.get()) : data; }
 };
 
-/// Whether the shapes are equal but for axes of one entry between others, and a number has an axis
-/// or none: a parameter of one shape holds what is stored in the other. PyTorch stores a number
-/// without an axis, and the weights of a convolution of each channel with an axis more between the
-/// channels and the taps.
+/// Whether the shapes are equal except for axes of one entry between others (a number may have an
+/// axis or none), so that a parameter of one shape can hold what is stored in the other. PyTorch
+/// stores a number without an axis, and the weights of a depthwise convolution with another axis
+/// between the channels and the taps.
 bool isSameShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 
-/// What a header says of one tensor; [begin, end) counts from dataStart.
+/// What a header says about one tensor; [begin, end) counts from dataStart.
 struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::F32;
@@ -92,7 +92,7 @@ private:
 /// `FILE: tensor NAME: element [i, j] is NaN; …`. Tensors of other types pass.
 /// Called when a layer's weights are first read.
 llvm::Error checkFinite(const TensorView &tensor);
-/// The same of `count` elements from `begin` on, whole blocks where the type has blocks.
+/// The same for `count` elements from `begin` on; whole blocks if the type has blocks.
 llvm::Error checkFinite(const TensorView &tensor, int64_t begin, int64_t count);
 
 /// A shape as messages show it: "[2, 3]".

@@ -30,14 +30,14 @@ struct TensorSource {
 llvm::Error writeSafetensors(llvm::StringRef path, std::vector<TensorSource> tensors,
                              const std::map<std::string, std::string> &metadata);
 
-/// Where writeSafetensors puts what.
+/// The layout of a file that writeSafetensors writes.
 struct SafetensorsLayout {
   std::string header;            ///< with its length before it: the file's first bytes
   std::vector<uint64_t> offsets; ///< of each tensor, from the file's beginning
   uint64_t size = 0;             ///< of the file
 };
 
-/// Sorts `tensors` as they are in the file, and lays the file out. Their `write` is not called.
+/// Sorts `tensors` in the order of the file, and computes its layout. Their `write` is not called.
 llvm::Expected<SafetensorsLayout>
 layOutSafetensors(llvm::StringRef path, std::vector<TensorSource> &tensors,
                   const std::map<std::string, std::string> &metadata);

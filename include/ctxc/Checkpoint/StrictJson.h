@@ -2,9 +2,8 @@
 //
 // For text from a file that may be hostile: depth is limited, an object with
 // the same key twice (even when spelled with different escapes) is an error,
-// and numbers must be integers. Use it directly where the
-// structure is known and may be large; use parseStrictJson to get a
-// json::Value (llvm::json alone neither limits depth nor notices
+// and numbers must be integers. Use it directly if the structure is known and may be large; use
+// parseStrictJson to get a json::Value (llvm::json alone neither limits depth nor notices
 // duplicate keys).
 //
 //===----------------------------------------------------------------------===//

@@ -24,7 +24,7 @@ namespace ctxc {
 /// matrices of a mixture's experts cannot be fitted, since each serves some tokens only.
 llvm::SmallVector<OutputPatch> findFitSites(const LayerVerdict &layer);
 
-/// A model whose layers are split at its sites, ready to run. All must outlive its uses.
+/// A model whose layers are split at its sites, ready to run. All members must outlive its uses.
 struct SplitModel {
   const SplitProgram &split;
   StepKernels &steps, &targets; ///< of split.program and split.targets
@@ -41,7 +41,7 @@ struct TextSequence {
 struct FitOptions {
   int64_t rank = 16;        ///< of each matrix's change; 0: no limit
   double lambda = 1e-2;     ///< strength of a matrix's ridge penalty, relative to the data of a
-                            ///< few hundred tokens; it falls with more (ridgeStrength)
+                            ///< few hundred tokens; with more tokens it is less (ridgeStrength)
   int64_t rounds = 2;       ///< Gauss–Newton rounds, for a matrix that a norm follows
   bool scales = true;       ///< fit norms' scales too
   double lambdaScale = 0.3; ///< strength of a scale's ridge penalty, relative to the rows' weight
@@ -51,8 +51,8 @@ struct FitOptions {
   double rate = 0.02;       ///< size of its first step, relative to what the step changes
 };
 
-/// Told how much of something long is done: 0 first, and all of it last, unless it ends with an
-/// error.
+/// Is called with the progress of a long computation: first with 0, last with done = all, unless
+/// the computation ends with an error.
 using ProgressCall = std::function<void(int64_t done, int64_t all)>;
 
 struct DistilRequest {
@@ -60,15 +60,15 @@ struct DistilRequest {
   /// What still stands before every text when the context is left out: the tokens that the
   /// tokenizer puts in front, and those of the context that are kept.
   std::vector<int64_t> prefix;
-  std::vector<TextSequence> texts;     ///< each follows the context, and no other text
+  std::vector<TextSequence> texts;     ///< each directly follows the context
   std::vector<TextSequence> unrelated; ///< on which nothing should change; each follows the prefix
   /// Texts that choose the number of gradient passes: the one after which the adapter is best on
   /// them. Then the fit is repeated with that number on all texts, these included. May be empty.
   std::vector<TextSequence> choosing;
-  /// The weight of all unrelated tokens, and of the prefix's, relative to that of the texts'.
+  /// The weight of all unrelated tokens, and of the prefix's, relative to the texts' weight.
   double protection = 0.3, prefixWeight = 0.05;
   FitOptions fit;
-  /// Of the matrices, and then of the steps of gradient; may be empty.
+  /// The progress over the matrices, and then over the gradient steps; may be empty.
   ProgressCall fitted, stepped;
 };
 
@@ -84,9 +84,9 @@ llvm::Expected<std::vector<int64_t>> mostTelling(SplitModel model, llvm::ArrayRe
 struct Distilled {
   Adapter adapter;
   int64_t tokens = 0, protectedTokens = 0; ///< how many were fitted, and protected
-  /// The number of gradient passes that was chosen, and KL(full ‖ adapted) before and after so
-  /// many, on `choosing` (on the fitted texts, where that is empty), while those were not fitted.
-  /// It is never larger after than before.
+  /// The chosen number of gradient passes, and KL(full ‖ adapted) before and after these passes, on
+  /// `choosing` while it was not fitted (or on the fitted texts, if it is empty). It never
+  /// increases.
   int64_t passes = 0;
   double divergenceBefore = 0, divergenceAfter = 0;
 };

@@ -1,7 +1,7 @@
-//===- Evaluate.h - how good an adapter is in the place of a context ------===//
+//===- Evaluate.h - how well an adapter replaces a context ----------------===//
 //
-// Three models read a text that nothing was fitted on: the full one, with the context in front; the
-// plain one, without it; and the adapted one. The first is the truth.
+// Three models read a text that nothing was fitted on: the full model, with the context in front;
+// the plain model, without it; and the adapted model. The full model is the truth.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DISTIL_EVALUATE_H
@@ -12,15 +12,15 @@
 namespace ctxc {
 
 struct EvaluateRequest {
-  std::vector<int64_t> context; ///< with the tokenizer's tokens in front
-  std::vector<int64_t> front;   ///< these alone: what stands before every text of the plain model
-  std::vector<TextSequence> texts;     ///< each after the context by itself
+  std::vector<int64_t> context;        ///< with the tokenizer's tokens in front
+  std::vector<int64_t> front;          ///< the tokens in front of every text of the plain model
+  std::vector<TextSequence> texts;     ///< each directly follows the context
   std::vector<TextSequence> unrelated; ///< what the adapter should not change; may be empty
   uint64_t seed = 0;                   ///< of the bootstrap
-  ProgressCall compared;               ///< of the predictions; may be empty
+  ProgressCall compared;               ///< progress over the predictions; may be empty
 };
 
-/// Means over some tokens: of predictions, each of one model against the full one.
+/// Means over some tokens of how a model's predictions differ from the full model's.
 struct TokenGroup {
   int64_t tokens = 0;
   double klPlain = 0, klAdapted = 0;               ///< KL(full ‖ ·), in nats
@@ -36,12 +36,12 @@ struct Interval {
 /// A prediction at which the adapted model's likeliest token is not the full model's.
 struct Failure {
   size_t text = 0;
-  int64_t at = 0; ///< which token of the text is predicted
+  int64_t at = 0; ///< the index of the predicted token in the text
   int64_t full = 0, adapted = 0;
   double kl = 0; ///< KL(full ‖ adapted)
 };
 
-/// The text of which least is recovered.
+/// The text with the smallest recovered share.
 struct WorstText {
   size_t text = 0;
   double share = 0;
@@ -50,25 +50,25 @@ struct WorstText {
 struct Card {
   TokenGroup all;
   TokenGroup dependent; ///< those whose KL(full ‖ plain) is above one nat
-  /// The tokens that stand in the context, too, and that it makes more than twice as likely: names,
-  /// numbers and words that answers take from there; and all others.
+  /// The tokens that also stand in the context, and that it makes more than twice as likely (names,
+  /// numbers and words that answers take from it); and all other tokens.
   TokenGroup taken, others;
-  std::vector<Failure> failures; ///< at most three, of the largest divergences
-  /// Of the texts on which the context's effect is at least half as large as on the average.
+  std::vector<Failure> failures; ///< those of the largest divergences, at most three
+  /// Among the texts on which the context's effect is at least half of its average.
   std::optional<WorstText> worst;
   Interval shareInterval; ///< 95 %, by bootstrap over the sequences
-  /// Of the text's own tokens.
+  /// Perplexity of the text's own tokens.
   double perplexityFull = 0, perplexityPlain = 0, perplexityAdapted = 0;
-  /// How many tokens of a sequence come, on the average, before the first at which the likeliest
-  /// token is not the full model's: there a greedy answer parts.
+  /// How many tokens of a sequence come, on average, before the first at which the likeliest token
+  /// is not the full model's: from there on, a greedy answer differs.
   double agreedPlain = 0, agreedAdapted = 0;
   /// KL(plain ‖ ·) on unrelated text: of the adapted model, and of the full one. 0 without such
   /// text.
   double drift = 0, driftOfContext = 0;
   int64_t unrelatedTokens = 0;
   int64_t numbers = 0;     ///< the adapter's
-  int64_t tokensSaved = 0; ///< of each request: the context's without what stays in front
-  /// How long the plain model takes to read the context, and what stays in front.
+  int64_t tokensSaved = 0; ///< for each request: the context's tokens that no longer stand in front
+  /// How long the plain model takes to read the context, and what still stands in front.
   double secondsOfContext = 0, secondsOfPrefix = 0;
   int64_t sequences = 0;
   double secondsSaved() const { return secondsOfContext - secondsOfPrefix; }

@@ -11,9 +11,9 @@ struct Example {
   std::vector<int64_t> prompt, full, adapted, plain;
 };
 
-/// Answers of at most `length` tokens, and none that ends behind the longest text, to the first
-/// `count` different prompts of the request's texts; a token of `stops` ends an answer, and does
-/// not belong to it. Errors: as `sample` has them. A model without a token in front has no answer
+/// Answers of at most `length` tokens, no prompt and answer longer than the longest text, to the
+/// first `count` different prompts of the request's texts; a token of `stops` ends an answer, and
+/// does not belong to it. Errors: those of `sample`. A model without a token in front has no answer
 /// to an empty prompt.
 llvm::Expected<std::vector<Example>> examples(SplitModel model, const Adapter &adapter,
                                               const EvaluateRequest &request, size_t count,

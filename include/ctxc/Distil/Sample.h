@@ -14,13 +14,13 @@ namespace ctxc {
 
 struct SampleRequest {
   std::vector<int64_t> context; ///< with the tokenizer's tokens in front; not empty
-  /// One text for each: what the text begins with, and may be empty.
+  /// The beginnings of the texts, one for each text; each may be empty.
   std::vector<std::vector<int64_t>> prompts;
-  int64_t length = 40;        ///< of an answer, in tokens, unless it ends before
+  int64_t length = 40;        ///< of an answer, in tokens, unless it ends earlier
   std::vector<int64_t> stops; ///< tokens that end an answer, and do not belong to it
   double temperature = 1;     ///< of the model's probabilities; 0: always the likeliest token
   uint64_t seed = 0;
-  ProgressCall written; ///< of the answers' tokens, if none ends early; may be empty
+  ProgressCall written; ///< progress over tokens, as if no answer ended early; may be empty
 };
 
 struct Sampled {
@@ -29,8 +29,8 @@ struct Sampled {
   double seconds = 0;              ///< from the first to the last of them, without the context
 };
 
-/// A text depends on its prompt, the seed and its number alone: not on threads, nor on how many
-/// texts there are. Errors: no context; a temperature below zero; positions that the model does not
+/// A text depends only on its prompt, the seed and its number, not on threads or on how many texts
+/// there are. Errors: no context; a temperature below zero; positions that the model does not
 /// have; a model without a head; logits that are not finite.
 llvm::Expected<Sampled> sample(SplitModel model, const SampleRequest &request);
 

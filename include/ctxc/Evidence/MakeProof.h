@@ -7,10 +7,9 @@
 
 namespace ctxc {
 
-/// The proof of `groups`, which `checkModel` found for `module` under `options`. For a
-/// rejected block it looks for barriers, and for weights and a context for which no patch reaches
-/// an output. Errors: a rejected block for which none were found, or that the reference
-/// cannot run.
+/// The proof of `groups`, which `checkModel` found for `module` under `options`. For a rejected
+/// block it searches for barriers, and for weights and a context for which no patch reaches an
+/// output. Errors: none were found for a rejected block, or the reference cannot run it.
 llvm::Expected<proof::Proof> makeProof(mlir::ModuleOp module, llvm::ArrayRef<VerdictGroup> groups,
                                        const ModelOptions &options);
 

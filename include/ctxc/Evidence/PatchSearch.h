@@ -25,8 +25,8 @@ struct SearchOptions {
 };
 
 struct PatchSearch {
-  double error = 0;        ///< the least ‖T' − T_C‖₂ found, over all outputs together, and what
-                           ///< rounding may have done to it
+  double error = 0;        ///< the least ‖T' − T_C‖₂ found, over all outputs together, plus the
+                           ///< possible effect of rounding
   int64_t numbers = 0;     ///< how many entries of parameters were free to change
   int64_t evaluations = 0; ///< of the block
 };

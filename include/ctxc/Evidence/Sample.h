@@ -1,8 +1,8 @@
 //===- Sample.h - activations on which a block is tried -------------------===//
 //
-// A few tokens of a sequence as a block sees them: the context, the token that is
-// patched, and others that are not. By default they are random numbers of a seed; tests and
-// witnesses set their own.
+// A few tokens of a sequence as a block sees them: the context, the token that is patched, and
+// others that are not. By default they are random numbers from a seed; tests and witnesses set
+// their own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EVIDENCE_SAMPLE_H
@@ -20,8 +20,8 @@ using Activations = llvm::SmallVector<reference::Matrix>;
 struct Sample {
   Activations context; ///< the tokens before, at positions 0, 1, …
   Activations full;    ///< one token, after them
-  Activations reduced; ///< the same token in the reduced run; other numbers where the
-                       ///< block's inputs depend on the context (start layer)
+  Activations reduced; ///< the same token in the reduced run; different if the block's inputs
+                       ///< depend on the context (start layer)
   Activations others;  ///< tokens that the patch was not made for, a sequence of their own
   int64_t kept = 0;    ///< how many of `context` the reduced run keeps, the first ones
 
@@ -31,10 +31,11 @@ struct Sample {
 struct SampleOptions {
   uint64_t seed = 1;
   int64_t context = 4, others = 8, kept = 0; ///< tokens
-  InputSources inputsAreSources = {};        ///< those that have other numbers in `reduced`
+  InputSources inputsAreSources = {};        ///< the inputs that differ in `reduced`
 };
 
-/// Normally distributed numbers of deviation 1 that depend on the seed and the block's types alone.
+/// Normally distributed numbers with standard deviation 1 that depend only on the seed and the
+/// block's types.
 Sample randomSample(xf::BlockOp block, const SampleOptions &options);
 
 } // namespace ctxc

@@ -1,10 +1,10 @@
-//===- Trial.h - a plan of one block tested in numbers ---------------------===//
+//===- Trial.h - a numeric test of a plan of one block ---------------------===//
 //
-// Theorem 1 for one block, in the float64 reference: the full run of a token after a
-// small context; the dual block, which forms the patch; and then, in a run of its own
-// that sees the patch and nothing else of the full run, the applied block without the
-// context. Its outputs must be the full run's. Use it to show that a plan is exact,
-// and to rank plans by numbers that only a run can give (norms, drift).
+// Tests Theorem 1 for one block, in the float64 reference: the full run of a token after a small
+// context; the dual block, which forms the patch; and then, in a separate run that sees only the
+// patch of the full run, the applied block without the context. Its outputs must be the full run's.
+// Use it to show that a plan is exact, and to rank plans by numbers that only a run can give
+// (norms, drift).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EVIDENCE_TRIAL_H
@@ -18,7 +18,7 @@
 namespace ctxc {
 
 struct TrialOptions {
-  /// The seed of the activations, and of the weights where none are given.
+  /// The seed of the activations, and of the weights if none are given.
   uint64_t seed = 1;
   /// The weights, or null for random ones; and the layer whose names and settings
   /// apply, or null for the block's own. Both must outlive the call.
@@ -31,7 +31,7 @@ struct TrialOptions {
   patch::UpdateKind update = patch::UpdateKind::least;
 };
 
-/// What a trial shows.
+/// The result of a trial.
 enum class TrialOutcome {
   Exact,
   Wrong,         ///< the outputs differ by more than roundings make
@@ -58,30 +58,29 @@ struct Trial {
 
   /// The factor by which rounding errors of the patch's arithmetic can grow: at least 1.
   double conditioning() const;
-  /// What the error may be: 1e-9 · conditioning, of which no more than 1e6 counts; and where that
-  /// is more than roundings of the outputs make, a thousandth of what it is without the patch.
+  /// The allowed error: 1e-9 · min(conditioning, 1e6); but if that is more than the roundings of
+  /// the outputs, at most a thousandth of the error without the patch.
   double tolerance() const;
   TrialOutcome outcome() const;
   bool isExact() const { return outcome() == TrialOutcome::Exact; }
-  /// Why the outcome is not Exact, with the numbers; empty where it is.
+  /// Why the outcome is not Exact, with the numbers; empty if it is Exact.
   std::string whyNotExact() const;
 };
 
-/// Tries `plan`, which must be one of `block`'s; the block may stand alone or in a
-/// module. With a plan that has nothing to patch, error and control are equal.
-/// Builds the dual and the applied block beside `block` and erases them again. Errors:
-/// an op without a meaning in the reference, weights or settings that are missing, a
-/// plan that cannot be built (its diagnostics are emitted), a number that is not finite, more
-/// memory needed than there is (which is found out before).
+/// Tries `plan`, which must be one of `block`'s plans; the block may stand alone or in a module. If
+/// the plan patches nothing, error and control are equal. Builds the dual and the applied block
+/// beside `block` and erases them again. Errors: an op without a meaning in the reference, missing
+/// weights or settings, a plan that cannot be built (its diagnostics are emitted), a number that is
+/// not finite, not enough memory (which is checked beforehand).
 llvm::Expected<Trial> tryPlan(xf::BlockOp block, const BlockPlan &plan,
                               const TrialOptions &options);
 
-/// A Confirmation (Planner.h) by trials on random weights and activations: of a block with more
-/// than 200,000 numbers in smaller sizes. What cannot be tried is not contradicted.
+/// A Confirmation (Planner.h) by trials on random weights and activations; a block with more than
+/// 200,000 numbers is tried in smaller sizes. A plan that cannot be tried is not contradicted.
 std::string confirmByTrial(xf::BlockOp block, const PlanOptions &options,
                            const PlanCandidate &candidate);
 
-/// `confirm`, which is asked of each plan once however often the result is.
+/// A Confirmation that calls `confirm` once for each plan, and remembers the answers.
 Confirmation remembered(Confirmation confirm);
 
 /// All figures, by their names.

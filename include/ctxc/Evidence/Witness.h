@@ -4,9 +4,9 @@
 // context and a token for which no change of the patchable parameters brings the
 // reduced run's output T' to the full run's T_C; and how near any change comes.
 //
-// At fixed weights and data, T' stays in a sum of convex sets (balls and boxes of bounded
-// images, half spaces of one-sided ones, the span of what is free), whatever is patched. Where T_C
-// lies outside, a direction w, ‖w‖ = 1, proves it:
+// At fixed weights and data, T' stays, for every patch, in a sum of convex sets (balls and boxes of
+// bounded images, half spaces of one-sided ones, the span of free values). If T_C lies outside, a
+// direction w, ‖w‖ = 1, proves it:
 //
 //     ‖T' − T_C‖ ≥ ⟨w, T_C⟩ − sup ⟨w, T'⟩ = leastError
 //
@@ -33,15 +33,15 @@ struct WitnessTensor {
 };
 
 struct Witness {
-  std::string block;     ///< the text of a module that holds the block alone; what a layer
-                         ///< freezes or sets is written into it, and what the reference cannot
-                         ///< run has been replaced
+  std::string block;     ///< the text of a module with only the block; the layer's frozen
+                         ///< parameters and settings are written into it, and ops that the
+                         ///< reference cannot run are replaced
   std::string name;      ///< the block's
-  std::string why;       ///< the verdict's chief cause, in words
+  std::string why;       ///< the verdict's main cause, in words
   bool allSites = false; ///< patches may also change W_o (SiteScope::All)
   uint64_t seed = 1;
-  std::string scaled; ///< "'o' by 64": what was made larger; empty where nothing was
-  std::string sizes;  ///< "36 for 4096", of a block in smaller sizes; is not stored
+  std::string scaled; ///< "'o' by 64": what was made larger; empty if nothing was
+  std::string sizes;  ///< "36 for 4096" for a block in smaller sizes; not stored
   std::vector<WitnessTensor> weights;
   Sample sample;
 
@@ -50,10 +50,10 @@ struct Witness {
   /// Whether T_C is shown to be out of reach by the number of vectors that outputs are made of
   /// (Analysis/OutputSpan.h), and not by a direction: w then leads from the nearest such outputs.
   bool byRank = false;
-  double target = 0;             ///< ⟨w, T_C⟩
-  double limit = 0;              ///< no patch brings ⟨w, T'⟩ beyond
-  double leastError = 0;         ///< target − limit: no patch comes nearer, in the L2 norm
-  double attained = 0;           ///< how near the set that holds all T' comes; ≥ leastError
+  double target = 0;     ///< ⟨w, T_C⟩
+  double limit = 0;      ///< no patch makes ⟨w, T'⟩ larger
+  double leastError = 0; ///< target − limit: no patch comes nearer, in the L2 norm
+  double attained = 0;   ///< how near the set that holds all T' comes; ≥ leastError
 
   /// ‖T_C − T‖: what the context changes.
   double change() const { return (full - reduced).norm(); }
@@ -63,22 +63,21 @@ struct WitnessOptions {
   uint64_t seed = 1;
   int seeds = 3;       ///< how many are tried, from `seed` on
   int64_t context = 3; ///< tokens
-  /// The search ends with a witness whose least error is this share of what the context changes;
-  /// else with the best.
+  /// The search ends at the first witness whose least error is this share of the context's change;
+  /// if there is none, it returns the best.
   double clear = 0.5;
-  /// Where not empty: the rule by which the block is rejected. In the place of a contextual op
-  /// without a meaning in the reference an attention is then looked at; and if the block has more
-  /// than `mostNumbers`, it is looked at in smaller sizes at which the rule rejects it as well,
-  /// where there are some.
+  /// If not empty: the rule by which the block is rejected. A contextual op without a meaning in
+  /// the reference is then replaced by an attention; and if the block has more than `mostNumbers`
+  /// numbers, the search uses smaller sizes at which the rule also rejects it, if there are any.
   llvm::StringRef rule = "";
-  /// Whether a block of more numbers, for which there are no smaller sizes, is looked at.
+  /// Whether to search in a block with more numbers for which there are no smaller sizes.
   bool anySize = true;
 
   static constexpr int64_t mostNumbers = 200'000;
 };
 
-/// Looks for a witness against `block` under `options`; none where a patch may reach the
-/// output of every candidate that was tried. `layer` gives settings, or is null. Errors: those of
+/// Searches for a witness against `block` under `options`; none if a patch may reach the output of
+/// every candidate that was tried. `layer` gives settings, or is null. Errors: those of
 /// the reference, such as an op that has no meaning in it; a block that is too large.
 llvm::Expected<std::optional<Witness>> findWitness(xf::BlockOp block, const PlanOptions &options,
                                                    xf::LayerOp layer,
@@ -90,9 +89,9 @@ Refuted refuteByWitness(xf::BlockOp block, const PlanOptions &options, llvm::Str
 
 /// A witness evaluated again.
 struct Replay {
-  double difference = 0;             ///< the largest between the outputs recorded and found
-  double leastError = 0;             ///< by the recorded direction, everything else computed anew
-  std::optional<PatchSearch> search; ///< a blind search, where the block is small enough
+  double difference = 0;             ///< the largest between the recorded and the found outputs
+  double leastError = 0;             ///< by the recorded direction, everything else recomputed
+  std::optional<PatchSearch> search; ///< a blind search, if the block is small enough
 
   /// Whether the outputs are the recorded ones, the direction proves the recorded error, and the
   /// search came no nearer.

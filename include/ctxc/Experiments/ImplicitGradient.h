@@ -75,10 +75,10 @@ struct GradientStep {
   double lossAfter = 0;                  ///< L_i(Θ_{i+1}): lower by Σ η ‖Δ_i‖²
   double matrixStep = 0, vectorStep = 0; ///< ‖Θ_{i+1} − Θ_i‖ of matrices and of vectors
   double matrixNorm = 0, vectorNorm = 0; ///< of the patch after the step
-  /// Of this step and the one before, matrices alone; none where one of them is zero.
+  /// Of this step and the one before, over matrices only; none if one of them is zero.
   std::optional<double> cosine;
   /// The matrices' patch after the step, in units of the last: its part along the last patch, the
-  /// norm of the rest, and the distance to the last. All 0 where the last patch is zero.
+  /// norm of the rest, and the distance to the last. All 0 if the last patch is zero.
   double along = 0, aside = 0, toEnd = 0;
 };
 
@@ -103,8 +103,8 @@ llvm::Expected<LayerTrace> traceLayer(const LayerTargets &targets, Update update
 /// parameters, without the components in which no step is taken.
 double differenceFrom(const LayerTrace &trace, const Patch &patch);
 
-/// The largest ‖a − b‖ / ‖b‖ of a parameter of `a`, which `b` has too: 0 where both are zero.
-/// Infinite where `b` lacks a parameter that `a` changes. For rank1 patches it is an upper bound,
+/// The largest ‖a − b‖ / ‖b‖ of a parameter of `a`, which `b` has too: 0 if both are zero.
+/// Infinite if `b` lacks a parameter that `a` changes. For rank1 patches it is an upper bound,
 /// so that it does not lose its digits to cancellation.
 double largestRelativeDifference(const Patch &a, const Patch &b);
 

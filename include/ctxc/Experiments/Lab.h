@@ -1,4 +1,4 @@
-//===- Lab.h - the paper's experiments, and what each of them is given ----===//
+//===- Lab.h - the paper's experiments, and the input of each -------------===//
 //
 // An experiment is a function that opens models as it needs them and writes records. It knows
 // nothing of command lines, files or plots: `ctxc experiment` gives it a Lab, and the script

@@ -1,7 +1,7 @@
 //===- Progress.h - shows an experiment's progress ------------------------===//
 //
-// On a terminal a bar with the remaining time, redrawn in place; elsewhere (a log) a line at
-// every tenth.
+// On a terminal it draws a bar with the remaining time, in place; elsewhere (in a log) it writes a
+// line for every tenth.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPERIMENTS_PROGRESS_H
@@ -22,7 +22,7 @@ public:
   void expect(int64_t count) { expected += count; }
   /// Sets the label of the work that follows.
   void begin(const llvm::Twine &what);
-  /// `count` units are done; `skipped`: without work, as they were there already.
+  /// `count` units are done; `skipped`: without work, because they existed already.
   void advance(int64_t count = 1, bool skipped = false);
   /// Ends the line. No more units come.
   void finish();

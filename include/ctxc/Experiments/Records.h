@@ -19,7 +19,7 @@
 
 namespace ctxc::experiments {
 
-/// A number in JSON: null where it is not finite.
+/// A number in JSON: null if it is not finite.
 llvm::json::Value number(double value);
 
 /// The members of a record for `metrics`: match, linf, totalVariation, hellinger,
@@ -31,11 +31,11 @@ void merge(llvm::json::Object &to, llvm::json::Object from);
 
 class Records {
 public:
-  /// Opens DIRECTORY/records.jsonl, or begins it; makes the directory. `settings` decide what the
-  /// records are: where the file has others, that is an error which names each that differs.
-  /// `about` (machine, versions, command) is stored when the file is begun and may differ later.
-  /// Errors besides: the file or the directory cannot be written; the file is not one of records,
-  /// or a line before its last is not JSON; another process has opened it.
+  /// Opens DIRECTORY/records.jsonl, or begins it; creates the directory. `settings` determine the
+  /// records: if the file has other settings, the error names each that differs. `about` (machine,
+  /// versions, command) is stored when the file is begun and may differ later. Other errors: the
+  /// file or the directory cannot be written; the file is not a file of records, or a line before
+  /// its last is not JSON; another process has opened it.
   static llvm::Expected<std::unique_ptr<Records>>
   open(llvm::StringRef directory, llvm::json::Object settings, llvm::json::Object about);
 
@@ -46,8 +46,8 @@ public:
   llvm::StringRef path() const { return file; }
 
   /// Appends `record` with its key, and flushes it. A record whose key exists already
-  /// is not written again: where only some records of a computation existed, the others come out
-  /// the same.
+  /// is not written again: if only some records of a computation existed, repeating it gives the
+  /// same ones.
   llvm::Error add(llvm::StringRef key, llvm::json::Object record);
 
   /// Appends a line without a key, about the experiment itself, such as the seconds it took.

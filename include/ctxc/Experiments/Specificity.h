@@ -1,9 +1,9 @@
 //===- Specificity.h - the effect of a patch on other tokens --------------===//
 //
-// A patch is exact for one token after one context. Here it is left in the model elsewhere: on the
-// other tokens of its prompt, on other prompts, and on the tokens that follow its own. The measure
-// is how far the logits move. The paper prefers matrices, whose change acts along one direction of
-// their input alone, to vectors, which act on every input (section "Results").
+// A patch is exact for one token after one context. These functions leave it in the model for other
+// tokens of its prompt, for other prompts, and for the tokens that follow its own, and measure how
+// far the logits move. The paper prefers matrices, whose change acts along only one direction of
+// their input, to vectors, which act on every input (section "Results").
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPERIMENTS_SPECIFICITY_H
@@ -26,7 +26,7 @@ AnswerChange changeOf(llvm::ArrayRef<double> before, llvm::ArrayRef<double> afte
 
 enum class PatchPart { Whole, Matrices, Vectors };
 
-/// The rank1 changes alone, or the deltas alone.
+/// Only the rank1 changes, or only the deltas.
 Patch partOf(const Patch &patch, PatchPart part);
 
 /// Logits of some tokens of a prompt, one after the other.

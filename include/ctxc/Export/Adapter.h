@@ -5,8 +5,8 @@
 // adapter holds for one token at one position: it is run alone (after the kept tokens, which
 // are run without the adapter), at its absolute position.
 //
-// A LoRA holds matrices alone. The change of a vector (a bias, a norm's scale) and of slices of
-// a tensor or of single experts is refused.
+// A LoRA can change only matrices. Changes of vectors (a bias, a norm's scale), of slices of a
+// tensor and of single experts are refused.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPORT_ADAPTER_H
@@ -17,7 +17,7 @@
 
 namespace ctxc {
 
-/// What an adapter says of the model, beyond what a patch file says.
+/// What an adapter says about the model, beyond what a patch file says.
 struct AdapterModel {
   std::string directory;     ///< of the checkpoint, as the adapter names its base model
   std::string modelType;     ///< config.json's model_type
@@ -31,7 +31,7 @@ llvm::Error checkLora(const Patch &patch);
 /// Writes the directory `outDir`, which must not exist: adapter_config.json and
 /// adapter_model.safetensors (float32, with the patch's metadata) as PEFT loads them onto
 /// transformers' model. Parameters are named as transformers names its modules. The directory is
-/// built beside `outDir` and renamed: on any failure nothing remains. Fails where checkLora or
+/// built beside `outDir` and renamed: on any failure nothing remains. Fails if checkLora or
 /// checkPatch does.
 llvm::Error writePeftAdapter(llvm::StringRef outDir, const Patch &patch,
                              const PatchMetadata &metadata, const AdapterModel &model);

@@ -24,8 +24,8 @@ struct ApplyReport {
 /// Other tensors and the tokenizer's and other small files are copied; tied tensors stay tied. The
 /// weights' metadata and a README.md name the one token that `metadata` says the patch holds for; a
 /// README.md of the checkpoint becomes MODEL_README.md.
-/// The directory is built beside `outDir` and renamed: on any failure nothing remains. Fails where
-/// checkShapesAgainst does, and where a number does not fit its storage type.
+/// The directory is built beside `outDir` and renamed: on any failure nothing remains. Fails if
+/// checkShapesAgainst does, or if a number does not fit its storage type.
 llvm::Expected<ApplyReport> applyPatch(const Checkpoint &checkpoint, const Patch &patch,
                                        const PatchMetadata &metadata, llvm::StringRef outDir,
                                        std::optional<DType> storage = std::nullopt);

@@ -30,8 +30,8 @@ llvm::Error writeLastingAdapter(llvm::StringRef outDir, const Adapter &adapter,
 /// a parameter without a name in GGUF, or whose rows llama.cpp stores in another order.
 llvm::Expected<std::string> lastingGguf(const Adapter &adapter, const Checkpoint &checkpoint);
 
-/// Reads such a directory, also one that PEFT wrote: alpha and rank by module, and rsLoRA's scale.
-/// An adapter without `prefix` gets `prefix`. Errors: another kind of adapter (biases, DoRA,
+/// Reads such a directory, or one that PEFT wrote, with alpha and rank by module, or rsLoRA's
+/// scale. An adapter without `prefix` gets `prefix`. Errors: another kind of adapter (biases, DoRA,
 /// embeddings), tensors that are missing, too many, of other shapes or not finite; modules that
 /// `checkpoint` does not have.
 llvm::Expected<Adapter> readLastingAdapter(llvm::StringRef directory, const Checkpoint &checkpoint,

@@ -7,8 +7,8 @@
 // NAME may be "T[i]", with the slice's shape: slice i along the first dimension of the tensor
 // stored under T (one expert of a bank that is stored as a whole).
 // All tensors are F32, or of the type that `factors` says. `__metadata__` (strings): format_version
-// "1", model_hash, tokens, position, kept, update, dtype, and for a patch that is not stored in F32
-// factors (BF16 or F16) and rounding. Where embeddings stood in place of tokens, `tokens` has the
+// "1", model_hash, tokens, position, kept, update, dtype, and, for a patch that is not stored in
+// F32, factors (BF16 or F16) and rounding. If embeddings stood in place of tokens, `tokens` has the
 // word `row` for each (2,row,row,529), and rows_digest identifies them.
 //
 //===----------------------------------------------------------------------===//
@@ -30,8 +30,8 @@ struct PatchMetadata {
   std::string modelHash; ///< Checkpoint::hash(): 64 hexadecimal digits
   std::vector<int64_t>
       tokens; ///< the full run's tokens: context, then the patched token; −1: an embedding
-  /// digestOfEmbeddings (Program/Input.h) of the embeddings, which are not in the file; "" where
-  /// there is none.
+  /// digestOfEmbeddings (Program/Input.h) of the embeddings, which are not in the file; "" if there
+  /// are none.
   std::string embeddingsDigest;
   int64_t position = 0;      ///< the patched token's position in `tokens`, kept in the reduced run
   std::vector<int64_t> kept; ///< ascending positions below `position` that the reduced run keeps
@@ -42,13 +42,13 @@ struct PatchMetadata {
   double rounding = 0;
 };
 
-/// Checks a patch without a model: shapes are non-negative, factors have their sizes, Rank1
-/// has two dimensions, no parameter is patched twice, every number is finite, as float32 too.
-/// Reports all problems together, each as `parameter NAME: …`.
+/// Checks a patch without a model: shapes are non-negative, factors have the right sizes, Rank1 has
+/// two dimensions, no parameter is patched twice, every number is finite, also as float32. Reports
+/// all problems together, each as `parameter NAME: …`.
 llvm::Error checkPatch(const Patch &patch);
 
 /// The relative error of rounding a patch's numbers to `type`, ‖rounded − exact‖ / ‖exact‖ over all
-/// parameters' changes (Frobenius norm). Fails where a number is too large for the type.
+/// parameters' changes (Frobenius norm). Fails if a number is too large for the type.
 llvm::Expected<double> roundingOf(const Patch &patch, DType type);
 
 /// Writes `path` atomically. Fails if the file could not be read back.
@@ -68,11 +68,11 @@ llvm::Error checkAgainst(const Checkpoint &checkpoint, const Patch &patch,
                          const PatchMetadata &metadata);
 
 /// The stored tensor that a patch's parameter names, and the slice of it if the name has one; a
-/// null tensor where the checkpoint has none.
+/// null tensor if the checkpoint has none.
 std::pair<const TensorView *, std::optional<int64_t>> findStored(const Checkpoint &checkpoint,
                                                                  llvm::StringRef parameter);
 
-/// Checks presence, type and shapes as checkAgainst does, and not the hash.
+/// Checks presence, type and shapes as checkAgainst does, but not the hash.
 llvm::Error checkShapesAgainst(const Checkpoint &checkpoint, const Patch &patch);
 
 } // namespace ctxc

@@ -3,8 +3,9 @@
 // The tensors of a patch file (PatchFile.h), each with a leading dimension for the positions:
 // NAME.u (positions, m, 1), NAME.v (positions, n, 1), NAME.delta (positions, …). `__metadata__` has
 // format_version "2"; positions, ascending, in place of position; tokens up to the last of them;
-// kept, of which a position's patch keeps those before it; rows_digests, one for each position, ""
-// where only tokens are before it, in place of rows_digest; and the others as there.
+// kept, where a position's patch keeps the positions before its own; rows_digests in place of
+// rows_digest, one for each position, "" if there are only tokens up to it; and the other members
+// of a patch file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPORT_PATCHSET_H
@@ -16,20 +17,19 @@
 
 namespace ctxc {
 
-/// Writes one patch of several.
+/// Writes one of several patches.
 using PatchWriter = llvm::function_ref<llvm::Error(const Patch &, const PatchMetadata &)>;
 
-/// Writes `path` atomically: the patches of `positions`, which `make` gives in order to the
-/// function that it gets; each is written at once, into the place that the file has for it.
-/// `last` is the metadata of the last one; its `factors` are the type of all. Returns roundingOf
-/// the patch of which rounding to that type takes most. Errors: those of writePatchFile; another
-/// number of patches; a patch that changes other parameters than the first, as those of mixtures
-/// do.
+/// Writes `path` atomically: the patches of `positions`, which `make` passes in order to the
+/// function that it gets; each is written at once to its place in the file. `last` is the metadata
+/// of the last one; its `factors` are the type of all. Returns the largest roundingOf of the
+/// patches. Errors: those of writePatchFile; another number of patches; a patch that changes other
+/// parameters than the first, as patches of mixtures do.
 llvm::Expected<double> writePatchSet(llvm::StringRef path, llvm::ArrayRef<int64_t> positions,
                                      const PatchMetadata &last,
                                      llvm::function_ref<llvm::Error(PatchWriter)> make);
 
-/// A file of several patches, or of one (PatchFile.h). Patches are read when they are asked for.
+/// A file of several patches, or of one (PatchFile.h). Patches are read on demand.
 class PatchSet {
 public:
   /// Errors: those of readPatchFile; tensors whose leading dimension is not that of the positions.
@@ -43,10 +43,10 @@ public:
 
 private:
   std::string path;
-  std::unique_ptr<SafetensorsFile> file; ///< null: of one patch, which is `single`
+  std::unique_ptr<SafetensorsFile> file; ///< null for a file of one patch, which is `single`
   Patch single;
   std::vector<int64_t> at;
-  std::vector<std::string> digests; ///< of the embeddings up to each position; "" where none is
+  std::vector<std::string> digests; ///< of the embeddings up to each position; "" if there is none
   PatchMetadata metadata;
 };
 

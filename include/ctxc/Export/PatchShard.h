@@ -1,9 +1,10 @@
 //===- PatchShard.h - the patches of many prompts in one safetensors file --===//
 //
-// A prompt has a number. The tensors of its patch at a position are those of PatchFile.h behind
-// NUMBER/POSITION/, as in "12/5/model.layers.0.mlp.up_proj.weight.u". `__metadata__` has what all
-// patches share (format "ctxc-patches", format_version, model_hash, update, dtype), and for each
-// prompt NUMBER.tokens, up to the last position that is patched, and NUMBER.kept.
+// Each prompt has a number. The tensors of its patch at a position are named as in PatchFile.h,
+// with the prefix NUMBER/POSITION/, such as "12/5/model.layers.0.mlp.up_proj.weight.u".
+// `__metadata__` has what all patches share (format "ctxc-patches", format_version, model_hash,
+// update, dtype), and for each prompt NUMBER.tokens, up to the last position that is patched, and
+// NUMBER.kept.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPORT_PATCHSHARD_H
@@ -20,7 +21,7 @@ public:
   llvm::Error add(int64_t prompt, Patch patch, const PatchMetadata &metadata);
 
   bool empty() const { return patches.empty(); }
-  /// Of all tensors, as they are written.
+  /// The size of all tensors, as they are written.
   uint64_t bytes() const { return size; }
 
   /// Writes `path` atomically, and forgets the patches.

@@ -34,21 +34,21 @@ struct TapeTokens {
 
 class Tape {
 public:
-  /// All must outlive the result. `layer` gives stored names and settings; null: the block's own
-  /// names and defaults.
+  /// All arguments must outlive the result. `layer` gives stored names and settings; null: the
+  /// block's own names and defaults.
   Tape(Weights &weights, xf::LayerOp layer, const TapeTokens &tokens, const ParallelFor &threads)
       : weights(weights), layer(layer), tokens(tokens), threads(threads) {}
 
-  /// Of the product of `linear`, only the entries `entries` (R × K, row after row) are computed: it
-  /// and what follows it, entry by entry, are then K wide.
+  /// Makes `linear` compute only the entries `entries` of its product (R × K, row after row): its
+  /// result, and the results of elementwise ops that follow, then have width K.
   void choose(xf::LinearOp linear, llvm::ArrayRef<int32_t> entries) { chosen[linear] = entries; }
-  /// Has pullBack compute the gradient of a parameter that scales or is added, by its stored name.
+  /// Makes pullBack compute the gradient of a scale or a bias, by its stored name.
   void requestGradient(llvm::StringRef parameter) { wanted[parameter]; }
 
   /// Computes the values of `block` from its arguments', row after row. Errors: an op without a
   /// gradient; a parameter that is not stored in float32.
   llvm::Error evaluate(xf::BlockOp block, llvm::ArrayRef<const std::vector<float> *> inputs);
-  /// Computes what pullBack needs alone: no product that is an output and nothing else.
+  /// Computes only what pullBack needs: no product that is only an output.
   llvm::Error evaluateInside(xf::BlockOp block, llvm::ArrayRef<const std::vector<float> *> inputs) {
     needsOutputs = false;
     return evaluate(block, inputs);
@@ -64,24 +64,25 @@ public:
   // For the ops' implementations.
   int64_t count() const { return tokens.ids.size(); }
   const TapeTokens &getTokens() const { return tokens; }
-  /// The value of a setting; null where there is none.
+  /// The value of a setting; null if there is none.
   mlir::Attribute settingOf(xf::SettingOp op);
   const ParallelFor &getThreads() const { return threads; }
   /// A value's rows; a parameter or a setting is the same in all of them.
   const Rows &rows(mlir::Value value) const { return values.find(value)->second; }
   void set(mlir::Value value, Rows rows) { values[value] = std::move(rows); }
-  /// Whether the numbers of a value are needed, beyond its gradient.
+  /// Whether a value itself is needed, and not only its gradient.
   bool isNeeded(mlir::Value value) const;
   /// Whether a value depends on the block's arguments.
   bool isActive(mlir::Value value) const { return active.contains(value); }
-  /// The gradient of an op's result; zero where nothing that follows reads it.
+  /// The gradient of an op's result; zero if no later op reads it.
   const Rows &gradient(mlir::Value result);
   void add(mlir::Value operand, const Rows &rows);
   /// The numbers of a stored parameter. Errors: it is not one, or not in float32.
   llvm::Expected<const float *> parameter(mlir::Operation *reader, mlir::Value value) const;
-  /// The sum for the gradient of a parameter; null where it was not requested.
+  /// The sum for the gradient of a parameter; null if it was not requested.
   Eigen::VectorXd *sumOf(mlir::Value parameter);
-  /// The entries of a product that alone were computed, where `value` is it or follows it.
+  /// If `value` is a product of which only some entries were computed, or follows one: these
+  /// entries.
   llvm::ArrayRef<int32_t> chosenEntries(mlir::Value value) const;
 
 private:

@@ -20,20 +20,20 @@ struct ImportOptions {
   /// each has the type that the checkpoint stores. It has no effect on .mlir files.
   std::optional<DType> storage;
   /// True: a directory without weight files is an error. False: config.json alone
-  /// suffices; types then come from its `dtype`, and are f32 where it has none.
+  /// suffices; types then come from its `dtype`, and are f32 if it has none.
   bool needWeights = true;
 };
 
 struct ImportedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::unique_ptr<Checkpoint> checkpoint; ///< null without weight files
-  /// Of a .pt2 file, tensors that are a part of the program and not trained, which other weights
-  /// need not have: tables of positions. Null where there are none.
+  /// For a .pt2 file: untrained tensors that are a part of the program, such as tables of
+  /// positions, and that other weights need not have. Null if there are none.
   std::unique_ptr<Checkpoint> constants;
-  std::shared_ptr<const void> memory; ///< which the tensors of a .pt2 file are in
+  std::shared_ptr<const void> memory; ///< holds the tensors of a .pt2 file
   /// Messages that the user should see and that are not errors.
   std::vector<std::string> warnings;
-  /// The lines that locations name by file and number, where the model itself quotes them.
+  /// The source lines, by file and number, that the model itself quotes.
   std::map<std::pair<std::string, unsigned>, std::string> sourceLines;
 };
 
@@ -42,14 +42,14 @@ struct ImportedModel {
 ///   module holds one xf.model and an xf.block for each structure of layer. All
 ///   problems of the config are reported together, and so are all of the tensors.
 /// - a file *.pt2, as torch.export writes it: an xf.block for each structure of layer, and an
-///   xf.model where it reads tokens. Locations are lines of its Python files. Its weights are read
-///   where it has them and needWeights is set.
+///   xf.model if it reads tokens. Locations are lines of its Python files. Its weights are read if
+///   it has them and needWeights is set.
 /// - a file *.mlir, which is parsed and verified; problems go to the context's diagnostic handler.
 ///   It holds at most one xf.model, and at least one xf.model or xf.block.
 llvm::Expected<ImportedModel> importModel(llvm::StringRef path, mlir::MLIRContext &context,
                                           const ImportOptions &options = {});
 
-/// Imports a checkpoint that is open: as importModel for its directory or file.
+/// Imports an open checkpoint, as importModel does for its directory or file.
 llvm::Expected<ImportedModel> importCheckpoint(std::unique_ptr<Checkpoint> checkpoint,
                                                mlir::MLIRContext &context,
                                                const ImportOptions &options = {});

@@ -1,4 +1,4 @@
-//===- Passes.h - what is made of exported programs, as passes ------------===//
+//===- Passes.h - passes on exported PyTorch programs ---------------------===//
 #ifndef CTXC_IMPORT_PASSES_H
 #define CTXC_IMPORT_PASSES_H
 

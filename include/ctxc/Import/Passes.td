@@ -6,16 +6,16 @@ include "mlir/Pass/PassBase.td"
 def ReportTokenAxes : Pass<"graph-report-token-axes", "::ctxc::graph::ProgramOp"> {
   let summary = "remark at each call how it treats tokens";
   let description = [{
-    "each token by itself", or why it joins tokens. A call that reads nothing of the model's input
-    gets no remark.
+    A remark says "each token by itself", or why the call joins tokens. A call that does not depend
+    on the model's input gets no remark.
   }];
 }
 
 def RaiseProgram : Pass<"graph-raise", "::mlir::ModuleOp"> {
-  let summary = "the blocks of xf that a program computes for one token";
+  let summary = "raise a program to the xf blocks that it computes for one token";
   let description = [{
-    Replaces the module's `graph.program` by an `xf.block` for each structure of layer, and an
-    `xf.model` where the program reads tokens.
+    Replaces the module's `graph.program` by an `xf.block` for each structure of layer, and, if the
+    program reads tokens, by an `xf.model`.
 
     ```mlir
     graph.program @model tokens "s" {

@@ -1,4 +1,4 @@
-//===- ContextParts.h - a context cut into parts to be left out -----------===//
+//===- ContextParts.h - divides a context into parts that are left out ----===//
 #ifndef CTXC_INSPECT_CONTEXTPARTS_H
 #define CTXC_INSPECT_CONTEXTPARTS_H
 
@@ -9,7 +9,7 @@
 
 namespace ctxc {
 
-/// What a context is cut into.
+/// Into what a context is divided.
 enum class Grain {
   Token,
   Sentence ///< ends at a token whose last character (quotes and brackets aside) is `.`, `!`, `?`
@@ -21,8 +21,8 @@ struct PositionRange {
   int64_t first = 0, last = 0;
 };
 
-/// Cuts `pieces`, the spellings of the context's tokens, into at most `limit` (at least 1) parts
-/// that together are the whole context; where there would be more, equally many neighbours are
+/// Divides `pieces`, the spellings of the context's tokens, into at most `limit` (at least 1) parts
+/// that together are the whole context. If there would be more, equal numbers of neighbours are
 /// joined.
 std::vector<PositionRange> cutContext(llvm::ArrayRef<std::string> pieces, Grain grain,
                                       size_t limit);

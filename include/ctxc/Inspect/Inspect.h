@@ -11,7 +11,7 @@
 //
 // The last two, and the logits of the three runs, are for one token, the subject.
 //
-// It uses Executor alone, so that the same code examines the compiled kernels and the float64
+// It uses only Executor, so that the same code examines the compiled kernels and the float64
 // reference.
 //
 //===----------------------------------------------------------------------===//
@@ -29,9 +29,9 @@ struct InspectRequest {
   /// Tokens, kept positions and start layer; its other members are not read.
   RunRequest run;
   int64_t generate = 0; ///< tokens that the full run adds to the given ones, greedily
-  /// The position of the subject, 1 or more; the last given token's where there is none.
+  /// The position of the subject, 1 or more; none: the last given token's.
   std::optional<int64_t> subject;
-  /// What the subject's context is cut into, and into how many parts at most.
+  /// Into what, and into how many parts at most, the subject's context is divided.
   Grain grain = Grain::Token;
   size_t parts = 64;
   size_t nearest = 5; ///< tokens to name at either end of a direction, and as predictions
@@ -45,17 +45,17 @@ struct ParameterChange {
   std::string name;      ///< the same without the layer's prefix
   int64_t layer = -1;
   bool isMatrix = false;
-  bool isOutput = false; ///< G, or the matrix before a post-norm; else F
+  bool isOutput = false; ///< true: G, or the matrix before a post-norm; false: F
   double norm = 0;       ///< ‖u‖‖v‖ or ‖Δ‖
-  double relative = 0;   ///< to the stored parameter's norm; 0 where that is 0
+  double relative = 0;   ///< to the stored parameter's norm; 0 if that is 0
 };
 
-/// What is known of the patch of every token.
+/// What is known about the patch of every token.
 struct TokenInspection {
   int64_t token = 0, position = 0;
-  int64_t next = -1; ///< the full run's prediction after it; −1 where the model has no head
+  int64_t next = -1; ///< the full run's prediction after it; −1 if the model has no head
   PatchNormTable norms;
-  /// Cosines with the patch of the position before; no layers where there is none.
+  /// Cosines with the patch of the position before; no layers if there is none.
   PatchCosines before;
 };
 
@@ -68,17 +68,17 @@ struct TokenScore {
 /// What one layer's patch writes into the residual stream: for a plan that is controllable, the
 /// contextual difference vector A(C, x) − A(C∖Y, x).
 ///
-/// w = (the layer's output under the patch) − (the same with its output-side parameters unpatched).
-/// Where the output-side matrix is last in the block, as in Llama's, w is its u times vᵀh > 0 and
-/// has u's direction; behind a post-norm, as in Gemma's, w is the joint effect of u and of the
-/// scale's change.
+/// w = (the layer's output with the patch) − (the same with its output-side parameters unpatched).
+/// If the output-side matrix is last in the block, as in Llama's, w is its u times vᵀh > 0 and has
+/// u's direction; before a post-norm, as in Gemma's, w is the joint effect of u and of the scale's
+/// change.
 struct LayerWrite {
   int64_t layer = 0;
   double norm = 0;     ///< ‖w‖₂
-  double relative = 0; ///< to the layer's output; 0 where that is 0
+  double relative = 0; ///< to the layer's output; 0 if that is 0
   /// The logit lens of the direction: ½ (head(d) − head(−d)), where d is w scaled to root mean
   /// square 1 and head is the model's own final norm, scale and matrix; biases cancel. The largest
-  /// first, and the smallest first. Empty where there is no head, or w = 0.
+  /// first, and the smallest first. Empty if there is no head, or w = 0.
   std::vector<TokenScore> towards, away;
   std::vector<double> direction; ///< w itself
 };
@@ -89,12 +89,12 @@ struct LeftOut {
   PositionRange range;            ///< of the context; without the kept positions in it
   std::vector<int64_t> positions; ///< those that were left out
   OfBoth change;                  ///< ‖P − P without‖ of all layers
-  OfBoth relative;                ///< the same, divided by ‖P‖; 0 where that is 0
+  OfBoth relative;                ///< the same, divided by ‖P‖; 0 if that is 0
   double totalVariation = 0;      ///< of the full runs with and without the part
   int64_t next = -1;              ///< the full run's prediction without the part
 };
 
-/// What is known of the subject alone.
+/// What is known only about the subject.
 struct SubjectInspection {
   int64_t token = 0, position = 0;
   PatchNormTable norms;
@@ -104,9 +104,9 @@ struct SubjectInspection {
   std::vector<TokenScore> full, patched, unpatched;
   TokenMetrics patchedMetrics, unpatchedMetrics; ///< against the full run
   std::vector<LayerWrite> writes;                ///< of the layers that are patched
-  /// Cosines of the writes, (writes × writes); none where one of the two is 0.
+  /// Cosines of the writes, (writes × writes); none if one of the two is 0.
   std::vector<std::optional<double>> writeCosines;
-  std::string noLens; ///< why no direction could be read through the head; else empty
+  std::string noLens; ///< why no direction could be read through the head; otherwise empty
   std::vector<LeftOut> leftOut;
 };
 
@@ -119,7 +119,7 @@ struct Inspection {
   std::vector<int64_t> tokens; ///< the given ones and the generated
   int64_t given = 0;           ///< how many were given
   bool hasHead = true;
-  std::vector<TokenInspection> patches; ///< of positions 1, 2, …; of an encoder the last alone
+  std::vector<TokenInspection> patches; ///< of positions 1, 2, …; of an encoder only the last
   SubjectInspection subject;
   InspectTimes times;
 };

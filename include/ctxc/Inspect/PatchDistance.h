@@ -1,13 +1,14 @@
 //===- PatchDistance.h - inner products and distances of patches ----------===//
 //
-// Two patches of one model are compared as vectors of all its parameters (Frobenius), matrices and
-// vectors apart, without forming a matrix:
+// Two patches of one model are compared as vectors of all its parameters (Frobenius), separately
+// for matrices and vectors, without forming a matrix:
 //
 //   ⟨u₁ v₁ᵀ, u₂ v₂ᵀ⟩   = (u₁·u₂)(v₁·v₂)
 //   u₁ v₁ᵀ − u₂ v₂ᵀ    = (u₁ − u₂) v₁ᵀ + u₂ (v₁ − v₂)ᵀ
 //
-// The second keeps its digits where two patches are close, which a difference of squared norms
-// does not. A parameter that one of the two does not change counts as a change of zero there.
+// The second stays accurate if two patches are close, where a difference of squared norms would
+// lose its digits. A parameter that one of the two does not change counts as a change of zero
+// there.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_INSPECT_PATCHDISTANCE_H
@@ -27,13 +28,13 @@ double innerProduct(const ParameterPatch &a, const ParameterPatch &b);
 /// ‖a − b‖² of two changes of one parameter, of the same kind.
 double squaredDistance(const ParameterPatch &a, const ParameterPatch &b);
 
-/// A number for the matrices of a patch, and one for its vectors. (A delta of a parameter with
+/// One number for the matrices of a patch, and one for its vectors. (A delta of a parameter with
 /// two dimensions or more counts as a matrix, as in PatchNorms.h.)
 struct OfBoth {
   double matrix = 0, vector = 0;
 };
 
-/// The cosine of the angle between two patches, in [−1, 1]; none where one of them is zero.
+/// The cosine of the angle between two patches, in [−1, 1]; none if one of them is zero.
 struct PatchCosine {
   std::optional<double> matrix, vector;
 };
@@ -51,7 +52,7 @@ PatchCosines cosines(const Patch &a, const Patch &b, int64_t layers, LayerOf lay
 /// ‖a − b‖ over all layers together.
 OfBoth distance(const Patch &a, const Patch &b);
 
-/// The cosine of two vectors of the same size; none where one of them is zero.
+/// The cosine of two vectors of the same size; none if one of them is zero.
 std::optional<double> cosine(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b);
 
 } // namespace ctxc

@@ -6,9 +6,9 @@
 
 namespace ctxc {
 
-/// Attention on the processor sums tile by tile of so many KV slots, from the first slot of the
-/// state on. A tile of which a row sees nothing changes nothing: a state may begin with any tile
-/// that its rows see.
+/// Attention on the processor sums over tiles of this many KV slots, from the first slot of the
+/// state on. A tile of which a row sees no slot does not change the result, so a state may begin
+/// with the first tile that its rows see.
 constexpr int64_t slotsOfTile = 128;
 
 } // namespace ctxc

@@ -61,9 +61,9 @@ void writeKernelHeader(const LibraryInterface &library, llvm::raw_ostream &os);
 void writeKernelManifest(const LibraryInterface &library, llvm::raw_ostream &os);
 
 /// Object files of modules of linalg kernels. They come from `cache`, or the modules are lowered
-/// and compiled, in the threads of their context, and the objects are cached. `isCancelled` is
-/// asked in the caller's thread meanwhile: where it returns true, the objects that are being
-/// compiled are the last, and the error is Cancelled.
+/// and compiled, in the threads of their context, and the objects are cached. Meanwhile,
+/// `isCancelled` is called in the caller's thread: if it returns true, only the objects that are
+/// already being compiled are finished, and the error is Cancelled.
 llvm::Expected<std::vector<std::unique_ptr<llvm::MemoryBuffer>>>
 compileKernels(llvm::ArrayRef<mlir::ModuleOp> kernels, const CpuTarget &target,
                const KernelCache &cache = KernelCache(""),

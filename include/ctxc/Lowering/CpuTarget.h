@@ -20,8 +20,8 @@ struct CpuTarget {
   bool fma = true;           ///< fused multiply-add is an instruction
   bool halfPrecision = true; ///< conversions from and to float16 are instructions
   bool bfloatPairs = false;  ///< sums of products of pairs of bfloat16 are an instruction
-  bool tiles = false;        ///< sums of products of tiles of bfloat16 are an instruction (AMX)
-  Readings readings = {};    ///< what is fastest for a token
+  bool tiles = false;        ///< sums of products of bfloat16 tiles are one instruction (AMX)
+  Readings readings = {};    ///< the fastest ways to read matrices for a token
   int optimisation = 3;      ///< LLVM's level: 0 to 3, as in -O3
   /// The features that a machine must have to run the code, in the order of CpuFeatures.def; none
   /// for the baseline of x86-64 or AArch64.
@@ -29,8 +29,8 @@ struct CpuTarget {
 
   /// The processor of this process with all its features. The environment variable CTXC_KERNEL_OPT
   /// sets the optimisation level: at level 1, kernels compile in half the time, for programs that
-  /// run each of them only a few times. Has tiles where the operating system gives this process
-  /// their registers, for which it is asked here, and CTXC_AMX is not `off`.
+  /// run each of them only a few times. Has tiles if CTXC_AMX is not `off` and the operating system
+  /// gives this process their registers, which this function requests.
   static CpuTarget host();
 
   /// For code that is stored: `native` (this processor), x86-64-v2, x86-64-v3, x86-64-v4, aarch64,
@@ -38,12 +38,12 @@ struct CpuTarget {
   /// time. An unknown name is an error that lists all names.
   static llvm::Expected<CpuTarget> named(llvm::StringRef name);
 
-  /// For code that is stored, for an x86-64 processor that LLVM calls `cpu` and that has
-  /// `features`, whatever others of that name have: a virtual machine may give its processor
-  /// another name.
+  /// For stored code, for an x86-64 processor that LLVM calls `cpu` and that has exactly
+  /// `features`: a virtual machine may give its processor another name, so that the name does not
+  /// decide the features.
   static CpuTarget x86(llvm::StringRef cpu, llvm::ArrayRef<llvm::StringRef> features);
 
-  /// The same processor for code that uses no tiles, which then needs none.
+  /// The same processor, for code that uses no tiles and therefore does not need them.
   CpuTarget withoutTiles() const;
 
   bool isAArch64() const;

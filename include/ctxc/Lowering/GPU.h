@@ -67,7 +67,7 @@ public:
   virtual bool multipliesBfloat16() const { return false; }
   /// Adds the passes that bring the one gpu.module of a module to the llvm or the spirv dialect.
   virtual void addCodePasses(mlir::OpPassManager &pm) const = 0;
-  /// How LLVM makes the code; null where another tool makes it.
+  /// How LLVM makes the code; null if another tool makes it.
   virtual const gpu_lowering::LlvmKernels *llvmKernels() const { return nullptr; }
   /// The code of the one gpu.module in `module`. The module is not changed.
   virtual llvm::Expected<std::string> emit(mlir::ModuleOp module) const = 0;
@@ -83,8 +83,8 @@ void registerGpuDialects(mlir::DialectRegistry &registry);
 
 /// Lowers a module of linalg kernels, as buildKernelModule makes them, to launches and a gpu.module
 /// named `kernels`, with `rows` rows each (at least 1). A kernel with an op that has no GPU form is
-/// left out, with a warning at the op, and is returned as a refusal. Fails, with a diagnostic,
-/// where the IR itself cannot be lowered.
+/// left out, with a warning at the op, and is returned as a refusal. Fails, with a diagnostic, if
+/// the IR itself cannot be lowered.
 mlir::FailureOr<std::vector<GpuRefusal>>
 lowerKernelsToGPU(mlir::ModuleOp module, const GpuTarget &target, int64_t rows = 1);
 
@@ -111,9 +111,9 @@ struct GpuBuffer {
 };
 
 /// How many bytes a launch must move between the device and its memory, and how many operations it
-/// computes. It is counted as if a launch read or wrote each element of a buffer once, and did not
-/// read what it wrote itself. A support function touches all elements of a vector, with one
-/// operation for each.
+/// computes. The count assumes that a launch reads or writes each element of a buffer once, and
+/// does not read what it wrote itself. A support function touches all elements of a vector, with
+/// one operation for each.
 struct GpuCost {
   Extent weights;     ///< stored parameters
   Extent cache;       ///< states, and the positions of their tokens
@@ -126,7 +126,7 @@ struct GpuLaunch {
   std::string function; ///< in the gpu.module
   int64_t blocks = 1, threads = 1;
   std::vector<GpuBuffer> buffers; ///< one for each argument of the function
-  /// None where the cost is not a linear function of the numbers of visible tokens.
+  /// None if the cost is not a linear function of the numbers of visible tokens.
   std::optional<GpuCost> cost = {};
 };
 

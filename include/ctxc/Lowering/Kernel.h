@@ -20,7 +20,7 @@ using KernelArgKind = kernel::ArgKind;
 
 struct KernelArg {
   KernelArgKind kind;
-  std::string name;  ///< parameter, setting or patched parameter; else empty
+  std::string name;  ///< parameter, setting or patched parameter; otherwise empty
   int64_t index = 0; ///< which input, output, state (in block order), or part of a patch
   int64_t run = 0;   ///< of states and slots: 0 = the run or the full run, 1 = the reduced run
   mlir::Type type;   ///< memref type

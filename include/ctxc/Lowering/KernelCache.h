@@ -3,8 +3,8 @@
 // The cache holds an object file for each kernel and each contraction, in kernels/ below the user's
 // cache directory. Its key is a digest of all that the code depends on: the kernel's IR or the
 // contraction's name, the target processor, LLVM's version and the sources of the lowering. Cached
-// code is executed; UserCache says which of it is. The oldest files are removed where the cache
-// grows beyond 256 MB.
+// code is executed; UserCache says which files are trusted. The oldest files are removed when the
+// cache grows beyond 256 MB.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_KERNELCACHE_H
@@ -20,7 +20,7 @@ class KernelCache {
 public:
   /// Uses `directory`, as UserCache does.
   explicit KernelCache(std::string directory);
-  /// The user's own cache; it is off where $CTXC_KERNEL_CACHE is `off`.
+  /// The user's own cache; it is off if $CTXC_KERNEL_CACHE is `off`.
   static KernelCache ofUser();
 
   bool isOn() const { return files.isOn(); }
@@ -30,7 +30,7 @@ public:
   /// The key of the kernels in `module`, which are linalg.
   static std::string keyOf(mlir::ModuleOp module, const CpuTarget &target);
 
-  /// The object stored under `key`; null where there is none or it is damaged.
+  /// The object stored under `key`; null if there is none or it is damaged.
   std::unique_ptr<llvm::MemoryBuffer> find(llvm::StringRef key) const;
   void insert(llvm::StringRef key, llvm::StringRef object) const;
 

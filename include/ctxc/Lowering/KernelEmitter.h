@@ -48,8 +48,8 @@ public:
   // Arguments -------------------------------------------------------------
   mlir::Value positions() const { return positionTensor; }
   mlir::Value tokens() const { return tokenTensor; }
-  /// The tensor of a parameter. That of a quantised parameter has type float32, but only a
-  /// contraction, which decodes it, may read it, and callers of `quantized`.
+  /// The tensor of a parameter. The tensor of a quantised parameter has type float32, but only a
+  /// contraction, which decodes it, and callers of `quantized` may read it.
   mlir::Value param(llvm::StringRef name);
   /// The op that stands for a quantised tensor, whose operand is the memory that ctxc_decode reads;
   /// null for any other value.

@@ -89,7 +89,7 @@ def LowerCalls : KernelPass<"lower-calls"> {
   let description = [{
     The loop is marked with kernel.row_loop, and the function is declared.
 
-    The pass needs buffers. It comes before --ctxc-share-rows, which has threads share the rows.
+    The pass needs buffers. It runs before --ctxc-share-rows, which divides the rows among threads.
   }];
   let dependentDialects = [
     "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
@@ -98,7 +98,7 @@ def LowerCalls : KernelPass<"lower-calls"> {
 }
 
 def LowerContractions : KernelPass<"lower-contractions"> {
-  let summary = "make contractions with a stored matrix calls of functions that threads share out";
+  let summary = "make contractions with a stored matrix calls of functions that threads share";
   let description = [{
     A contraction `y[s, m] += W[m, k] x[s, k]` becomes a call of the caller's parallel-for with a
     function over a range of W's rows. There is one such function for each shape and storage type,
@@ -119,7 +119,7 @@ def LowerContractions : KernelPass<"lower-contractions"> {
 }
 
 def LowerAttention : KernelPass<"lower-attention"> {
-  let summary = "make attention calls of functions that threads share out";
+  let summary = "make attention calls of functions that threads share";
   let description = [{
     A kernel.attention on memory becomes calls of the caller's parallel-for. From 2 rows on, a unit
     of work is a block of rows of one group of heads; for a single row it is a tile of slots for
@@ -183,8 +183,9 @@ def AddEntryPoints : KernelPass<"add-entry-points"> {
 def LinalgToLoops : KernelPass<"linalg-to-loops"> {
   let summary = "replace linalg on memrefs by loops";
   let description = [{
-    Reductions along the last dimension become vector loops; everything else becomes scalar loops. Scalar loops are marked as made from linalg: memory that such a loop
-    reads at other indices than it writes does not overlap the memory that it writes.
+    Reductions along the last dimension become vector loops; everything else becomes scalar loops.
+    Scalar loops are marked as made from linalg: memory that such a loop reads at other indices than
+    it writes does not overlap the memory that it writes.
     --ctxc-keep-sums-in-registers and --ctxc-mark-parallel-loops work only on loops with this mark.
   }];
   let dependentDialects = [

@@ -1,8 +1,8 @@
 //===- Readings.h - how matrices are read for a token -----------------------===//
 //
-// Where few vectors are multiplied with a matrix (a token's, of one run or two), memory sets the
-// time, and processors differ in how it is read fastest. No sum depends on that (Contraction.h), so
-// that it may be chosen by measurement (ctxc/Runtime/Tune.h).
+// If only one or two vectors (a token's, of one run or two) are multiplied with a matrix, the time
+// is bound by memory, and the fastest way to read it differs between processors. No sum depends on
+// the way (Contraction.h), so that it may be chosen by measurement (ctxc/Runtime/Tune.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_READINGS_H
@@ -17,29 +17,28 @@ namespace ctxc {
 
 /// How a thread reads its rows of a matrix.
 struct Reading {
-  /// So many parts of the rows are read side by side, one row of each at a time: 1, 2, 4 or 8.
-  /// Where the registers do not hold the sums of as many, fewer are.
+  /// The number of parts of the rows that are read side by side, one row of each at a time: 1, 2, 4
+  /// or 8. If the registers do not hold the sums of so many rows, fewer are read.
   int64_t streams = 2;
-  /// Lines of the matrix are asked for 4 KB before they are read.
+  /// Cache lines of the matrix are prefetched 4 KB ahead.
   bool asksAhead = false;
 
   bool operator==(const Reading &other) const {
     return streams == other.streams && asksAhead == other.asksAhead;
   }
-  /// "2", or "2+" where it asks ahead.
+  /// "2", or "2+" with prefetch.
   std::string text() const;
 };
 
-/// The readings of all kinds of matrices. Those whose rows are *long* are multiplied with vectors
-/// that do not stay in the first-level cache beside them. Of matrices that are stored as (in, out)
-/// there is one way of reading.
+/// The readings of all kinds of matrices. Rows are *long* if the vectors that they are multiplied
+/// with do not stay in the first-level cache beside them. Matrices that are stored as (in, out) are
+/// always read in one way.
 struct Readings {
   Reading f32, half;       ///< short rows
-  Reading blocks, kBlocks; ///< quantised, however long: blocks of 32 and of 256 numbers
+  Reading blocks, kBlocks; ///< quantised rows of any length: blocks of 32 and of 256 numbers
   Reading longF32 = {8, true}, longHalf = {8, true};
 
-  /// Those of processors that are to be asked for all lines ahead, as measured on a Sapphire
-  /// Rapids.
+  /// For processors that need prefetch for all rows, as measured on a Sapphire Rapids.
   static Readings ahead();
 
   /// The kinds by their names in the text.
@@ -53,8 +52,8 @@ struct Readings {
   bool operator!=(const Readings &other) const { return !(*this == other); }
   /// "f32:2,half:2+,blocks:2+,k-blocks:2+,long-f32:8+,long-half:8+"
   std::string text() const;
-  /// Kinds that the text leaves out are as by default. Errors: an unknown kind, another number of
-  /// streams.
+  /// Kinds that the text leaves out have their defaults. Errors: an unknown kind, another number
+  /// of streams.
   static llvm::Expected<Readings> parse(llvm::StringRef text);
 };
 

@@ -1,7 +1,8 @@
-//===- ReadingsCache.h - what was measured to be read fastest --------------===//
+//===- ReadingsCache.h - the readings that `ctxc tune` chose ---------------===//
 //
-// What `ctxc tune` chose (ctxc/Runtime/Tune.h), for a processor and a number of threads, in
-// readings/ below the user's cache directory. Kernels that are compiled for this machine take it.
+// Stores the readings that `ctxc tune` chose (ctxc/Runtime/Tune.h) for a processor and a number of
+// threads, in readings/ below the user's cache directory. Kernels that are compiled for this
+// machine use them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_LOWERING_READINGSCACHE_H
@@ -17,13 +18,13 @@ class ReadingsCache {
 public:
   /// Uses `directory`, as UserCache does.
   explicit ReadingsCache(std::string directory) : files(std::move(directory)) {}
-  /// The user's own; off where the kernels' cache is.
+  /// The user's own cache; off if the kernels' cache is off.
   static ReadingsCache ofUser();
 
   bool isOn() const { return files.isOn(); }
   llvm::StringRef path() const { return files.path(); }
 
-  /// None where nothing was measured for this processor and so many threads.
+  /// None if nothing was measured for this processor and number of threads.
   std::optional<Readings> find(const CpuTarget &target, int threads) const;
   void insert(const CpuTarget &target, int threads, const Readings &readings) const;
 

@@ -1,9 +1,9 @@
 /*===- BlockFormats.h - quantised rows, decoded ------------------------------===*
  *
- * The numbers behind the formats of ctxc/Support/BlockFormats.def. GGUF's are as ggml
- * defines them: a number is d q, d q + m or d (q - zero) with q an integer of a few bits and
- * d, m the block's, which the K formats scale for each 32 or 16 elements by an integer. The others
- * are those of ScaledFormats.h.
+ * How the formats of ctxc/Support/BlockFormats.def store numbers. GGUF's formats are as ggml
+ * defines them: a number is d q, d q + m or d (q - zero), where q is an integer of a few bits and
+ * d and m belong to the block; the K formats scale them by an integer for each 32 or 16 elements.
+ * The other formats are those of ScaledFormats.h.
  *
  *===----------------------------------------------------------------------===*/
 #ifndef CTXC_NUMERICS_BLOCKFORMATS_H
@@ -17,7 +17,7 @@ extern "C" {
 
 /* Decodes `count` numbers of format `format` (its place in BlockFormats.def) from number `first`
  * on, in row-major order, into `to`. `stored` is the address of the blocks; for a format whose
- * scales lie apart it is its ctxc_scaled_matrix, or an array of them, one below the other. In block
+ * scales are stored separately, its ctxc_scaled_matrix, or an array of them, stacked. In block
  * formats `first` and `count` are multiples of the block's size. A number is the format's formula
  * evaluated in float32 in its own order, so that all decoders agree. Plain C, no state. */
 void ctxc_decode(int32_t format, const void *stored, int64_t first, int64_t count, float *to);

@@ -1,6 +1,6 @@
 /*===- ByteVectors.h - vectors in eight bits, for products in integers --------===*
  *
- * A vector x is rounded in groups of 32 numbers, each with a scale d of its own:
+ * A vector x is rounded in groups of 32 numbers, and each group has its own scale d:
  *
  *   d = max |x_i| / 127,   q_i = x_i / d rounded to the nearest integer (the even one of two)
  *

@@ -13,7 +13,7 @@
 
 namespace ctxc {
 
-/// What CPUID says, and which registers the operating system saves (XCR0; 0 where it has none).
+/// What CPUID says, and which registers the operating system saves (XCR0; 0 if it has none).
 struct CpuIdentity {
   enum Word { Leaf1Ecx, Leaf7Ebx, Leaf7Ecx, Leaf7Edx, Leaf7Sub1Eax, Extended1Ecx };
   static constexpr int wordCount = Extended1Ecx + 1;
@@ -27,9 +27,9 @@ struct CpuIdentity {
 /// whose registers are saved.
 uint64_t cpuFeatures(const CpuIdentity &identity);
 
-/// Whether this process may use AMX's tile registers. Linux gives them to a process that asks, and
-/// may refuse; a process that has them keeps them, and so does whoever it starts. May be called any
-/// number of times.
+/// Requests AMX's tile registers for this process, and returns whether it may use them. Linux gives
+/// them on request, and may refuse; a process that has them keeps them, as do its children. May be
+/// called any number of times.
 bool requestTiles();
 
 /// The bit of a feature that LLVM calls `name`, or 0.
@@ -39,14 +39,14 @@ uint64_t cpuFeatureNamed(const char *name, int64_t length);
 
 extern "C" {
 /// The features of this machine. AMX is one of them only if `needed` has it and the operating
-/// system gives this process its registers, which are not asked for otherwise.
+/// system gives this process its registers; unless `needed` has it, they are not requested.
 uint64_t ctxc_cpu_features(uint64_t needed);
 
-/// NULL where `present` has all of `needed`; else a sentence that names what is missing.
+/// NULL if `present` has all of `needed`; otherwise a sentence that names what is missing.
 const char *ctxc_cpu_refusal(uint64_t needed, uint64_t present);
 
-/// 1 if this machine has all of `needed`, else -1. `*known` is 0 before the first call and holds
-/// the answer after it; it is the only writable memory of a library, and written once.
+/// 1 if this machine has all of `needed`, otherwise -1. `*known` is 0 before the first call and
+/// holds the answer after it; it is the only writable memory of a library, and is written once.
 int32_t ctxc_cpu_runs(uint64_t needed, int32_t *known);
 }
 

@@ -1,8 +1,8 @@
 //===- Dense.h - products, Cholesky's decomposition, solves ---------------===//
 //
-// What fits over many rows need, at the speed of the processor's vectors. All matrices are
-// row-major. Products with sums in float64 are of the form A Bᵀ, so that both operands are read
-// along their rows. Each number is computed in one order, whatever the threads.
+// The linear algebra that fits over many rows need, with the processor's vector instructions. All
+// matrices are row-major. Products with sums in float64 have the form A Bᵀ, so that both operands
+// are read along their rows. Each number is computed in one order, for any number of threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_NUMERICS_DENSE_H
@@ -26,15 +26,15 @@ void multiplyTransposed(const double *a, int64_t m, const double *b, int64_t n, 
                         double *c, ParallelRanges parallel);
 
 /// c (m × n) = a (m × k) bᵀ, with b (n × k), all in float32, each sum in the order of k: for
-/// gradients, which need no more.
+/// gradients, which need no higher precision.
 void multiplyTransposed(const float *a, int64_t m, const float *b, int64_t n, int64_t k, float *c,
                         ParallelRanges parallel);
 /// The same with b (k × n): c = a b.
 void multiply(const float *a, int64_t m, const float *b, int64_t n, int64_t k, float *c,
               ParallelRanges parallel);
 
-/// a (n × n), of which the lower triangle is read, becomes L with a = L Lᵀ, and Lᵀ above the
-/// diagonal. False where a is not positive definite; then a is lost.
+/// Replaces a (n × n), of which the lower triangle is read, by L with a = L Lᵀ, and Lᵀ above the
+/// diagonal. Returns false if a is not positive definite; a is then overwritten.
 bool factorCholesky(double *a, int64_t n, ParallelRanges parallel);
 
 /// Each row x of `rows` (count × n) becomes a⁻¹ x, given what factorCholesky made of a.

@@ -42,9 +42,9 @@ void ctxc_rows_solve_scale(int32_t update, int64_t rows, int64_t d, const float 
 void ctxc_rows_count_zeros(int32_t elements, int64_t rows, int64_t n, const float *data,
                            int64_t *counts);
 
-/* An obligation on vectors by which a change is made: of `vectors` vectors of n entries, adds to
- * counts[1] the number of zero ones whose change, of m entries, is not zero, and to counts[0] the
- * number of the other zero ones. */
+/* An obligation on vectors by which a change is made. Among `vectors` vectors of n entries, counts
+ * the zero vectors: adds to counts[1] the number whose change, of m entries, is not zero, and to
+ * counts[0] the number of the others. */
 void ctxc_rows_count_unserved(int64_t vectors, int64_t n, int64_t m, const float *data,
                               const float *change, int64_t *counts);
 

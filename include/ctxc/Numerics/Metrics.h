@@ -1,4 +1,4 @@
-//===- Metrics.h - how far two vectors of logits are apart ----------------===//
+//===- Metrics.h - how far apart two vectors of logits are ----------------===//
 //
 // The paper's metrics (section "Results" and appendix "Experiments") between
 // two vectors of logits for the next token: the baseline's, of the original model

@@ -1,4 +1,4 @@
-//===- ReplayError.h - what a patch costs in another program --------------===//
+//===- ReplayError.h - the error of a patch in another program ------------===//
 //
 // Inside one process every patch looks exact: the patched run repeats the
 // roundings that the patch was fitted to. Another program sums in another order

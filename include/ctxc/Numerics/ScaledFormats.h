@@ -1,9 +1,9 @@
-/*===- ScaledFormats.h - quantised matrices with scales apart ----------------===*
+/*===- ScaledFormats.h - quantised matrices with separate scales -------------===*
  *
- * The numbers of matrices that are stored in two tensors: elements of a few bits, and a scale
- * for each block of them. fp8 as DeepSeek-V3's checkpoints have it (e4m3, whose largest is
- * 448; blocks of rows and columns), and mxfp4 as gpt-oss's (e2m1, two a byte, the first in the
- * low half; 32 of a row share a power of two).
+ * Matrices that are stored in two tensors: elements of a few bits, and a scale for each block of
+ * them. These are fp8, as in DeepSeek-V3's checkpoints (e4m3, at most 448; blocks of rows and
+ * columns), and mxfp4, as in gpt-oss's (e2m1, two in each byte, the first in the low half; 32
+ * elements of a row share a power of two).
  *
  *===----------------------------------------------------------------------===*/
 #ifndef CTXC_NUMERICS_SCALEDFORMATS_H
@@ -21,9 +21,9 @@ enum ctxc_scale_type {
   CTXC_SCALE_E8M0 /* 2^(byte - 127); 255 is NaN */
 };
 
-/* One matrix: where its two tensors are, in any alignment, and how they go together. The scale of
- * the element in row i and column j is that in row i / block_rows and column j / block_columns of
- * a matrix of ceil(columns / block_columns) columns. */
+/* One matrix: where its two tensors are, in any alignment, and how they go together. The element
+ * in row i and column j has the scale in row i / block_rows and column j / block_columns of the
+ * matrix of scales, which has ceil(columns / block_columns) columns. */
 typedef struct ctxc_scaled_matrix {
   const uint8_t *elements;
   const uint8_t *scales;
@@ -38,12 +38,12 @@ typedef struct ctxc_scaled_matrix {
 void ctxc_decode_f8e4m3(const ctxc_scaled_matrix *matrix, int64_t first, int64_t count, float *to);
 void ctxc_decode_mxfp4(const ctxc_scaled_matrix *matrix, int64_t first, int64_t count, float *to);
 
-/* How many columns share a scale in what ctxc_scaled_row gives. */
+/* How many columns share a scale in the result of ctxc_scaled_row. */
 #define CTXC_SCALED_SPAN 32
 
-/* The address of the elements of row `row` of the matrices at `first`, one below the other, with
- * `row_bytes` bytes a row; `scales` gets the scale of each CTXC_SCALED_SPAN columns. Null, and no
- * scales, where blocks are no multiple of so many columns. */
+/* The address of the elements of row `row` of the stacked matrices at `first`, which have
+ * `row_bytes` bytes in each row; writes the scale of each CTXC_SCALED_SPAN columns to `scales`.
+ * Null, and no scales, if the blocks' columns are not a multiple of CTXC_SCALED_SPAN. */
 const uint8_t *ctxc_scaled_row(const ctxc_scaled_matrix *first, int64_t row, int64_t row_bytes,
                                float *scales);
 

@@ -1,7 +1,7 @@
 //===- Softmax.h - exponentials of rows of logits, in vectors -------------===//
 //
 // Logits are as wide as a vocabulary, and the exponential of the C library takes one number at a
-// time. The same bits come from every machine.
+// time; these functions compute vectors. The results are the same bits on every machine.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_NUMERICS_SOFTMAX_H

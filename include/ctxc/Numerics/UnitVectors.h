@@ -6,10 +6,9 @@
 //   a_k = |g_k| / √B,  M_k = |m_k|,  both times one common factor so that the
 //   largest of all is 1;  find x ≥ 0 with Σ x² = 1.
 //
-// The solvers are written once for all machines: V defines numbers and how loops
-// over components, sums and branches are written. The processor's V
-// (lib/Numerics/Lanes.h) computes; a GPU's (lib/Lowering/GPU/NormSolver.cpp)
-// emits the kernel that computes. It has
+// The solvers are written once for all machines: V defines the numbers, loops over components, sums
+// and branches. The processor's V (lib/Numerics/Lanes.h) computes; a GPU's
+// (lib/Lowering/GPU/NormSolver.cpp) emits the kernel that computes. It has
 //
 //   Number, Condition  of float64, with their operators: of conditions &, | and !
 //   Index              a component's number
@@ -63,10 +62,9 @@ template <typename V> struct UnitVectors {
   typename V::Vector work[4];   ///< for the solver
 };
 
-/// The excess of Σ x² goes to components without scale
-/// or target; the share of component k, of `count` such: in proportion to what
-/// the data there (`present` = Σ direction² of these components), so that a run that
-/// needs no patch gets none; equal parts where it has nothing.
+/// The excess of Σ x² goes to the `count` components without scale or target. Component k gets a
+/// share in proportion to the square of its data (`present` = Σ direction² of these components), so
+/// that a run that needs no patch gets none; if the data are zero there, all get equal shares.
 template <typename V>
 typename V::Number shareOf(V &v, const UnitVectors<V> &p, const typename V::Index &k,
                            const typename V::Number &present, const typename V::Number &count) {

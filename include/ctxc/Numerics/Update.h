@@ -1,7 +1,7 @@
 //===- Update.h - the updates of a post-norm scale, and their types -------===//
 //
-// The plain types of NormInversion.h, apart from it so that the solvers behind
-// the kernels' ABI need nothing of LLVM at link time.
+// The plain types of NormInversion.h. They are in a separate header so that the solvers behind the
+// kernels' ABI need not link LLVM.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_NUMERICS_UPDATE_H

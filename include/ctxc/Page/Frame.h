@@ -1,7 +1,7 @@
 //===- Frame.h - the frame of a self-contained HTML page -------------------===//
 //
 // One HTML file that loads nothing: its content security policy allows its own style and its one
-// script, by digest. The script shows on hover and on focus what pictures say of their parts.
+// script, by digest. The script shows the descriptions of a picture's parts on hover and on focus.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PAGE_FRAME_H
@@ -12,9 +12,9 @@
 
 namespace ctxc::page {
 
-/// What a page is filled with, as HTML; what comes from a model or a user is escaped (Html.h).
+/// The content of a page, as HTML; text from a model or a user is escaped (Html.h).
 struct Content {
-  std::string command; ///< that wrote it: "ctxc inspect"
+  std::string command; ///< the command that wrote it: "ctxc inspect"
   std::string title, heading, lead, figures, footer;
 };
 

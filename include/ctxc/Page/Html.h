@@ -6,9 +6,9 @@
 
 namespace ctxc::page {
 
-/// `text` as character data and as an attribute's value: `& < > " '` as entities. Characters that
-/// cannot be seen (controls, and those that turn the direction of text) and bytes that are no UTF-8
-/// as \xNN.
+/// `text` as character data and as an attribute's value: `& < > " '` become entities. Invisible
+/// characters (controls, and those that change the direction of text) and bytes that are not UTF-8
+/// become \xNN.
 std::string escaped(llvm::StringRef text);
 
 /// A token's spelling, escaped, of at most `columns` columns.

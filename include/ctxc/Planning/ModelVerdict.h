@@ -1,7 +1,7 @@
 //===- ModelVerdict.h - the verdict on a model as a whole ------------------===//
 //
-// Layers that can each be patched make a model that can be only where the context reaches the
-// logits through them alone (Theorem 2). The verdict on the model says which.
+// A model whose layers can all be patched can be patched as a whole only if the context reaches the
+// logits through no other way (Theorem 2). The verdict on the model says whether it does.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PLANNING_MODELVERDICT_H
@@ -13,12 +13,13 @@ namespace ctxc {
 
 struct ModelVerdict {
   xf::ModelOp model;
-  /// Controllable where every layer from the start layer on is, and nothing passes them by;
-  /// OutputOnly where a layer is that. Else Undecided, and never Rejected: where a layer has no
-  /// patch, or the context goes past the layers, other patches may serve.
+  /// Controllable if every layer from the start layer on is controllable and no context goes past
+  /// the layers; OutputOnly if one of these layers is output-only instead. Otherwise Undecided, and
+  /// never Rejected: if a layer has no patch, or the context goes past the layers, patches of other
+  /// layers may still suffice.
   VerdictKind kind = VerdictKind::Undecided;
-  /// How the context reaches the logits past the patched layers, an entry for each op where it
-  /// enters. What is wrong with layers is said by their own verdicts.
+  /// How the context reaches the logits past the patched layers, with an entry for each op where it
+  /// enters. The layers' own verdicts say what is wrong with layers.
   std::vector<Finding> causes;
 
   bool isSuccess() const {
@@ -27,11 +28,11 @@ struct ModelVerdict {
 };
 
 /// The verdict on the module's model, whose layers from `startLayer` on have the verdicts of
-/// `groups`. None where the module has no model.
+/// `groups`. None if the module has no model.
 std::optional<ModelVerdict> judgeModel(mlir::ModuleOp module, llvm::ArrayRef<VerdictGroup> groups,
                                        unsigned startLayer);
 
-/// Emits the causes as errors at their places. Fails where there are any.
+/// Emits the causes as errors at their locations. Fails if there are causes.
 mlir::LogicalResult emitVerdict(const ModelVerdict &verdict);
 
 } // namespace ctxc

@@ -12,11 +12,11 @@ struct PlanCost {
   int64_t numbers = 0;
   /// Parameters patched.
   unsigned patches = 0;
-  /// Divisions by the squared length of a vector (one a matrix): they fail where all of
-  /// it is zero.
+  /// Divisions by the squared length of a vector (one for each matrix): they fail if the whole
+  /// vector is zero.
   unsigned vectorDivisions = 0;
-  /// Divisions entry by entry (scales, known factors of a chain): they fail where one
-  /// entry is zero, and enlarge rounding errors where one is small.
+  /// Divisions entry by entry (scales, known factors of a chain): they fail if one entry is zero,
+  /// and magnify rounding errors if one is small.
   int64_t elementDivisions = 0;
 
   /// Measured: ‖Δ‖_F over all patched parameters together.
@@ -25,13 +25,13 @@ struct PlanCost {
   /// patch changes the block for tokens that it was not made for.
   std::optional<double> drift = std::nullopt;
 
-  /// Why the patch, exact as it is here, may fail in another program, whose
-  /// roundings differ; empty where no reason is known.
+  /// Why the patch, although exact here, may fail in another program, which rounds differently;
+  /// empty if no reason is known.
   std::string fragility;
 };
 
 /// The static part of the cost of `plan`. A plan is fragile if a scale is solved for entry by
-/// entry, without a matrix before its norm to share the change (docs/updates.md): where an entry of
+/// entry, without a matrix before its norm to share the change (docs/updates.md): if an entry of
 /// its data is near zero, a small rounding error becomes a large change.
 PlanCost costOf(const BlockPlan &plan);
 

@@ -1,13 +1,11 @@
 //===- Planner.h - the verdict on a block, and its plan --------------------===//
 //
-// The problem is a block with its bindings; `planBlock` solves it by the given
-// objective, `enumeratePlans` lists all plans, and `checkPlan`
-// checks any plan, however it was found.
+// The problem is a block with its bindings; `planBlock` solves it for the given objective,
+// `enumeratePlans` lists all plans, and `checkPlan` checks any plan, no matter how it was found.
 //
 // The paper's rule:
-//   F: of every path from the context to what G reads, the first assignable
-//      matrix (Gemma, Llama: gate and up; GPT-2: c_fc; parallel: none); where
-//      some path has no matrix, the minimum cut.
+//   F: the first assignable matrix on every path from the context to what G reads (Gemma, Llama:
+//      gate and up; GPT-2: c_fc; parallel: none); if some path has no matrix, the minimum cut.
 //   G: the assignable op nearest to the output (Gemma: the post-norm's scale, with
 //      W_down before the norm where the update is not naive; Llama, Falcon:
 //      W_down; GPT-2: the outer bias).
@@ -31,19 +29,19 @@ namespace ctxc {
 enum class VerdictKind {
   Controllable, ///< Theorem 3: f input-controllable, g output-controllable
   OutputOnly,   ///< only g is: exact, but the MLP's internals differ
-  Rejected,     ///< no patch can exist: a counterexample is known, and mostly a rule that says
-                ///< why; by the rule alone where no Refutation was asked
+  Rejected,     ///< no patch can exist: a counterexample is known, and usually a rule says why;
+                ///< without a Refutation, the rule decides
   Undecided     ///< neither is shown
 };
 llvm::StringRef stringify(VerdictKind kind);
 
-/// A remark at an op; at the block where that is null.
+/// A remark at an op, or at the block if `op` is null.
 struct Remark {
   mlir::Operation *op;
   std::string message;
 };
 
-/// Something that a verdict finds, at its op (at the block where that is null).
+/// Something that a verdict found, at its op, or at the block if `op` is null.
 struct Finding {
   mlir::Operation *op;
   std::string message;
@@ -56,17 +54,17 @@ struct Finding {
 struct Verdict {
   VerdictKind kind = VerdictKind::Undecided;
 
-  /// The plan, for Controllable and OutputOnly; empty where nothing in the block reads
-  /// the context, so that there is nothing to absorb.
+  /// The plan, for Controllable and OutputOnly; empty if no op of the block reads the context, so
+  /// that there is nothing to absorb.
   BlockPlan plan;
 
-  /// Rejected and Undecided: what is wrong, at its op, the chief cause first.
+  /// For Rejected and Undecided: what is wrong, at its op, the main cause first.
   std::vector<Finding> causes;
-  /// A remark on the plan of Controllable and OutputOnly, or why there is nothing to absorb; or
-  /// empty.
+  /// For Controllable and OutputOnly: a remark on the plan, or why there is nothing to absorb; may
+  /// be empty.
   std::string remark;
-  /// Rejected by a bound: how far a patch can move the output, in the L2 norm,
-  /// without the symbolic factors that `causes` names.
+  /// If a bound rejects the block: how far a patch can move the output, in the L2 norm, without the
+  /// symbolic factors that `causes` names.
   std::optional<double> bound;
 
   bool isSuccess() const {
@@ -78,14 +76,14 @@ struct Verdict {
 enum class Objective {
   Default,          ///< the paper's, unless it is fragile and another is not
   Paper,            ///< the paper's rule
-  FewestParameters, ///< the fewest numbers to store; fragile only where every plan is
-  NoDivision,       ///< the fewest divisions, entry by entry before by a vector's length
+  FewestParameters, ///< the fewest numbers to store; fragile only if every plan is
+  NoDivision,       ///< the fewest divisions entry by entry, then the fewest by a vector's length
   LeastNorm,        ///< the smallest ‖Δ‖, measured (PlanMeasure)
   LeastDrift        ///< the least change of the block on other tokens, measured
 };
 llvm::StringRef stringify(Objective objective);
-/// None where `name` is not one of default, paper, fewest-parameters, no-division,
-/// least-norm and least-drift.
+/// None if `name` is not one of default, paper, fewest-parameters, no-division, least-norm and
+/// least-drift.
 std::optional<Objective> parseObjective(llvm::StringRef name);
 
 /// A plan, the verdict that it gives, and its cost.
@@ -93,23 +91,24 @@ struct PlanCandidate {
   BlockPlan plan;
   bool outputOnly = false;
   PlanCost cost = {};
-  /// Where the default objective chose this output-only plan although the paper's plan keeps the
-  /// MLP's internals: why the paper's plan is fragile.
+  /// If the default objective chose this output-only plan although the paper's plan keeps the MLP's
+  /// internals: why the paper's plan is fragile.
   std::string avoided = "";
 };
 
 struct PlanOptions;
 
-/// Measures the norm and the drift of a candidate's patch (PlanCost), on activations of its
-/// choice. Fails where it cannot.
+/// Measures the norm and the drift of a candidate's patch (PlanCost), on activations of its choice.
+/// Fails if it cannot.
 using PlanMeasure =
     std::function<mlir::LogicalResult(xf::BlockOp, const PlanOptions &, PlanCandidate &)>;
 
 /// What a search for a counterexample found: weights and a context for which no patch is exact.
 struct Refuted {
-  /// The least error of any patch on the counterexample; none where no counterexample was found.
+  /// The least error of any patch on the counterexample; none if no counterexample was found.
   std::optional<double> leastError;
-  /// If it is for a block of other sizes: which. If none was found: why. Else empty.
+  /// The sizes of the block, if the counterexample is for other sizes; the reason, if none was
+  /// found; otherwise empty.
   std::string words;
 };
 
@@ -118,7 +117,7 @@ struct Refuted {
 using Refutation = std::function<Refuted(xf::BlockOp, const PlanOptions &, llvm::StringRef rule)>;
 
 /// Tests numerically whether a plan of a block is exact. Returns in words what shows that it is
-/// not; an empty text where it is exact, or where it cannot be tested.
+/// not; empty if the plan is exact, or if it cannot be tested.
 using Confirmation =
     std::function<std::string(xf::BlockOp, const PlanOptions &, const PlanCandidate &)>;
 
@@ -126,49 +125,49 @@ struct PlanOptions {
   /// The block's inputs that depend on the context, because layers below run unpatched, or because
   /// the model's body reads the context between the layers.
   InputSources inputsAreSources = {};
-  /// The update of a post-norm scale; naive patches the scale alone.
+  /// The update of a post-norm scale; naive patches only the scale.
   patch::UpdateKind update = patch::UpdateKind::least;
   SiteScope scope = SiteScope::MLP;
   /// How a mixture's experts share the change of its output.
   xf::Split split = xf::Split::Even;
   Objective objective = Objective::Default;
-  /// Where not empty: the plan patches exactly these parameters of the block, and
-  /// `objective` chooses among the plans that do. Names that the block lacks are
-  /// ignored.
+  /// If not empty: the plan patches exactly these parameters of the block, and `objective` chooses
+  /// among such plans. Names that the block lacks are ignored.
   llvm::SmallVector<std::string> parameters;
   /// Needed by LeastNorm and LeastDrift.
   PlanMeasure measure;
   /// The layer whose settings and stored tensors the block runs with; null: the block's own.
   xf::LayerOp layer = {};
-  /// Where set: called before a block is called rejected or undecided. The block is rejected only
-  /// if this finds a counterexample.
+  /// If set: called before a block is called rejected or undecided. The block is rejected only if
+  /// it finds a counterexample.
   Refutation refute;
-  /// Where set: called for each plan. A plan that it shows not to be exact is not used.
+  /// If set: called for each plan. A plan that it shows not to be exact is not used.
   Confirmation confirm;
   Bindings bindings;
 };
 
-/// The verdict on `block`, with the plan that the options choose where there is one.
-/// Emits nothing.
+/// The verdict on `block`, with the plan that the options choose, if there is one. Emits no
+/// diagnostics.
 Verdict planBlock(xf::BlockOp block, const PlanOptions &options = {});
 
-/// The plans of `block` under `options.update`, `scope` and `bindings`: every choice of G
-/// (and of the way to its goal) with every minimal F, and with none where the output alone
-/// is controlled. The paper's first, then by the numbers that a patch stores. Plans that
-/// patch the same parameters are listed once. At most `limit`, of a few thousand choices.
+/// The plans of `block` under `options.update`, `scope` and `bindings`: every choice of G (and of
+/// the chain to its goal) with every minimal F, and with no F if only the output is controlled. The
+/// paper's plan comes first; the others are ordered by how many numbers a patch stores. Plans that
+/// patch the same parameters are listed once. At most `limit` plans are returned, out of at most a
+/// few thousand choices.
 std::vector<PlanCandidate> enumeratePlans(xf::BlockOp block, const PlanOptions &options,
                                           unsigned limit = 64);
 
-/// Checks that `plan` is exact for `block`, however it was found:
+/// Checks that `plan` is exact for `block`, no matter how it was found:
 ///   P1 every op of F, G and the norm matrices is an assignable site, none of them twice;
-///   P2 each chain is connected, solvable, and reads nothing else that its G reaches;
-///      and the outputs can be solved one after the other;
+///   P2 each chain is connected and solvable, and reads nothing else that its G reaches;
+///      the outputs can be solved one after the other;
 ///   P3 each chain ends in its goal;
 ///   P4 every path from the context, or from a patch of G, to an output crosses F or a
 ///      goal, and F reads nothing that is patched for the output;
 ///   P5 unless `outputOnly`, so does every path from the context to what G reads;
-///   P6 a norm matrix feeds an RMS norm that feeds its G alone.
-/// Emits an error at the op concerned and fails on the first that does not hold.
+///   P6 a norm matrix feeds an RMS norm that feeds only its G.
+/// On the first condition that does not hold, emits an error at the op concerned and fails.
 mlir::LogicalResult checkPlan(xf::BlockOp block, const BlockPlan &plan, const PlanOptions &options,
                               bool outputOnly);
 

@@ -27,10 +27,10 @@ inline constexpr Id SeveralOutputs = "several-outputs";
 inline constexpr Id NoSuchPlan = "no-such-plan";
 inline constexpr Id UnconfirmedPlan = "unconfirmed-plan";
 inline constexpr Id UnconfirmedRejection = "unconfirmed-rejection";
-// Why a model is, whose layers are not.
+// Why a model is undecided although its layers are not.
 inline constexpr Id ContextPastLayers = "context-past-layers";
 
-// What a plan is warned about.
+// Warnings about a plan.
 inline constexpr Id ConditionalObligation = "conditional-obligation";
 inline constexpr Id FragilePlan = "fragile-plan";
 inline constexpr Id OutputOnly = "output-only";

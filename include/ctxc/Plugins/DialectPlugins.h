@@ -2,9 +2,9 @@
 //
 // MLIR's dialect plugins for tools that do not go through MlirOptMain. A plugin
 // is a shared library with the entry point mlirGetDialectPluginInfo
-// (mlir/Tools/Plugins/DialectPlugin.h). It has no copy of ctxc's libraries: it
-// takes their symbols, and with them the ids of types and interfaces, from the
-// tool that loads it (ctxc_open_to_plugins in cmake/CtxcTools.cmake).
+// (mlir/Tools/Plugins/DialectPlugin.h). It has no copy of ctxc's libraries: it uses their symbols,
+// and with them the ids of types and interfaces, from the tool that loads it (ctxc_open_to_plugins
+// in cmake/CtxcTools.cmake).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PLUGINS_DIALECTPLUGINS_H

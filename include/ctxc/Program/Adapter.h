@@ -1,8 +1,8 @@
 //===- Adapter.h - a lasting change of a model's parameters ---------------===//
 //
-// What distilling a context gives, and what other programs fit as well: changes of low rank of
-// matrices, and changes of norms' scales. Unlike a patch it is not for one token at one position,
-// and it is approximate.
+// The result of distilling a context, which other programs can fit as well: low-rank changes of
+// matrices, and changes of norms' scales. Unlike a patch, an adapter is not made for one token at
+// one position, and it is approximate.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROGRAM_ADAPTER_H
@@ -19,7 +19,7 @@ struct MatrixChange {
   int64_t rows = 0, columns = 0, rank = 0;
   std::vector<float> left;  ///< rows × rank
   std::vector<float> right; ///< rank × columns
-  bool inFirst = false;     ///< stored as (in, out), as GPT-2's Conv1D
+  bool inFirst = false;     ///< stored as (in, out), like GPT-2's Conv1D
 };
 
 /// stored + delta is the changed vector.
@@ -31,8 +31,8 @@ struct VectorChange {
 struct Adapter {
   std::vector<MatrixChange> matrices; ///< each parameter once
   std::vector<VectorChange> vectors;
-  /// The tokens in front of every text: what the tokenizer puts there, and what was kept of the
-  /// context.
+  /// The tokens in front of every text: those that the tokenizer puts there, and those that were
+  /// kept from the context.
   std::vector<int64_t> prefix;
 
   /// How many numbers it has.
@@ -40,7 +40,7 @@ struct Adapter {
   int64_t rank() const; ///< the largest of its matrices
 };
 
-/// Multiplies all changes; 0 takes them away, and the prefix stays.
+/// Multiplies all changes by `strength`; 0 removes them. The prefix does not change.
 void scale(Adapter &adapter, double strength);
 
 /// Weights with changes, in float32; `original` must outlive it.
@@ -54,7 +54,7 @@ public:
   llvm::Error add(VectorChange change);
   llvm::Error add(const Adapter &adapter);
 
-  /// Errors also: a changed parameter of another shape, or one that is not stored in float32.
+  /// Additional errors: a changed parameter has another shape, or is not stored in float32.
   llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
   llvm::Expected<std::string> hash() override { return original.hash(); }
 

@@ -1,10 +1,9 @@
 //===- Executor.h - what runs a model: compiled kernels, or the reference -===//
 //
-// The only interface between the algorithms (verify, patch, trace) and what
-// computes. A *run* is one sequence of tokens going through the model: it owns
-// the state that contextual ops keep of the tokens before (the KV cache), by
-// absolute position. An executor computes steps of runs. Wherever this file says
-// token, a run may be given an embedding instead (Input.h).
+// The only interface between the algorithms (verify, patch, trace) and the code that runs the
+// model. A *run* is one sequence of tokens going through the model: it owns the state that
+// contextual ops keep of earlier tokens (the KV cache), by absolute position. An executor computes
+// steps of runs. Wherever this file says token, a run may be given an embedding instead (Input.h).
 //
 // The interface passes numbers as double: the compiled executor computes in float32
 // and the reference in float64, and double holds both exactly. Logits have the type that
@@ -14,16 +13,15 @@
 // it and must not be used after that executor is destroyed; every other executor
 // refuses it with an error.
 //
-// Threads. Executors share nothing that is written: each may be used in a thread of
-// its own, also where they share a program, weights, or an MLIR context that has not
-// disabled multithreading. They are created one after the other where they share a
-// program, since creating one may add blocks to its module. One executor takes one
-// call at a time: while a call is under way, a call from another thread is refused
-// with an error, and so is one from an observer; a PatchSink may call the executor
-// that calls it. A run is used by one thread at a time, together with its executor.
+// Threads. Executors share no writable state: each may be used in its own thread, even if they
+// share a program, weights, or an MLIR context that has not disabled multithreading. If they share
+// a program, they must be created one after the other, since creating one may add blocks to its
+// module. One executor takes one call at a time: while a call is under way, a call from another
+// thread or from an observer is refused with an error; a PatchSink may call the executor that calls
+// it. A run is used by one thread at a time, together with its executor.
 //
-// Cancelling. A call ends early where the executor's interrupt (setInterrupt) says so:
-// with an error of type Cancelled, the run as it was before the call.
+// Cancelling. If the executor's interrupt (setInterrupt) returns true, the call ends early with an
+// error of type Cancelled, and the run is as it was before the call.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROGRAM_EXECUTOR_H
@@ -48,13 +46,13 @@ namespace ctxc {
 enum class Keeps {
   All, ///< all tokens
   /// In a layer whose attention has a window, only the tokens that later ones can see, so that
-  /// memory does not grow with the run. Such a run can be truncated to its size before its last
-  /// call or to 0 only, and be the reduced run only of tokens behind its last one. A call that
-  /// would need state that is gone returns an error. An executor may keep more.
+  /// memory does not grow with the run. Such a run can be truncated only to its size before its
+  /// last call or to 0, and can be the reduced run only of tokens behind its last one. A call that
+  /// needs dropped state returns an error. An executor may keep more.
   Seen
 };
 
-/// The state of one run. Made by Executor::start, and understood by that executor alone.
+/// The state of one run. Made by Executor::start, and usable only by that executor.
 class Run {
 public:
   virtual ~Run() = default;
@@ -87,8 +85,8 @@ using LayerObserver =
 
 struct ForwardOptions {
   const Patch *patch = nullptr; ///< applied to every token of this call
-  /// Add the patch to the weights, rounded to their storage type, and run the
-  /// plain model on them; otherwise W z + u (vᵀ z).
+  /// Add the patch to the weights, round them to their storage type, and run the ordinary forward
+  /// on them; otherwise compute W z + u (vᵀ z).
   bool materialize = false;
   bool append = true;     ///< keep these tokens' state in the run
   bool allLogits = false; ///< logits of every token, not only the last
@@ -99,8 +97,8 @@ struct PatchOptions {
   int64_t startLayer = 0; ///< layers before it are left unpatched
   bool materialize = false;
   bool logits = true; ///< false: only the index of the largest logit is returned
-  /// False: the reduced run's logits are not needed. The compiled executor then leaves out its
-  /// head, where the head is a step of its own (Program::head).
+  /// False: the reduced run's logits are not needed. If the head is a separate step
+  /// (Program::head), the compiled executor then leaves it out.
   bool reducedHead = true;
   LayerObserver fullObserver, reducedObserver;
 };
@@ -111,7 +109,7 @@ struct LayerObligations {
   int64_t harmful = 0;  ///< a zero divisor replaced by 1: the patch is not exact
 };
 
-/// What one step of Algorithm 1 gives.
+/// The result of one step of Algorithm 1.
 struct PatchStep {
   Patch patch;
   Logits fullLogits;                         ///< of the run with context
@@ -120,19 +118,19 @@ struct PatchStep {
                                              ///< −1 where it was not computed
   std::vector<LayerObligations> obligations; ///< one for each layer
   /// Predicted replay error of each layer's output, in units of that output
-  /// (docs/updates.md); one for each layer, 0 where the layer is not patched.
+  /// (docs/updates.md); one for each layer, 0 if the layer is not patched.
   std::vector<double> replayError;
 };
 
 struct PatchEachOptions {
   int64_t startLayer = 0; ///< layers before it are left unpatched
-  bool logits = false;    ///< both runs of every token go through the head too
+  bool logits = false;    ///< also compute the logits of both runs for every token
   /// How many tokens go through the layers together; 0: as many as keep memory in bounds. The
   /// patches do not depend on it.
   int64_t chunk = 0;
 };
 
-/// What Executor::patchEach gives for one token.
+/// The result of Executor::patchEach for one token.
 struct TokenPatch {
   int64_t token = 0, position = 0;           ///< the token is −1 for an embedding
   Logits fullLogits, reducedLogits;          ///< as in PatchStep; empty unless asked for
@@ -142,8 +140,8 @@ struct TokenPatch {
   llvm::function_ref<llvm::Expected<Patch>()> patch;
 };
 
-/// Takes the tokens' patches in order, as they are made; it may run the executor on other runs. An
-/// error ends the pass.
+/// Receives the tokens' patches in order, as they are made; it may use the executor for other runs.
+/// An error ends the pass.
 using PatchSink = llvm::function_ref<llvm::Error(const TokenPatch &)>;
 
 class Executor {
@@ -157,35 +155,34 @@ public:
   /// call under way.
   std::unique_ptr<Run> start(int64_t capacity, Keeps keeps = Keeps::All);
 
-  /// Makes every call ask `isCancelled` before each kernel (before each launch of recorded kernels
-  /// on a GPU, before each op in the reference): where it returns true, the call ends with
+  /// Makes every call check `isCancelled` before each kernel (on a GPU, before each launch of
+  /// recorded kernels; in the reference, before each op): if it returns true, the call ends with
   /// Cancelled. Prompts go through the layers in chunks, so that a kernel takes well below a
-  /// second. It is called in the thread of the call, in a small model every few microseconds. An
+  /// second. It is called in the thread of the call; in a small model, every few microseconds. An
   /// empty function cancels nothing. Must not be set while a call is under way.
   void setInterrupt(std::function<bool()> isCancelled) { interrupt = std::move(isCancelled); }
 
-  /// Tells `progress` how many of a call's tokens are done: 0 when a call begins whose tokens go
-  /// through the layers in more than one chunk, and then after each chunk (in patchEach, after each
-  /// patch). In the reference all tokens go from layer to layer together: each step counts as its
-  /// share of them. Called in the thread of the call. Must not be set
-  /// while a call is under way.
+  /// Makes calls whose tokens go through the layers in several chunks report how many of their
+  /// tokens are done: 0 at the beginning, and then after each chunk (in patchEach, after each
+  /// patch). In the reference all tokens go from layer to layer together, and each step counts as a
+  /// share of them. Called in the thread of the call. Must not be set while a call is under way.
   void setProgress(std::function<void(int64_t done, int64_t all)> progress) {
     this->progress = std::move(progress);
   }
 
-  /// An independent run that continues from the state that `run`, one of this executor's, has now,
-  /// with room for `capacity` tokens; it keeps what `run` keeps. Errors: less room than `run` has
-  /// tokens; no memory.
+  /// An independent run that continues from the current state of `run`, a run of this executor,
+  /// with room for `capacity` tokens; it keeps what `run` keeps. Errors: `capacity` is less than
+  /// the size of `run`; not enough memory.
   llvm::Expected<std::unique_ptr<Run>> copy(const Run &run, int64_t capacity);
 
-  /// Whether tokens see those behind them, as in an encoder. Then all tokens of a run come in one
-  /// call. What that call appended may be truncated; after that only the removed tokens may be run
-  /// again, alone and with the same state of the others.
+  /// Whether tokens see later ones, as in an encoder. Then one call must give all tokens of a run.
+  /// The run may be truncated afterwards; then only the removed tokens may be run again, without
+  /// other tokens and with the same state of the kept ones.
   virtual bool isBidirectional() const = 0;
 
-  /// Runs tokens at their absolute positions (increasing, beyond those that the
-  /// run holds) through the model. Returns logits: (tokens × vocabulary) where
-  /// all are asked for, else (vocabulary) of the last token. After an error the run is what it was.
+  /// Runs tokens at their absolute positions (increasing, beyond those that the run holds) through
+  /// the model. Returns logits: (tokens × vocabulary) with `allLogits`, otherwise (vocabulary) of
+  /// the last token. After an error the run is unchanged.
   llvm::Expected<Logits> logits(Run &run, llvm::ArrayRef<Input> tokens,
                                 llvm::ArrayRef<int64_t> positions, const ForwardOptions &options);
   /// The same, with logits in float64.
@@ -203,20 +200,20 @@ public:
   llvm::Expected<int64_t> next(Run &run, const Input &token, int64_t position,
                                const ForwardOptions &options);
 
-  /// Algorithm 1 for one token: appends it to `full` and runs it at the same time in the
-  /// reduced run, whose state stays as it is; the patches of all layers make the reduced run follow
-  /// the full one. After an error both runs are what they were.
+  /// Algorithm 1 for one token: appends it to `full` and runs it at the same time in the reduced
+  /// run, whose state does not change; the patches of all layers make the reduced run follow the
+  /// full one. After an error both runs are unchanged.
   llvm::Expected<PatchStep> patch(Run &full, Run &reduced, const Input &token, int64_t position,
                                   const PatchOptions &options);
 
   /// Algorithm 1 for each of several tokens, with one pass over the weights for many of them:
   /// appends all tokens to `full`, where each sees those before it, and makes the patch of each.
-  /// With its patch a token follows the full run when it is run alone after those tokens of
-  /// `reduced` that are at positions before its own. In the reduced run no token sees another of
-  /// the call. The reduced run stays as it is, and must have room for one token more. Each patch is
-  /// the one that `patch` gives for that token after the same context.
-  /// Errors: those of forward and patch; a bidirectional model, whose tokens cannot be run one
-  /// after the other; what the sink returns. After an error `full` is what it was.
+  /// With its patch, a token follows the full run although it sees only the tokens of `reduced` at
+  /// earlier positions, and no other token of the call. The reduced run does not change, and must
+  /// have room for one more token. Each patch is the one that `patch` gives for that token after
+  /// the same context. Errors: those of forward and patch; the model is bidirectional, so that its
+  /// tokens cannot be run one after the other; the sink's errors. After an error `full` is
+  /// unchanged.
   llvm::Error patchEach(Run &full, Run &reduced, llvm::ArrayRef<Input> tokens,
                         llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
                         PatchSink sink);
@@ -227,8 +224,7 @@ public:
                      sink);
   }
 
-  /// How many numbers an embedding has that may stand in a token's place; none where the model
-  /// takes no embeddings.
+  /// How many numbers an embedding in place of a token has; none if the model takes no embeddings.
   virtual std::optional<int64_t> embeddingWidth() const { return std::nullopt; }
 
   /// The logits (count × vocabulary) that the model's head computes for `count` given residual
@@ -240,9 +236,9 @@ public:
   virtual int64_t layers() const = 0;
 
 protected:
-  // What the public calls do after their checks: the runs are this executor's, the two runs of
-  // one call are different, no other call is under way, and the model is not bidirectional where
-  // patchEach is called. So a run may be cast to the type that makeRun gives.
+  // The public calls call these after their checks: the runs are this executor's, the two runs of
+  // one call are different, no other call is under way, and in patchEach the model is not
+  // bidirectional. So a run may be cast to the type that makeRun gives.
   virtual std::unique_ptr<Run> makeRun(int64_t capacity) = 0;
   /// Copies the state of the tokens of `from` to `to`, which is empty and has room for them.
   virtual llvm::Error copyState(const Run &from, Run &to) = 0;
@@ -258,14 +254,14 @@ protected:
                                        const PatchEachOptions &options, PatchSink sink) = 0;
   virtual llvm::Expected<Logits> computeHead(llvm::ArrayRef<double> vectors, int64_t count) = 0;
 
-  /// Cancelled, where the interrupt returns true.
+  /// Returns Cancelled if the interrupt returns true.
   llvm::Error checkInterrupt() const {
     if (interrupt && interrupt())
       return llvm::make_error<Cancelled>();
     return llvm::Error::success();
   }
 
-  /// Tells of a call whose tokens are computed `chunk` at a time.
+  /// Reports the progress of a call whose tokens are computed `chunk` at a time.
   void tell(int64_t done, int64_t all, int64_t chunk) const {
     if (progress && chunk < all)
       progress(done, all);
@@ -281,7 +277,7 @@ private:
 };
 
 /// Fills the empty run `full` with the state of all but the last of `tokens`, at positions from 0
-/// on, ready for Executor::patch of the last: where the model is bidirectional, they have seen it.
+/// on, ready for Executor::patch of the last. If the model is bidirectional, they have seen it.
 inline llvm::Error readContext(Executor &executor, Run &full, llvm::ArrayRef<Input> tokens) {
   llvm::ArrayRef<Input> seen = executor.isBidirectional() ? tokens : tokens.drop_back();
   auto positions = llvm::to_vector(llvm::seq<int64_t>(0, seen.size()));

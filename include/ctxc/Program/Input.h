@@ -2,7 +2,7 @@
 //
 // A model reads tokens. In place of a token it can be given an embedding, such as an image's soft
 // token. The embedding replaces the token's row of the embedding table, multiplied by the model's
-// constant factor where it has one. Whatever the model computes after that (a learned position, a
+// constant factor if it has one. Whatever the model computes after that (a learned position, a
 // norm, a projection) it computes for a given embedding too. Hugging Face's `inputs_embeds` are
 // these embeddings (except for Granite, which multiplies them by its factor).
 //
@@ -64,7 +64,7 @@ inline bool hasEmbeddings(llvm::ArrayRef<Input> inputs) {
 }
 
 /// SHA-256, in hexadecimal digits, of the embeddings among `inputs`, in order, as float64 in
-/// little-endian bytes; "" where there is none. The digest does not depend on the float type in
+/// little-endian bytes; "" if there is none. The digest does not depend on the float type in
 /// which a file stores them.
 std::string digestOfEmbeddings(llvm::ArrayRef<Input> inputs);
 

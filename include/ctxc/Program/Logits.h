@@ -1,4 +1,4 @@
-//===- Logits.h - what a model's head gives, in the type it was computed in ===//
+//===- Logits.h - logits, in the type that they were computed in ----------===//
 #ifndef CTXC_PROGRAM_LOGITS_H
 #define CTXC_PROGRAM_LOGITS_H
 
@@ -9,8 +9,8 @@
 
 namespace ctxc {
 
-/// Logits of one token, or of several one after the other: float32 from executors that compute in
-/// it (kernels), float64 from the reference.
+/// Logits of one token, or of several, one after the other: float32 from compiled kernels, float64
+/// from the reference.
 class Logits {
 public:
   Logits() = default; ///< none

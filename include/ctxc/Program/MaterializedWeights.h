@@ -14,8 +14,8 @@
 
 namespace ctxc {
 
-/// Reuses the memory of one token's patched tensors for the next token's: the system clears new
-/// memory page by page, which takes longer than adding a patch.
+/// Reuses the memory of one token's patched tensors for those of the next token: the system clears
+/// new memory page by page, which takes longer than adding a patch.
 class WeightMemory {
 public:
   using Bytes = std::vector<uint8_t>;
@@ -30,12 +30,12 @@ private:
 /// The weights with a patch added, in float64, and rounded to the storage type.
 class MaterializedWeights : public Weights {
 public:
-  /// All must outlive this object. Numbers do not depend on `threads`.
+  /// All arguments must outlive this object. Numbers do not depend on `threads`.
   MaterializedWeights(Weights &original, const Patch &patch, const ParallelFor &threads = {},
                       WeightMemory *memory = nullptr);
   ~MaterializedWeights() override;
   llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override;
-  /// Null also for a tensor that the patch changes.
+  /// Also null for a tensor that the patch changes.
   llvm::Expected<const void *> getPart(llvm::StringRef name, mlir::RankedTensorType type,
                                        llvm::ArrayRef<ElementRun> runs) override;
   llvm::Expected<std::string> hash() override { return original.hash(); }

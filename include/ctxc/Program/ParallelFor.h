@@ -1,4 +1,4 @@
-//===- ParallelFor.h - the threads that a caller brings -------------------===//
+//===- ParallelFor.h - threads that the caller provides -------------------===//
 #ifndef CTXC_PROGRAM_PARALLELFOR_H
 #define CTXC_PROGRAM_PARALLELFOR_H
 

@@ -1,9 +1,9 @@
 //===- Patch.h - a patch: the change of each parameter, factored ----------===//
 //
-// The one in-memory form of a patch, whatever made it (compiled kernels, the
-// reference, a file) and whatever takes it (the patched run, a file, an
-// adapter). Numbers are double so that the float64 reference loses nothing;
-// compiled kernels produce and take float32, which double holds exactly.
+// The one in-memory form of a patch, for all that produce it (compiled kernels, the reference, a
+// file) and all that use it (the patched run, a file, an adapter). Numbers are double so that the
+// float64 reference loses nothing; compiled kernels produce and take float32, which double holds
+// exactly.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROGRAM_PATCH_H
@@ -24,8 +24,8 @@ struct ParameterPatch {
     Delta, ///< change = delta; of the stored shape
   };
 
-  std::string parameter; ///< full name in the checkpoint; of one slice along the first
-                         ///< dimension of a tensor, "name[3]"
+  std::string parameter; ///< full name in the checkpoint; "name[3]" for one slice along the first
+                         ///< dimension of a tensor
   Kind kind = Kind::Rank1;
   std::vector<int64_t> shape; ///< the stored shape, or the slice's
   std::vector<double> u, v;   ///< Rank1

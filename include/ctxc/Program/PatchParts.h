@@ -1,4 +1,4 @@
-//===- PatchParts.h - between a block's parts of a patch and stored entries ===//
+//===- PatchParts.h - converts a block's parts of a patch to stored changes ===//
 //
 // A block writes and reads the patch of a parameter as the parts of the op that
 // uses it (patch::PatchableOpInterface); a Patch holds changes of stored tensors. These
@@ -18,11 +18,11 @@ namespace ctxc {
 /// The parts of one parameter's patch, for one token: u, v, or Δ, or u, v and indices.
 using PatchParts = std::vector<std::vector<double>>;
 
-/// What patches need to know of a parameter of a block in a layer.
+/// What patches need to know about a parameter of a block in a layer.
 struct PatchedParameter {
-  std::string stored; ///< its name in the checkpoint; with a `*` it is several tensors
+  std::string stored; ///< its name in the checkpoint; with a `*`, it stands for several tensors
   llvm::SmallVector<int64_t, 3> shape; ///< of the whole parameter
-  patch::PatchForm form;               ///< of the op that reads it; Delta where no op says
+  patch::PatchForm form;               ///< of the op that reads it; Delta if no op says
 
   bool isSliced() const {
     return form.kind == patch::PatchForm::Rank1EachSlice || isBankName(stored);
@@ -30,7 +30,7 @@ struct PatchedParameter {
 };
 
 /// The parameter `name` of `block`, a layer's plain form (`layer` may be null: the block's own
-/// names). An error where the block has none of that name.
+/// names). An error if the block has no parameter of that name.
 llvm::Expected<PatchedParameter> findPatched(xf::BlockOp block, xf::LayerOp layer,
                                              llvm::StringRef name);
 
@@ -39,8 +39,8 @@ llvm::Expected<PatchedParameter> findPatched(xf::BlockOp block, xf::LayerOp laye
 llvm::Expected<std::vector<ParameterPatch>> toStored(const PatchedParameter &parameter,
                                                      PatchParts parts);
 
-/// The other way, for parts of `sizes` numbers each; empty where `patch` does not change the
-/// parameter. Errors: sizes that do not fit, more slices than the parts have room for.
+/// The inverse, for parts of `sizes` numbers each; empty if `patch` does not change the parameter.
+/// Errors: sizes that do not fit, more slices than the parts have room for.
 llvm::Expected<PatchParts> fromStored(const PatchedParameter &parameter, const Patch &patch,
                                       llvm::ArrayRef<int64_t> sizes);
 

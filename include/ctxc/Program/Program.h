@@ -19,9 +19,9 @@ namespace ctxc {
 struct ProgramStep {
   xf::LayerOp layer;   ///< prefix, settings, bindings; SSA operands and results
   xf::BlockOp block;   ///< the ordinary forward
-  xf::BlockOp dual;    ///< null where the layer is not patched
-  xf::BlockOp applied; ///< null where the layer is not patched
-  /// For an embedding in a token's place (buildEmbeddingBlock); null where there is none.
+  xf::BlockOp dual;    ///< null if the layer is not patched
+  xf::BlockOp applied; ///< null if the layer is not patched
+  /// For an embedding in place of a token (buildEmbeddingBlock); null if there is none.
   xf::BlockOp ofEmbedding;
   std::optional<int64_t> index; ///< among the layers between the model's ends, from 0
 };
@@ -32,13 +32,13 @@ struct Program {
   llvm::SmallVector<ProgramStep> steps;
   int64_t vocabulary = 0;
   int64_t layers = 0;
-  std::optional<int64_t> positions; ///< the model is run at positions below this
+  std::optional<int64_t> positions; ///< the model can run at positions below this
   /// For each layer: the parameters, by the names of its block, that its plan patches for the
-  /// output (G, and the matrix before a post-norm). Empty where the layer is not patched.
+  /// output (G, and the matrix before a post-norm). Empty if the layer is not patched.
   std::vector<llvm::SmallVector<std::string, 2>> outputs;
 
-  /// The index of the step that computes logits from the last layer's output; none in a model
-  /// without a head, whose results are its last layer's, and where the head reads the context.
+  /// The index of the step that computes logits from the last layer's output; none if the model has
+  /// no head, so that its results are its last layer's, or if the head reads the context.
   std::optional<size_t> head() const;
   /// The model's value that holds the logits.
   mlir::Value logits() const;

@@ -49,7 +49,7 @@ inline std::optional<std::pair<llvm::StringRef, int64_t>> splitSliceName(llvm::S
   return std::pair(tensor, *index);
 }
 
-/// The index of the slice of `parameter` named `name`; none where it is not a slice of it.
+/// The index of the slice of `parameter` named `name`; none if it is not a slice of it.
 inline std::optional<int64_t> sliceIndex(llvm::StringRef parameter, llvm::StringRef name) {
   if (!isBankName(parameter)) {
     auto split = splitSliceName(name);

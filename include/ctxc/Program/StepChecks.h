@@ -1,4 +1,4 @@
-//===- StepChecks.h - what every executor asks of a step before it runs ---===//
+//===- StepChecks.h - what every executor checks before it runs a step ----===//
 #ifndef CTXC_PROGRAM_STEPCHECKS_H
 #define CTXC_PROGRAM_STEPCHECKS_H
 
@@ -17,8 +17,7 @@ namespace ctxc {
 llvm::Error checkStep(const Program &program, int64_t held, int64_t last, int64_t capacity,
                       llvm::ArrayRef<Input> inputs, llvm::ArrayRef<int64_t> positions);
 
-/// How many numbers an embedding in a token's place has; none where the program takes no
-/// embeddings.
+/// How many numbers an embedding in place of a token has; none if the program takes no embeddings.
 std::optional<int64_t> embeddingWidth(const Program &program);
 
 /// Checks that every token and position has a row in the tables that embed it. For executors
@@ -42,27 +41,27 @@ private:
   llvm::StringSet<> all, loadable;
 };
 
-/// Checks that `layer` is one of the program's, or their number (then nothing is patched).
+/// Checks that `layer` is one of the program's layers, or their number (then nothing is patched).
 llvm::Error checkStartLayer(const Program &program, int64_t layer);
 
 /// For a bidirectional program (isBidirectional): checks that a run that holds `held` tokens is
-/// given tokens that it has seen, those after the first `held` of `sequence`, the tokens of its
-/// first call. The tokens that the run holds would have had to see any others.
+/// given only tokens that it has seen: those after the first `held` of `sequence`, the tokens of
+/// its first call. Any others would have to be seen by the tokens that the run holds.
 llvm::Error checkSequence(int64_t held, llvm::ArrayRef<Input> sequence,
                           llvm::ArrayRef<Input> inputs);
 
-/// Checks that the head takes `count` vectors of together `elements` numbers (Executor::readHead).
+/// Checks that the head takes `count` vectors with `elements` numbers in all (Executor::readHead).
 /// Returns the head's step.
 llvm::Expected<size_t> checkHead(const Program &program, int64_t elements, int64_t count);
 
 /// Whether a block has a contextual op, so that it must run for every token.
 bool readsContext(xf::BlockOp block);
 
-/// How many tokens a step's contextual ops read at most: the last ones, the token's own included.
-/// None where one reads all.
+/// The largest number of tokens that a step's contextual ops read: the last ones, including the
+/// token itself. None if one op reads all tokens.
 std::optional<int64_t> windowOf(ProgramStep step);
 
-/// Whether tokens see those behind them.
+/// Whether tokens see later ones.
 bool isBidirectional(const Program &program);
 
 } // namespace ctxc

@@ -17,16 +17,16 @@ struct TokenKernel {
                ///< a dual block reads both
 };
 
-/// A forward step, with each patched layer's applied block where a patch is given.
+/// The kernels of a forward step, with each patched layer's applied block if a patch is given.
 llvm::SmallVector<TokenKernel> forwardKernels(const Program &program, bool isPatched,
                                               bool withHead);
 
-/// Gives the last step, where it is not patched and reads no context, a dual block that computes
-/// both runs and reads each matrix once. The dual block stands beside the step's block in the
+/// If the last step is not patched and reads no context, gives it a dual block that computes both
+/// runs and reads each matrix once. The dual block stands beside the step's block in the
 /// module; one from an earlier call is reused.
 void addDualHead(Program &program);
 
-/// Both runs' step with patches formed from layer `startLayer` on (Algorithm 1).
+/// The kernels of a step of both runs, with patches from layer `startLayer` on (Algorithm 1).
 llvm::SmallVector<TokenKernel> patchKernels(const Program &program, int64_t startLayer);
 
 /// Whether `block` runs in a prefill: it does more than compute logits.

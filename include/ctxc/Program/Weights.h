@@ -1,4 +1,4 @@
-//===- Weights.h - where the numbers of parameters come from --------------===//
+//===- Weights.h - where the values of parameters come from ---------------===//
 #ifndef CTXC_PROGRAM_WEIGHTS_H
 #define CTXC_PROGRAM_WEIGHTS_H
 
@@ -26,22 +26,23 @@ struct ElementRun {
   }
 };
 
-/// Gives each parameter's numbers, in the storage type that the IR asks for.
+/// Gives each parameter's values, in the storage type that the IR asks for.
 class Weights {
 public:
   virtual ~Weights() = default;
 
-  /// The tensor stored under `name`, as row-major elements of `type` (f32, f16, bf16, or
-  /// quantised, which nothing converts to; static shape). Mapped memory where the file
-  /// stores that type (where its scales lie apart, a ctxc_scaled_matrix that points into it, or an
-  /// array of them), else a converted copy that this object owns. Errors: missing, another
-  /// shape, a type that cannot be converted, a number that is not finite.
+  /// The tensor stored under `name`, as row-major elements of `type`, which has a static shape:
+  /// f32, f16, bf16, or a quantised type, to which nothing is converted. If the file stores that
+  /// type, this is mapped memory (if its scales are stored separately, a ctxc_scaled_matrix that
+  /// points into it, or an array of them); otherwise a converted copy that this object owns.
+  /// Errors: the tensor is missing or has another shape, its type cannot be converted, or a number
+  /// is not finite.
   virtual llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) = 0;
 
-  /// Some of the elements that `get` gives, one run after the other: for a process that reads no
-  /// others, so that neither its memory nor its time goes to them. Runs consist of whole blocks of
-  /// a quantised type. Null where these weights have the tensor as a whole alone. Errors: those of
-  /// `get`, of the other elements none.
+  /// Some of the elements that `get` gives, one run of elements after the other, for a process that
+  /// needs only these: it spends neither memory nor time on the others. Each run consists of whole
+  /// blocks of a quantised type. Null if these weights can give only the whole tensor. Errors:
+  /// those of `get`, without errors about the other elements.
   virtual llvm::Expected<const void *> getPart(llvm::StringRef name, mlir::RankedTensorType type,
                                                llvm::ArrayRef<ElementRun> runs) {
     return nullptr;
@@ -67,12 +68,13 @@ class Checkpoint;
 /// copied when it is first asked for (LargePages.h), and the file's pages are given back.
 std::unique_ptr<Weights> checkpointWeights(const Checkpoint &checkpoint, bool inLargePages = false);
 
-/// How many bytes that copies when all tensors are asked for.
+/// How many bytes `inLargePages` copies if all tensors are used.
 uint64_t bytesInLargePages(const Checkpoint &checkpoint);
 
-/// Normally distributed numbers of a fixed seed: matrices with deviation 1/√in, everything else
-/// with deviation 0.3 (with an offset of 1, a typical scale). A parameter's numbers
-/// depend on the seed, its name and its shape alone; the storage type only rounds them.
+/// Normally distributed numbers with a fixed seed: matrices with standard deviation 1/√in,
+/// everything else with standard deviation 0.3 (with an offset of 1, a typical scale). A
+/// parameter's numbers depend only on the seed, its name and its shape; the storage type only
+/// rounds them.
 std::unique_ptr<Weights> randomWeights(uint64_t seed);
 
 } // namespace ctxc

@@ -1,8 +1,8 @@
-//===- Body.h - what the model's body does with the context ----------------===//
+//===- Body.h - follows the context through a model's body -----------------===//
 //
-// A proof's claims are about layers. That these are enough is the checker's own to see: it follows
-// the context through the model's body, in which every patched layer's outputs are equal in both
-// runs.
+// A proof's claims are about layers. The checker itself finds out whether these are enough: it
+// follows the context through the model's body, where every patched layer's outputs are equal in
+// both runs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROOF_BODY_H
@@ -51,8 +51,8 @@ private:
   llvm::DenseSet<mlir::Value> dependent, entries;
 };
 
-/// What is wrong with `past`, a proof's path of the context to the logits past the patched layers;
-/// empty where it is one, or where there is none and it is empty.
+/// What is wrong with `past`, a proof's path of the context to the logits past the patched layers.
+/// Empty if `past` is such a path, or if there is no such path and `past` is empty.
 std::vector<std::string> checkPast(const Body &body, const Names &past);
 
 } // namespace ctxc::proof

@@ -1,11 +1,10 @@
 //===- CheckProof.h - checks a proof, independently of what made it -------===//
 //
-// A small checker. It asks ops about themselves (the interfaces of xf
-// and patch), and shares no code with analysis and planning: its forward and backward
-// walks are its own. It requires of a proof:
+// A small checker. It uses the interfaces of the ops of xf and patch, and shares no code with
+// analysis and planning: its forward and backward walks are its own. It requires of a proof:
 //
-//   model      the context reaches the logits through the claimed layers alone, or by the path
-//              that the proof tells
+//   model      the context reaches the logits only through the claimed layers, or by the path
+//              that the proof names
 //   structure  every structure of the model is claimed once, with its text and bindings;
 //              the cut meets every path; chains can be solved; parameters may be patched;
 //              every lemma instance has its condition; barriers hold all that patches move
@@ -28,23 +27,23 @@ struct CheckOptions {
   int64_t outputs = 4096; ///< nor rejected ones with more entries than this
 };
 
-/// The test of a claim in numbers.
+/// The numeric test of a claim.
 struct Replay {
   bool done = false;
   std::string skipped;     ///< why it was not
   double error = 0;        ///< success: max |T' − T_C|, the patch in the parameters
   double control = 0;      ///< and max |T − T_C| without it
-  double tolerance = 0;    ///< of the error: 1e-7 · conditioning, of which 1e4 counts at most
+  double tolerance = 0;    ///< of the error: 1e-7 · min(conditioning, 1e4)
   double conditioning = 1; ///< success: the largest number met, and the largest ‖Δp‖ / ‖p‖
-  double distance = 0;     ///< rejected: the least one proven over the causes
+  double distance = 0;     ///< rejected: the least distance proven over the causes
 };
 
 struct Judgement {
   /// Everything that is wrong, each "block 'b', layers 0-3: …: found …, expected …".
   std::vector<std::string> problems;
   std::vector<Replay> replays; ///< one for each claim
-  /// Claims of a verdict that were not put to the test in numbers: nothing was found against them,
-  /// and they are not shown to hold.
+  /// How many claims of a verdict were not tested in numbers: nothing was found against them, but
+  /// they are not shown to hold.
   size_t skipped = 0;
 
   bool holds() const { return problems.empty() && skipped == 0; }
@@ -54,7 +53,7 @@ Judgement checkProof(mlir::ModuleOp module, const Proof &proof, const CheckOptio
 
 /// How far the full run's outputs are from all that patches reach.
 struct BeyondReach {
-  double distance = 0; ///< proven, L2; 0 where there may be none
+  double distance = 0; ///< proven, L2; 0 if there may be none
   double change = 0;   ///< ‖T_C − T‖, what the context changes
 };
 
@@ -63,10 +62,10 @@ struct BeyondReach {
 llvm::Expected<BeyondReach> distanceBeyondReach(const Structure &structure, const Claim &claim,
                                                 llvm::StringRef sites, const Cause &cause);
 
-/// Why a rejection of the structure is not run; empty where it is run.
+/// Why a rejection of the structure is not run; empty if it is run.
 std::string tooLargeToReject(const Structure &structure, const CheckOptions &options);
 
-/// The rule that barriers give for outputs that no patch brings to their targets:
+/// The rule that follows from the barriers for outputs that no patch brings to their targets:
 /// nothing-reaches-output, bounded-output, one-sided-output, thin-output, few-vectors or
 /// counterexample.
 std::string ruleOfBarriers(const Structure &structure, const Claim &claim, llvm::StringRef sites,

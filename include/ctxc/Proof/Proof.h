@@ -23,13 +23,13 @@ using Names = std::vector<std::string>;
 /// selection that both runs share, with the condition that it needs.
 struct Instance {
   std::string op;        ///< the op, by its result
-  std::string parameter; ///< the block's name for what is patched; empty where nothing is
-  std::string change;    ///< "rank1" or "delta"; empty where nothing is patched
-  std::string lemma;     ///< a rule's id, or the op's own name for it where there is no rule
+  std::string parameter; ///< the block's name for what is patched; empty if nothing is
+  std::string change;    ///< "rank1" or "delta"; empty if nothing is patched
+  std::string lemma;     ///< a rule's id, or the op's own name for it if there is no rule
   std::string needs;     ///< "nothing", "nonzero-vector", "nonzero-elements", "nonzero-sum",
                          ///< "same-selection"
-  std::string of;        ///< the value of which it is needed; empty for "nothing"
-  std::string fails;     ///< where it can fail: "never", "null-set", "open-set"; else empty
+  std::string of;        ///< the value that must meet it; empty for "nothing"
+  std::string fails;     ///< where it can fail: "never", "null-set", "open-set"; or empty
 };
 
 /// G and its chain: solved link by link, the site's output gives the goal its full-run value.
@@ -38,11 +38,11 @@ struct Output {
   Names chain;                    ///< from the site to the goal; the site alone may be the goal
   std::vector<Instance> patches;  ///< of the site, after the matrix that shares its change
   std::vector<Instance> divisors; ///< of links with a condition, from the site on
-  std::string split;              ///< through a mixture: "even" or "least-norm"; else empty
+  std::string split;              ///< through a mixture: "even" or "least-norm"; otherwise empty
 };
 
-/// A value that every path from a patch to an output passes or ends in, and the set that it lies
-/// in whatever is patched.
+/// A value that every path from a patch to an output passes or ends in, and the set in which it
+/// lies for every patch.
 struct Barrier {
   std::string value;
   std::string image = "anything";            ///< "anything", "ball", "box"
@@ -54,14 +54,14 @@ struct Barrier {
 struct Target {
   int64_t seed = 1;
   std::string scaled;  ///< a parameter, "context", or empty
-  double factor = 1;   ///< by which that is multiplied
+  double factor = 1;   ///< by which `scaled` is multiplied
   double distance = 0; ///< L2, of the full run's output from all that patches reach
 };
 
 /// A reason for a rejection.
 struct Cause {
   std::string rule;
-  std::vector<int64_t> outputs; ///< that are out of reach, together
+  std::vector<int64_t> outputs; ///< the outputs that are out of reach together
   Target target;
 };
 
@@ -71,11 +71,11 @@ struct Claim {
   Names text;           ///< the block's own, line by line
   Names frozen, shared; ///< by the layers that run it
   bool inputsDepend = false;
-  Names equalInputs; ///< those that do not, where others do
+  Names equalInputs; ///< the inputs that do not depend, if others do
   std::string verdict, theorem;
 
   // Of controllable and output-only.
-  Names parameters; ///< that are patched: the cut's, then those of the outputs
+  Names parameters; ///< the patched ones: the cut's, then those of the outputs
   std::vector<Instance> cut;
   std::vector<Output> outputs; ///< in an order in which they can be solved
   std::vector<Instance> selections;
@@ -94,9 +94,9 @@ struct Claim {
 struct Proof {
   int64_t startLayer = 0;
   std::string sites = "mlp"; ///< "mlp", or "all": also what joins the residual stream (W_o)
-  /// Where the context reaches the logits past the patched layers, so that their claims are not
-  /// enough for the model: the values by which it does, from where it enters to the logits, by the
-  /// model's text. Else empty.
+  /// If the context reaches the logits past the patched layers, so that their claims are not
+  /// enough for the model: the values on its path, from where it enters to the logits, named as in
+  /// the model's text. Otherwise empty.
   Names past;
   std::vector<Claim> claims;
 };

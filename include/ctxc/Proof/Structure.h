@@ -1,7 +1,7 @@
 //===- Structure.h - what a proof is about: blocks and their bindings ------===//
 //
-// The distinct structures of a model and how a proof names them and their values. All of
-// it follows from the module alone.
+// The distinct structures of a model and how a proof names them and their values. All of it follows
+// from the module.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PROOF_STRUCTURE_H
@@ -20,9 +20,9 @@ namespace ctxc::proof {
 struct Structure {
   xf::BlockOp block;
   bool inputsDepend = false;           ///< on the context, which reaches them past patched layers
-  std::set<unsigned> equalInputs = {}; ///< those that do not, where others do
+  std::set<unsigned> equalInputs = {}; ///< the inputs that do not depend, if others do
   std::set<std::string> frozen = {}, shared = {}; ///< the block's names, as layers bind them
-  std::string facts = {}; ///< what the layers' settings and bindings make of the block's facts
+  std::string facts = {};            ///< the block's facts under the layers' settings and bindings
   std::vector<unsigned> layers = {}; ///< or, without a model, the block's number
   xf::LayerOp layer = {};            ///< the first of them; null without a model
 };
@@ -43,7 +43,7 @@ public:
   llvm::ArrayRef<std::string> lines() const { return text; }
   size_t count() const { return names.size(); }
   llvm::StringRef name(mlir::Value value) const { return names.find(value)->second; }
-  /// Null where there is none.
+  /// Null if there is none.
   mlir::Value lookup(llvm::StringRef name) const { return values.lookup(name); }
 
 private:
@@ -55,7 +55,7 @@ private:
 /// SHA-256 of the text, bindings and source of a structure: "sha256:" and 64 digits.
 std::string digestOf(const Structure &structure, const BlockText &text);
 
-/// The id of the rule for an op's lemma `lemma`; the lemma itself where there is no rule.
+/// The id of the rule for an op's lemma `lemma`; the lemma itself if there is no rule.
 std::string ruleOfLemma(llvm::StringRef lemma);
 
 } // namespace ctxc::proof

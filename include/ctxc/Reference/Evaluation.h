@@ -50,7 +50,7 @@ struct Environment {
   /// Gives stored names and settings; null: the block's own names and defaults.
   xf::LayerOp layer;
   llvm::ArrayRef<int64_t> tokens, positions; ///< of the S tokens
-  /// The state of each run; that of none is the only run of a plain block.
+  /// The state of each run; the only run of a plain block has the key nullopt.
   std::map<std::optional<xf::Run>, BlockState *> states = {};
   /// What patch.load reads, one matrix row each; a parameter that is missing is unpatched.
   std::vector<BlockPatch> loads = {};
@@ -84,7 +84,7 @@ public:
   /// computed one (a patched parameter) differs from token to token.
   bool isShared(mlir::Value parameter) const;
   StoredTensor stored(mlir::Value parameter, int64_t token) const;
-  /// All of a parameter: (1 × elements) where shared, else (S × elements).
+  /// All of a parameter: (1 × elements) if it is shared, otherwise (S × elements).
   Matrix widened(mlir::Value parameter) const;
 
   /// The state of the contextual op that is being evaluated.
@@ -101,10 +101,9 @@ private:
 };
 
 /// Evaluates `block` on `inputs`, each (S × elements of the argument), and gives
-/// the yielded values; `evaluation` holds the inner ones afterwards. Contextual
-/// ops append to the environment's states, even where a later op fails; the
-/// caller truncates them. Errors: an op without a meaning here, a parameter that
-/// cannot be read, a token id out of range.
+/// the yielded values; `evaluation` holds the inner ones afterwards. Contextual ops append to the
+/// environment's states, even if a later op fails; the caller truncates them. Errors: an op without
+/// a meaning here, a parameter that cannot be read, a token id out of range.
 llvm::Expected<llvm::SmallVector<Matrix>>
 evaluateBlock(xf::BlockOp block, llvm::ArrayRef<Matrix> inputs, Evaluation &evaluation);
 

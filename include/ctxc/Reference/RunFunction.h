@@ -11,8 +11,8 @@ class FunctionOp;
 
 namespace ctxc::reference {
 
-/// What `function` gives for tokens at `positions`, in float64: a row for each token, or one row
-/// where its result has none of their axis. An operand has a row for each token too, or one. Errors
+/// The result of `function` for tokens at `positions`, in float64: a row for each token, or one row
+/// if the result has no axis of tokens. An operand also has a row for each token, or one. Errors
 /// name the call that has no meaning here, or that fails.
 llvm::Expected<Matrix> runFunction(graph::FunctionOp function, llvm::ArrayRef<int64_t> positions,
                                    llvm::ArrayRef<Matrix> operands);

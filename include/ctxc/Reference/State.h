@@ -47,9 +47,8 @@ private:
   llvm::SmallVector<Tensor, 2> tensors;
 };
 
-/// The state of one block's contextual ops in one run, by their order in the
-/// block: the n-th op of a run is the same in a block, its dual and its
-/// applied block.
+/// The state of one block's contextual ops in one run, by their order in the block: the n-th
+/// contextual op of a run is the same one in a block, its dual and its applied block.
 class BlockState {
 public:
   OpState &op(unsigned ordinal);

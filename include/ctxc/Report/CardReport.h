@@ -1,6 +1,6 @@
 //===- CardReport.h - an adapter's card as text and as JSON ---------------===//
 //
-// CardPage draws the same.
+// CardPage draws the same card.
 //
 #ifndef CTXC_REPORT_CARDREPORT_H
 #define CTXC_REPORT_CARDREPORT_H
@@ -11,7 +11,8 @@
 
 namespace ctxc {
 
-/// An answer as text: as far as it is the full model's, and from the first other token on.
+/// An answer as text: the part that agrees with the full model's, and the rest from the first other
+/// token on.
 struct AnswerText {
   std::string same, other;
 };
@@ -22,7 +23,7 @@ struct ExampleText {
   AnswerText full, adapted, plain; ///< the full model's has no other part
 };
 
-/// Where the adapted model fails: the end of what stands before, and the likeliest tokens.
+/// A failure of the adapted model: the end of the text before it, and both likeliest tokens.
 struct FailureText {
   std::string before, full, adapted;
 };
@@ -38,7 +39,7 @@ struct CurvePoint {
 struct TradeOff {
   double protection = 0;
   double share = 0; ///< on the card's texts
-  double drift = 0; ///< of the context's own, on texts that chose among these fits
+  double drift = 0; ///< relative to the context's own, on the texts that chose among these fits
 };
 
 /// Where an adapter comes from, and what its card was measured on.
@@ -48,38 +49,39 @@ struct CardSettings {
   std::vector<int64_t> prefix;
   int64_t rank = 0;
   double strength = 1; ///< by which the changes are multiplied
-  /// Where tokens of the context are kept: what these recover by themselves, without the adapter.
+  /// If tokens of the context are kept: what these recover by themselves, without the adapter.
   std::optional<double> keptShare;
-  /// None where the adapter was made elsewhere.
+  /// None if the adapter was made elsewhere.
   struct Fit {
     int64_t texts = 0, tokens = 0, protectedTokens = 0;
     uint64_t seed = 0;       ///< of the order of the texts, by which some are held out
     bool splitsText = false; ///< the held-out texts are some of --text
     double seconds = 0, processorSeconds = 0; ///< of all threads together
-    /// Of gradient: how many were allowed, how many were worth it, and the divergence on the texts
-    /// that chose before and after them. No such texts: those that are fitted.
+    /// Gradient passes: how many were allowed and how many were chosen, how many texts chose them,
+    /// and the divergence on these texts (or, without such texts, on the fitted ones) before and
+    /// after them.
     int64_t mostPasses = 0, passes = 0, choosingTexts = 0;
     double divergenceBefore = 0, divergenceAfter = 0;
-    /// Of the texts that the model wrote, unrelated ones too.
+    /// Of the texts that the model wrote, including unrelated ones.
     int64_t sampledTokens = 0;
     double sampleSeconds = 0;
   };
   std::optional<Fit> fit;
   uint64_t bootstrapSeed = 0;
   std::vector<ExampleText> examples;
-  std::string worstText;             ///< what the worst text begins with
+  std::string worstText;             ///< the beginning of the worst text
   std::vector<FailureText> failures; ///< of the card's, in their order
-  std::string objective;             ///< where it is another than to recover the context
+  std::string objective;             ///< if it is another than to recover the context
   std::vector<TradeOff> tradeOff;    ///< by rising protection; empty unless drift is bounded
-  std::vector<CurvePoint> curve;     ///< this fit's own point too
+  std::vector<CurvePoint> curve;     ///< including this fit's own point
 };
 
-/// After how many requests the adapter has saved as many seconds as it took to make, the model's
-/// writing of texts too. None where that is not known, or never.
+/// The number of requests after which the adapter has saved the time that it took to make it,
+/// including the time in which the model wrote texts. None if this is unknown or never happens.
 std::optional<int64_t> requestsToPay(const Card &card, const CardSettings &settings);
 
-/// Whether there are enough tokens that answers take from the context, and others, to tell them
-/// apart.
+/// Whether there are enough tokens that answers take from the context, and enough others, to report
+/// the two separately.
 bool saysWhatIsTaken(const Card &card);
 
 void writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings);

@@ -1,8 +1,8 @@
 //===- CheckPage.h - verdicts on a model, as a page ------------------------===//
 //
-// One HTML file that needs no network and no script: for each group of layers the verdict, the
-// block as it is drawn (Graph.h), what is patched with the lemma that it rests on, what must hold
-// of the data, and every plan with its cost.
+// One HTML file that needs no network and no script. It has for each group of layers the verdict, a
+// drawing of the block (Graph.h), the patched parameters with the lemma that each rests on, the
+// conditions on the data, and every plan with its cost.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_REPORT_CHECKPAGE_H

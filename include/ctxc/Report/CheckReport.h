@@ -11,24 +11,24 @@ namespace ctxc {
 
 struct CheckReportOptions {
   bool plans = false; ///< also list every plan that a block has (enumeratePlans)
-  /// On the model as a whole; null where there is none.
+  /// The verdict on the model as a whole; null if there is none.
   const ModelVerdict *model = nullptr;
 };
 
 /// Writes for each group of layers its verdict, the parameters patched for the input
 /// and for the output with the lemma that each rests on, and what must hold of the
-/// activations; for a rejected or undecided verdict the rule, of which emitVerdict's messages say
-/// more; and the same for the model, where it has causes of its own. At most 100 columns, except
-/// for long names.
+/// activations; for a rejected or undecided verdict the rule, which emitVerdict's messages explain;
+/// and the same for the model, if it has its own causes. At most 100 columns, except for long
+/// names.
 void printCheckReport(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups,
                       const CheckReportOptions &options = {});
 
 /// The same as an object: "groups" [{"layers", "block", "verdict", "input", "output",
 /// "obligations", "causes" [{"rule", "message", "location", "module", "op", "notes", "advice"}],
 /// "warnings" [the same and "severity"], "rule" (the theorem), "remark", "bound"}], "summary"
-/// {verdict: layers}, "model" {"name", "verdict", "causes"} (null where there is none); and in each
-/// group, where asked for, "plans" [{"parameters", "verdict", "chosen", "numbers",
-/// "vectorDivisions", "elementDivisions", "fragility"}].
+/// {verdict: layers}, "model" {"name", "verdict", "causes"} (null if there is none); and in each
+/// group, if requested, "plans" [{"parameters", "verdict", "chosen", "numbers", "vectorDivisions",
+/// "elementDivisions", "fragility"}].
 llvm::json::Value checkReportJson(llvm::ArrayRef<VerdictGroup> groups,
                                   llvm::ArrayRef<GroupFinding> findings,
                                   const CheckReportOptions &options = {});

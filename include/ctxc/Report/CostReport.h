@@ -1,7 +1,7 @@
 //===- CostReport.h - how much a token moves and computes on a GPU --------===//
 //
-// The compiler counts it (GpuCost), here it is summed over a token's kernels; where the device's
-// speed is known, so is the least time that this takes.
+// The compiler counts the cost of each launch (GpuCost); these functions sum it over a token's
+// kernels. If the device's speed is given, they also predict the least time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_REPORT_COSTREPORT_H
@@ -55,8 +55,8 @@ struct TokenCosts {
   std::vector<TokenCost> tokens; ///< without those that need a kernel without a GPU form
 };
 
-/// Sums the costs of `kernels`, the kernels of the program's blocks, named with `prefix`. Fails
-/// where a launch's cost is not a linear function of the visible tokens.
+/// Sums the costs of `kernels`, the kernels of the program's blocks, named with `prefix`. Fails if
+/// a launch's cost is not a linear function of the visible tokens.
 llvm::Expected<TokenCosts> countCosts(const Program &program, llvm::ArrayRef<GpuKernel> kernels,
                                       llvm::StringRef prefix, const GpuTarget &target,
                                       const CostOptions &options);

@@ -15,13 +15,14 @@ namespace ctxc {
 
 enum class Severity { Ignored, Remark, Warning, Error };
 
-/// The severity of each rule. A cause of a rejected or undecided verdict is an error,
-/// whatever the options; a remark or warning can be raised, lowered or left out.
+/// The severity of each rule. A cause of a rejected or undecided verdict is an error with all
+/// options; a remark or warning can be raised, lowered or left out.
 class Severities {
 public:
-  /// Parses -W options (without the -W), of which the last one wins: "RULE" makes a warning,
-  /// "no-RULE" nothing, "error=RULE" an error, "no-error=RULE" at most a warning; "error" makes
-  /// all warnings errors. Fails on a name that is no rule of warnings, and names the nearest one.
+  /// Parses -W options (without the -W); the last one wins: with "RULE" the rule gives a warning,
+  /// with "no-RULE" nothing, with "error=RULE" an error, with "no-error=RULE" at most a warning;
+  /// "error" makes all warnings errors. Fails on a name that is not a rule of warnings; the error
+  /// names the nearest one.
   static llvm::Expected<Severities> parse(llvm::ArrayRef<llvm::StringRef> options);
 
   Severity of(llvm::StringRef rule) const;

@@ -1,4 +1,4 @@
-//===- Graph.h - a verdict drawn: the block as a graph ---------------------===//
+//===- Graph.h - draws a verdict: the block as a graph ---------------------===//
 #ifndef CTXC_REPORT_GRAPH_H
 #define CTXC_REPORT_GRAPH_H
 

@@ -24,12 +24,12 @@ void printInspection(llvm::raw_ostream &os, const Inspection &inspection,
 llvm::json::Value inspectionJson(const Inspection &inspection, const InspectSettings &settings,
                                  const TokenName &name);
 
-/// The text of some tokens for a reader: the marks of pieces for blanks (▁, Ġ) and line breaks
-/// (Ċ, <0x0A>) become blanks and line breaks.
+/// The text of some tokens for a reader: the pieces' marks for spaces (▁, Ġ) and line breaks (Ċ,
+/// <0x0A>) become spaces and line breaks.
 std::string readableText(llvm::ArrayRef<std::string> pieces);
 
-/// The layers with the largest squared norms of a patch's matrices (vectors), as many as have half
-/// of the total together, at most three; and their share. Empty where all norms are zero.
+/// The fewest layers, with the largest squared norms of a patch's matrices (vectors), that have
+/// half of the total together, at most three; and their share. Empty if all norms are zero.
 struct MostOfPatch {
   std::vector<int64_t> layers;
   double share = 0;

@@ -12,19 +12,19 @@
 namespace ctxc {
 
 struct Place {
-  std::string file;    ///< empty where none is known
-  unsigned line = 0;   ///< from 1; 0 where it is a module of a checkpoint
+  std::string file;    ///< empty if none is known
+  unsigned line = 0;   ///< from 1; 0 for a module of a checkpoint
   unsigned column = 0; ///< from 1
   std::string module;  ///< of a checkpoint; empty in a file written by hand
   bool isKnown() const { return !file.empty() || !module.empty(); }
 };
 
 Place placeOf(mlir::Location location);
-/// The place of the op, or of the nearest op around it that has one; where none has, the module
+/// The place of the op, or of the nearest op around it that has one; if none has a place, `module`
 /// is the name of the op's block or model.
 Place placeOf(mlir::Operation *op);
 
-/// "block.mlir:3:8", "gemma3/config.json: model.layers.0.mlp.down_proj"; empty where unknown.
+/// "block.mlir:3:8", "gemma3/config.json: model.layers.0.mlp.down_proj"; empty if unknown.
 std::string text(const Place &place);
 
 } // namespace ctxc

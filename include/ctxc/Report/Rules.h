@@ -20,7 +20,7 @@ enum class RuleKind {
   Extension, ///< exact, and not in the paper
   Rejection, ///< a reason why no patch can exist
   Undecided, ///< a reason why neither is shown
-  Warning    ///< of a plan that exists
+  Warning    ///< about a plan that exists
 };
 llvm::StringRef stringify(RuleKind kind);
 
@@ -29,7 +29,7 @@ struct RuleExample {
   llvm::StringRef text;
   VerdictKind verdict;
   llvm::StringRef names = "";   ///< the rule that the verdict names; empty: the example's own
-  llvm::StringRef options = ""; ///< of `ctxc check`, "--sites all"
+  llvm::StringRef options = ""; ///< for `ctxc check`, such as "--sites all"
 };
 
 struct Rule {
@@ -44,11 +44,11 @@ struct Rule {
 
 /// In the order of the documentation.
 llvm::ArrayRef<Rule> allRules();
-/// Null where there is none.
+/// Null if there is none.
 const Rule *findRule(llvm::StringRef id);
 const Rule *findRuleOfLemma(llvm::StringRef lemma);
-/// What a success as a whole rests on: unified, parallel-block (F = ∅), one-patch-block (the output
-/// alone) or nothing-to-absorb (no plan is needed); null where the verdict is none.
+/// The rule that a success as a whole rests on: unified, parallel-block (F = ∅), one-patch-block
+/// (only the output) or nothing-to-absorb (no plan is needed); null if the verdict is no success.
 const Rule *findTheorem(const Verdict &verdict);
 
 /// `ctxc explain`: one line for each rule, in groups.

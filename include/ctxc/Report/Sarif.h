@@ -16,13 +16,13 @@ namespace ctxc {
 
 /// The log of a check that ends with `exitCode`. Levels are error, warning, and note for a remark;
 /// a result's properties have the verdict, the layers and the way out. `model`: the verdict on the
-/// model as a whole, each of whose causes is a result; null where there is none.
+/// model as a whole, each of whose causes is a result; null if there is none.
 llvm::json::Value sarifLog(llvm::ArrayRef<VerdictGroup> groups,
                            llvm::ArrayRef<GroupFinding> findings, int exitCode,
                            const ModelVerdict *model = nullptr);
 
-/// The URI reference of a file: relative for a relative path, else file:///…, with every other
-/// character escaped.
+/// The URI reference of a file: relative for a relative path, otherwise file:///…, with all other
+/// characters escaped.
 std::string fileUri(llvm::StringRef path);
 
 } // namespace ctxc

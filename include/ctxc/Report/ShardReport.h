@@ -8,10 +8,10 @@ namespace ctxc {
 
 void writeShardText(const shard::ShardCost &cost, llvm::raw_ostream &os);
 
-/// One line for each split of the same ranks, the soonest first.
+/// One line for each split of the same ranks, the fastest first.
 void writeShardTable(llvm::ArrayRef<shard::ShardCost> costs, llvm::raw_ostream &os);
 
-/// `others`: the splits of as many ranks, the soonest first.
+/// `others`: the other splits of the same number of ranks, the fastest first.
 void writeShardJson(const shard::ShardCost &cost, llvm::ArrayRef<shard::ShardCost> others,
                     llvm::raw_ostream &os);
 

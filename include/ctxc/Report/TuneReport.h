@@ -1,4 +1,4 @@
-//===- TuneReport.h - what was measured of this machine, as text and JSON --===//
+//===- TuneReport.h - the measurements of `ctxc tune`, as text and JSON ----===//
 #ifndef CTXC_REPORT_TUNEREPORT_H
 #define CTXC_REPORT_TUNEREPORT_H
 
@@ -7,7 +7,7 @@
 
 namespace ctxc {
 
-/// `kept` says where the choice is kept for later runs; empty: nowhere.
+/// `kept` is the directory in which the choice is stored for later runs; empty: it is not stored.
 void writeTuneText(const Tuning &tuning, llvm::StringRef kept, llvm::raw_ostream &os);
 void writeTuneJson(const Tuning &tuning, llvm::raw_ostream &os);
 

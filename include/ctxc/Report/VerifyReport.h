@@ -25,12 +25,12 @@ struct VerifySettings {
   int64_t threads = 0;       ///< 0: the backend's own choice
   RunRequest request;
   int64_t generate = 1;
-  std::string embeddingsFile; ///< of the embeddings in place of tokens; empty where there are none
-  std::string patchFile;      ///< empty where patches are computed
+  std::string embeddingsFile; ///< of the embeddings in place of tokens; empty if there are none
+  std::string patchFile;      ///< empty if patches are computed
   std::string patchFactors;   ///< the type of its numbers, unless that is float32
-  double patchRounding = 0;   ///< what rounding to that type took of it (roundingOf)
+  double patchRounding = 0;   ///< the relative error of rounding to that type (roundingOf)
   std::optional<double> tolerance; ///< L∞ above which a token counts as a mismatch
-  std::vector<RankFacts> ranks;    ///< of a model that several share, after the run; else empty
+  std::vector<RankFacts> ranks;    ///< after the run, if several ranks share the model
 };
 
 /// Seconds before the first token.
@@ -38,8 +38,8 @@ struct SetupTimes {
   double import = 0, plan = 0, compile = 0;
 };
 
-/// How tokens are shown: a piece of the vocabulary, or the bare id. −1 stands for an embedding in a
-/// token's place.
+/// How tokens are shown: a piece of the vocabulary, or the bare id. −1 stands for an embedding in
+/// place of a token.
 using TokenName = std::function<std::string(int64_t)>;
 
 /// `text` on one line in at most `columns` columns: control characters and bytes
@@ -58,7 +58,7 @@ public:
 
   void begin();
   void step(const VerifyStep &step);
-  /// `text`: what was generated, empty where there is no tokenizer.
+  /// `text`: the generated text, empty if there is no tokenizer.
   void end(const VerifyResult &result, const SetupTimes &times, llvm::StringRef text);
 
 private:

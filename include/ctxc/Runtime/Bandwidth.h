@@ -1,6 +1,6 @@
 //===- Bandwidth.h - how fast this machine reads memory ------------------===//
 //
-// The yardstick for everything that reads each weight once: a sum over a buffer of ten times the
+// The upper bound for everything that reads each weight once: a sum over a buffer of ten times the
 // last-level cache, as in STREAM, but without writes. Which way of reading is fastest depends on
 // the processor's prefetchers and on the pages; several patterns are therefore timed, and the best
 // one counts.

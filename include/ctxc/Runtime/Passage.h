@@ -1,15 +1,15 @@
 //===- Passage.h - sequences that go through a model together, by steps ---===//
 //
-// An executor runs a sequence through all steps at once. Here many sequences go through one step
-// together, so that a caller can look at values between the steps, change the weights of the next
-// one, and repeat it; and two passages, one of each kind of weights, can go side by side.
+// An executor runs a sequence through all steps at once. In a passage, many sequences go through
+// one step together, so that a caller can read values between the steps, change the weights of the
+// next step, and repeat it; and two passages with different weights can run side by side.
 //
-// A sequence may continue another: it sees the tokens of that one as its own past. What contextual
-// ops keep of tokens is needed within a step alone, and kept no longer, unless a cache takes it:
-// then later passages go on with the sequences, for instance by one token of each at a time.
+// A sequence may continue another one: it sees the other's tokens as its own past. The state of
+// contextual ops is needed only within a step, and is then freed, unless a cache keeps it: then
+// later passages can continue the sequences, for instance by one token of each at a time.
 //
-// Numbers are those of the compiled executor: they depend neither on threads nor on which sequences
-// go together.
+// The results are those of the compiled executor: they depend neither on threads nor on which
+// sequences run together.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_RUNTIME_PASSAGE_H
@@ -54,8 +54,8 @@ private:
   llvm::DenseMap<mlir::Operation *, size_t> numbers; ///< of the steps, by their layers
 };
 
-/// What contextual ops keep of the tokens of some sequences (keys and values), from one passage to
-/// the next.
+/// The state of contextual ops for some sequences (keys and values), kept from one passage to the
+/// next.
 class PassageCache {
 public:
   explicit PassageCache(const StepKernels &kernels);
@@ -68,7 +68,7 @@ public:
   size_t fork(size_t number, int64_t capacity);
   /// Frees the sequences from number `count` on.
   void shrink(size_t count);
-  /// How many tokens sequence `number` has; the bytes that it keeps of each.
+  /// How many tokens sequence `number` has; how many bytes it keeps for each.
   int64_t tokens(size_t number) const;
   int64_t bytesPerToken(size_t number) const;
 
@@ -88,9 +88,9 @@ struct PassageSequence {
 
 class Passage {
 public:
-  /// `cache` must outlive the result, and has each sequence in it at most once. A passage that
-  /// writes to it has to be run to its end, each step once.
-  /// Errors: no token; a token or a position that the model does not know; a bidirectional model.
+  /// `cache` must outlive the result; each of its sequences may be used at most once. A passage
+  /// that writes to it must be run to its end, each step once. Errors: no token; a token or a
+  /// position that the model does not know; a bidirectional model.
   static llvm::Expected<Passage> start(StepKernels &kernels, Weights &weights,
                                        std::vector<PassageSequence> sequences,
                                        PassageCache *cache = nullptr);
@@ -103,7 +103,7 @@ public:
 
   /// The tokens of all sequences, in order: the rows of every value.
   int64_t rows() const { return ids.size(); }
-  /// The first row of sequence `i`; of the number of sequences: rows().
+  /// The first row of sequence `i`; if `i` is the number of sequences, rows().
   int64_t firstRow(size_t i) const { return first[i]; }
   size_t nextStep() const { return next; }
   /// A value that has been computed, row after row.
@@ -112,7 +112,7 @@ public:
   void keep(mlir::Value value) { kept.insert(value); }
   void release(mlir::Value value);
 
-  /// The logits of some rows, one after the other, where all steps before the head have run.
+  /// The logits of some rows, one after the other, after all steps before the head have run.
   llvm::Expected<std::vector<float>> logits(llvm::ArrayRef<int64_t> rows);
 
 private:

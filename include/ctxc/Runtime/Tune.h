@@ -1,8 +1,8 @@
 //===- Tune.h - measures how this machine reads matrices fastest -----------===//
 //
 // Every way of reading (ctxc/Lowering/Readings.h) is compiled for one matrix of each kind, and
-// timed in turn, on matrices that come from memory as a model's do. What is chosen changes no
-// number.
+// timed in turn, on matrices that are read from memory as a model's are. The choice changes no
+// result.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_RUNTIME_TUNE_H
@@ -16,20 +16,21 @@ namespace ctxc {
 
 struct TuneOptions {
   int threads = 0;   ///< 0: one for each core
-  int64_t bytes = 0; ///< of the matrices that are read in turn; 0: twice the last-level cache, from
-                     ///< 256 MB to a quarter of the memory that is available
-  int rounds = 5;    ///< how often each is timed; the medians count
-  /// Told how many of the kernels are compiled and timed.
+  int64_t bytes = 0; ///< of all matrices that are read in turn; 0: twice the last-level cache, but
+                     ///< at least 256 MB and at most a quarter of the available memory
+  int rounds = 5;    ///< how often each is timed; the medians are used
+  /// Called with the number of kernels that were compiled and timed.
   std::function<void(int64_t done, int64_t all)> progress = {};
 };
 
 /// One way of reading.
 struct TimedReading {
   Reading reading;
-  /// Of the matrix, with one vector and with two, as in Algorithm 1. 1 GB is 1e9 bytes.
+  /// At which the matrix is read, with one vector and with two, as in Algorithm 1. 1 GB is 1e9
+  /// bytes.
   double gigabytesPerSecond[2];
 
-  /// Of a token that reads it once in either way.
+  /// The speed over a token that reads the matrix once with one vector and once with two.
   double mean() const { return 2 / (1 / gigabytesPerSecond[0] + 1 / gigabytesPerSecond[1]); }
 };
 
@@ -38,25 +39,25 @@ struct TunedKind {
   int64_t outputs, inputs;
   std::string element; ///< as in MLIR
   std::vector<TimedReading> tried;
-  size_t byDefault = 0, chosen = 0; ///< of those
+  size_t byDefault = 0, chosen = 0; ///< indices in `tried`
 };
 
 struct Tuning {
   int threads = 1;
-  /// How fast memory is read from ordinary and from large pages (Bandwidth.h), in GB/s; 0 where
-  /// there are none.
+  /// The speed of reading memory in ordinary and in large pages (Bandwidth.h), in GB/s; 0 if there
+  /// are no such pages.
   double ordinaryPages = 0, largePages = 0;
   std::vector<TunedKind> kinds;
-  /// Milliseconds of 256 vectors and a matrix of bfloat16, as a prompt's: exact, and with vectors
-  /// that are rounded (CompiledOptions::roundedPrompts); 0 where the processor has no instruction
-  /// for that.
+  /// Milliseconds of a product of a bfloat16 matrix with 256 vectors, as for a prompt: exact, and
+  /// with rounded vectors (CompiledOptions::roundedPrompts); 0 if the processor has no instruction
+  /// for it.
   double exactPrompt = 0, roundedPrompt = 0;
 
   Readings readings() const;
 };
 
-/// Another reading than the default is chosen where it is faster by 3 percent or more. Errors: a
-/// kernel cannot be compiled, there is no memory for the matrices.
+/// Chooses another reading than the default only if it is faster by at least 3 percent. Errors: a
+/// kernel cannot be compiled; there is no memory for the matrices.
 llvm::Expected<Tuning> tune(const TuneOptions &options);
 
 } // namespace ctxc

@@ -1,7 +1,7 @@
 //===- Adapter.h - a model's part of a patch's adapter --------------------===//
 //
-// What Export/Adapter.h needs to know of a model to write a patch as a LoRA adapter, and what to
-// tell a user whose patch no adapter can hold:
+// What Export/Adapter.h needs to know about a model to write a patch as a LoRA adapter, and which
+// plan to propose to a user whose patch no adapter can hold:
 //
 //   auto adapter = ctxc::adapterModel(model);
 //   auto error = ctxc::writePeftAdapter("adapter", step->patch, metadata, *adapter);
@@ -18,13 +18,13 @@ namespace ctxc {
 
 class Model;
 
-/// The model's directory and type, and those of its patched layers' matrices that are stored as
-/// (in, out). Errors: the model has no checkpoint; those of Model::program().
+/// The model's directory and type, and which matrices of its patched layers are stored as (in,
+/// out). Errors: the model has no checkpoint; the errors of Model::program().
 llvm::Expected<AdapterModel> adapterModel(Model &model);
 
-/// The parameters, by the names of the blocks, of a plan that every layer has and in which each
-/// patch is a change of a whole matrix, as a LoRA holds it; empty where there is none. Errors:
-/// those of Model::check().
+/// The parameters, by the names of the blocks, of a plan that every layer has and that patches only
+/// whole matrices, so that a LoRA adapter can hold its patches; empty if there is no such plan.
+/// Errors: those of Model::check().
 llvm::Expected<std::vector<std::string>> planOfMatrices(Model &model);
 
 } // namespace ctxc

@@ -27,21 +27,21 @@ struct CompileOptions {
   std::optional<CpuTarget> processor;   ///< for the stages up to Object; none: this processor
   std::shared_ptr<const GpuTarget> gpu; ///< for Gpu and GpuCode, which need it
   std::string prefix = "ctxc";          ///< all names begin with it: a C identifier
-  int64_t rows = 1;                     ///< tokens of a GPU's kernels: 1 decodes, more: prefill
-  /// Prefill kernels round activations to bfloat16 where they meet bfloat16 weights, on
-  /// targets with products of bfloat16 (a GPU's kernels for more than one token).
+  int64_t rows = 1; ///< tokens per call of GPU kernels: 1: decode, more: prefill
+  /// Prefill kernels round activations to bfloat16 before products with bfloat16 weights, on
+  /// targets with bfloat16 products (on GPUs: kernels for more than one token).
   bool roundedPrompts = false;
-  /// Each op without its fast form on a processor gives a remark.
+  /// Emits a remark for each op that cannot use its fast form on a processor.
   bool remarks = false;
 };
 
-/// Fails with an OptionError where `options` cannot be used with any model.
+/// Fails with an OptionError if `options` cannot be used with any model.
 llvm::Error checkCompileOptions(const CompileOptions &options);
 
 /// What Model::compile gives.
 struct CompiledCode {
   std::string code;             ///< text, or the bytes of a file
-  std::string header, manifest; ///< for Object: the C header, and the same for programs (JSON)
+  std::string header, manifest; ///< for Object: the C header, and its content as JSON
 };
 
 } // namespace ctxc

@@ -31,8 +31,8 @@ public:
   /// The positions that the reduced run keeps.
   llvm::ArrayRef<int64_t> keptPositions() const { return kept; }
 
-  /// Appends `more`, and reads all but the last of them. Errors: those of Executor::forward; a
-  /// bidirectional model, whose tokens see those behind them.
+  /// Appends `more`, and reads all but the last of them. Errors: those of Executor::forward; the
+  /// model is bidirectional, so that tokens see later ones.
   llvm::Error extend(llvm::ArrayRef<Input> more);
   llvm::Error extend(int64_t token) { return extend(llvm::ArrayRef<Input>(Input(token))); }
 
@@ -42,8 +42,8 @@ public:
   /// Algorithm 1 for the last token: its patch, and both runs' logits. The context stays as it is.
   llvm::Expected<PatchStep> patch();
 
-  /// The logits after the last token, with the context; given a patch, those of the reduced run
-  /// with the patch, which has seen the kept tokens and nothing else.
+  /// The logits after the last token, with the context; given a patch, the logits of the reduced
+  /// run with the patch, which has seen only the kept tokens.
   llvm::Expected<Logits> logits();
   llvm::Expected<Logits> logits(const Patch &patch);
 

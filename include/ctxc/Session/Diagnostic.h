@@ -12,13 +12,13 @@ namespace ctxc {
 
 /// A message about a model, with its place. The library prints no messages.
 struct ModelDiagnostic {
-  /// The place that it is about: a line of an .mlir file, or a module of a checkpoint; the model's
-  /// name where it is about the whole model. Unknown for the importer's warnings, whose messages
+  /// Where the problem is: a line of an .mlir file, or a module of a checkpoint; the model's name
+  /// if the message is about the whole model. Unknown for the importer's warnings, whose messages
   /// name a file.
   Place place;
   mlir::DiagnosticSeverity severity = mlir::DiagnosticSeverity::Error;
   std::string message;
-  /// The line of the .mlir file at `place`, while that file is read; else empty.
+  /// The line of the .mlir file at `place`, while that file is read; otherwise empty.
   std::string sourceLine;
   std::vector<ModelDiagnostic> notes;
 };
@@ -26,14 +26,14 @@ struct ModelDiagnostic {
 /// Takes diagnostics in order, as they occur, in the thread that called the model.
 using DiagnosticHandler = std::function<void(const ModelDiagnostic &)>;
 
-/// An MLIR diagnostic with its notes. Where the place is unknown, its file becomes `otherwise`.
+/// An MLIR diagnostic with its notes. If its location is unknown, `otherwise` is used as the file.
 ModelDiagnostic toModelDiagnostic(mlir::Diagnostic &diagnostic, llvm::StringRef otherwise);
 
 /// "error", "warning", "note" or "remark".
 llvm::StringRef stringify(mlir::DiagnosticSeverity severity);
 
-/// "block.mlir:3:8: error: found …", then the source line with a caret where there is one, then the
-/// notes; each line ends in a newline.
+/// "block.mlir:3:8: error: found …", then the source line, if known, with a caret, then the notes;
+/// each line ends in a newline.
 std::string text(const ModelDiagnostic &diagnostic);
 
 } // namespace ctxc

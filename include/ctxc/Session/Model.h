@@ -8,7 +8,7 @@
 //
 // A model owns all that it needs: MLIR's context, the module as it was imported, the checkpoint,
 // its weights, the program, the tokenizer and the executor. Each is made on first use and then
-// kept: a check plans and compiles nothing, a tokenizer alone reads no weights.
+// kept: a check compiles nothing, and the tokenizer can be used without reading weights.
 //
 // Lifetime: what a call returns by reference lives as long as the model. Contexts, executors and
 // their runs must not outlive it.
@@ -17,8 +17,8 @@
 // may be used in a thread of its own. One model is used by one thread at a time: a call during
 // another thread's call is refused with an error.
 //
-// Nothing here prints, exits, or changes process-wide state, but where ranks share a model: a rank
-// that loses the others ends with them (Ranks.h).
+// Nothing here prints, exits, or changes process-wide state, with one exception: if ranks share a
+// model, a rank that loses the others ends with them (Ranks.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SESSION_MODEL_H
@@ -64,8 +64,8 @@ public:
   static llvm::Expected<std::unique_ptr<Model>> load(llvm::StringRef name, llvm::StringRef config,
                                                      llvm::ArrayRef<MemoryTensor> tensors,
                                                      LoadOptions options = {});
-  /// The same stored model with other options. The two models share weights in memory; where
-  /// `options` has no diagnostics' handler or dialects, this model's are used.
+  /// The same stored model with other options. The two models share weights in memory; if `options`
+  /// has no diagnostic handler or dialects, this model's are used.
   llvm::Expected<std::unique_ptr<Model>> reopen(LoadOptions options) const;
   ~Model();
 
@@ -74,23 +74,23 @@ public:
   const LoadOptions &options() const { return settings; }
   /// The module as it was imported; plans change a copy of it.
   mlir::ModuleOp module() const { return *imported; }
-  /// The checkpoint that weights come from; null where the model has no weights, or random ones.
+  /// The checkpoint that weights come from; null if the model has no weights, or random ones.
   const Checkpoint *checkpoint() const { return weightCheckpoint.get(); }
-  /// The common storage type of all weights, "bf16" or "f16"; "f32" where they have no common type.
+  /// The common storage type of all weights, "bf16" or "f16"; "f32" if they have no common type.
   llvm::StringRef storage() const;
   const SetupTimes &times() const { return setup; }
-  /// The diagnostics since the last call; empty where a handler takes them.
+  /// The diagnostics since the last call; empty if a handler takes them.
   std::vector<ModelDiagnostic> takeDiagnostics();
 
   //===--- Structure: no weights are read ---------------------------------===//
 
   /// The verdicts on all layers from the start layer on, equal ones together. Errors: OptionError.
   llvm::Expected<std::vector<VerdictGroup>> check();
-  /// The verdict on the model as a whole, given those on its layers, which `check` returned: it
-  /// says whether the context reaches the logits through patched layers alone. None where the
-  /// module has blocks and no model.
+  /// The verdict on the model as a whole, given the verdicts on its layers, which `check` returned:
+  /// it says whether the context reaches the logits only through patched layers. None if the module
+  /// has blocks but no model.
   llvm::Expected<std::optional<ModelVerdict>> judge(llvm::ArrayRef<VerdictGroup> groups);
-  /// The complete options of planning, with the blocks' names, measure and refutation.
+  /// The complete planning options, with the blocks' parameter names, measure and refutation.
   llvm::Expected<ModelOptions> planning();
   /// Whether some plan patches the scale of a post-norm, where the updates differ.
   llvm::Expected<bool> updatesDiffer();
@@ -98,29 +98,29 @@ public:
   llvm::Expected<bool> splitsMixtures();
 
   /// The model with its plans, ready to run or to compile. Errors: VerdictAgainst; OptionError;
-  /// nothing reads the context; a block that cannot be built. A module of blocks without an
-  /// xf.model gives a program without steps.
+  /// no op reads the context; a block cannot be built. A module of blocks without an xf.model
+  /// gives a program without steps.
   llvm::Expected<const Program &> program();
-  /// The same in `copy`, whatever the verdict: layers whose own is not success are not patched. For
-  /// what is counted of a model. Errors: those of the options; there is no xf.model.
+  /// The same in `copy`, for every verdict: layers without a successful verdict are not patched. It
+  /// is used to count costs. Errors: OptionError; there is no xf.model.
   llvm::Expected<Program> programInAnyCase(mlir::OwningOpRef<mlir::ModuleOp> &copy);
-  /// The module of the program: with the dual and the applied block of every plan.
+  /// The program's module, with the dual and the applied block of every plan.
   llvm::Expected<mlir::ModuleOp> plannedModule();
-  /// Fails where an op has no numerics: the analyses know it, and nothing computes it.
+  /// Fails if an op has no numerics, that is, if only the analyses know it.
   llvm::Error checkNumerics();
 
   //===--- Code for this machine or another: no weights are read ----------===//
 
   /// The kernels of the program as code. Errors: those of checkCompileOptions, checkNumerics and
-  /// program(); a block has no compiled form; a GPU carries none of the kernels (those that it does
-  /// not carry are warnings, and left out).
+  /// program(); a block has no compiled form; the GPU supports none of the kernels (each kernel
+  /// that it does not support gives a warning, and is left out).
   llvm::Expected<CompiledCode> compile(const CompileOptions &options);
-  /// What a token costs on a GPU by the kernels that compile would give. Errors: the same.
+  /// What a token costs on a GPU with the kernels that compile would give. Errors: the same.
   llvm::Expected<TokenCosts> cost(const CompileOptions &options, const CostOptions &at);
 
   //===--- Running --------------------------------------------------------===//
 
-  /// The stored numbers. Errors: the model has no weights.
+  /// The model's weights. Errors: the model has no weights.
   llvm::Expected<Weights &> weights();
   /// The identity of the weights: Checkpoint::hash(), or the seed.
   llvm::Expected<std::string> hash();
@@ -129,10 +129,10 @@ public:
   llvm::Expected<Executor &> executor();
   /// Another executor of the same program and weights, for a comparison.
   llvm::Expected<std::unique_ptr<Executor>> makeExecutor(Engine engine);
-  /// On a rank other than 0 (LoadOptions::ranks): computes what rank 0's model asks for, until that
-  /// ends; returns the exit code that it ends with.
+  /// On a rank other than 0 (LoadOptions::ranks): computes what rank 0's model asks for, until
+  /// rank 0 ends; returns rank 0's exit code.
   llvm::Expected<int> serve();
-  /// What each rank holds and has sent. Where there are no ranks, none.
+  /// What each rank holds and has sent. Empty if there are no ranks.
   llvm::Expected<std::vector<RankFacts>> rankFacts();
   /// Norms of the parameters that patches change.
   llvm::Expected<PatchNorms &> norms();
@@ -142,16 +142,16 @@ public:
   llvm::Expected<Context> context(llvm::ArrayRef<Input> tokens, std::vector<int64_t> kept = {});
   llvm::Expected<Context> context(llvm::ArrayRef<int64_t> tokens, std::vector<int64_t> kept = {});
 
-  /// The patch of the last token given those before it (ctxc::makePatch). In this and the calls
-  /// below the request's start layer is the options'.
+  /// The patch of the last token, with the tokens before it as context (ctxc::makePatch). This call
+  /// and the calls below set the request's start layer from the options.
   llvm::Expected<PatchStep> patch(RunRequest request, RunTimes *times = nullptr);
   /// The patch of each of `request.positions`, made in one pass (ctxc::makePatches).
   llvm::Error positions(RunRequest request, PatchSink sink, RunTimes *times = nullptr);
   /// The metadata that a patch of the token at `position` has in a file.
   llvm::Expected<PatchMetadata> metadata(const RunRequest &request, int64_t position);
 
-  /// Generates `count` tokens with the full run and verifies the patch of each (ctxc::verify);
-  /// where the request has positions, verifies those of the prompt instead (ctxc::verifyEach).
+  /// Generates `count` tokens with the full run and verifies the patch of each (ctxc::verify). If
+  /// the request has positions, verifies the prompt's tokens there instead (ctxc::verifyEach).
   llvm::Expected<VerifyResult>
   verify(RunRequest request, int64_t count = 1, StepObserver observe = [](const VerifyStep &) {});
   /// Verifies patches that came from elsewhere for the request's positions.
@@ -161,8 +161,8 @@ public:
   /// How a verification is set up, for reports on it.
   llvm::Expected<VerifySettings> verifySettings();
 
-  /// Warns once where `tokens` tokens are more than a model with rotary positions was made for. The
-  /// functions of this class do so by themselves.
+  /// Warns once if `tokens` tokens are more than a model with rotary positions was made for. The
+  /// functions of this class call it themselves.
   void warnOfLength(int64_t tokens);
 
   /// What the context did to a token's weights (ctxc::inspect).
@@ -173,14 +173,14 @@ public:
   /// Fits an adapter that stands for the request's context (ctxc::distil). Runs on compiled
   /// kernels, over weights in float32 (LoadOptions::storage).
   llvm::Expected<Distilled> distil(const DistilRequest &request);
-  /// The tokens of a context to keep in front beside an adapter (ctxc::mostTelling). Runs as distil
-  /// does.
+  /// The tokens of a context to keep in front of texts beside an adapter (ctxc::mostTelling). Runs
+  /// as distil does.
   llvm::Expected<std::vector<int64_t>> mostTelling(llvm::ArrayRef<int64_t> context, int64_t front,
                                                    int64_t count,
                                                    llvm::ArrayRef<TextSequence> texts = {});
   /// Texts that the model writes after a context, many at once (ctxc::sample). Runs as distil does.
   llvm::Expected<Sampled> sample(const SampleRequest &request);
-  /// How good an adapter is in the place of a context (ctxc::evaluate). Runs as distil does.
+  /// How well an adapter replaces a context (ctxc::evaluate). Runs as distil does.
   llvm::Expected<Card> evaluate(const Adapter &adapter, const EvaluateRequest &request);
   /// What the model answers with the context, with an adapter, and without (ctxc::examples). Runs
   /// as distil does.
@@ -195,19 +195,19 @@ public:
   llvm::Expected<Tokenizer &> tokenizer();
   /// The tokens of a text, with the special tokens that the tokenizer adds around it.
   llvm::Expected<std::vector<int64_t>> tokenize(llvm::StringRef text);
-  /// The tokens of a text that stands behind others: without special tokens around it.
+  /// The tokens of a text that follows other text: without special tokens around it.
   llvm::Expected<std::vector<int64_t>> tokenizeInside(llvm::StringRef text);
   /// The special tokens that the tokenizer puts in front of every text.
   llvm::Expected<std::vector<int64_t>> tokensInFront();
   /// The tokens of a conversation as the checkpoint's chat template writes it, up to the beginning
   /// of the answer. Errors: there is no template; it refuses the messages.
   llvm::Expected<std::vector<int64_t>> chat(llvm::ArrayRef<ChatMessage> messages);
-  /// The positions in chat(messages) of what does not depend on the first message, of the system:
-  /// the longest beginning and end that the tokens have in common with those of another system
-  /// message, and of none (where the template allows none). A run that keeps them has the rest
-  /// absorbed. Error: the template does nothing with a system message.
+  /// The positions in chat(messages) that do not depend on the first message, which is the system
+  /// message: the longest prefix and suffix that the tokens share with those for another system
+  /// message, and for none (if the template allows this). If a run keeps them, the patch absorbs
+  /// the rest. Error: the template ignores system messages.
   llvm::Expected<std::vector<int64_t>> positionsBesideSystem(llvm::ArrayRef<ChatMessage> messages);
-  /// Names tokens by their pieces where there is a tokenizer, else by id; an embedding (−1) is
+  /// Names tokens by their pieces if there is a tokenizer, otherwise by id; an embedding (−1) is
   /// "(embedding)". A tokenizer that cannot be read gives a warning.
   TokenName tokenName();
 
@@ -284,8 +284,8 @@ private:
 /// LoadOptions::dialects.
 void registerModelDialects(mlir::DialectRegistry &dialects);
 
-/// BF16 or F16 where all floating tensors of the checkpoint are stored so, else F32; none where
-/// some are quantised.
+/// BF16 or F16 if all floating-point tensors of the checkpoint have that type, otherwise F32; none
+/// if some are quantised.
 std::optional<DType> storedType(const Checkpoint &checkpoint);
 
 } // namespace ctxc

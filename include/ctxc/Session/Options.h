@@ -32,11 +32,11 @@ struct WeightSource {
 };
 
 struct LoadOptions {
-  /// False: the structure is enough, to check or to compile. A config.json without weights is then
-  /// sufficient, and each parameter has the type that it is stored in.
+  /// False: only the structure is needed, to check or to compile. A config.json without weights is
+  /// then sufficient, and each parameter keeps the type that it is stored in.
   bool needWeights = true;
-  /// The storage type of all weights: F32, BF16 or F16. By default BF16 or F16 where all floating
-  /// tensors are stored so, else F32; quantised checkpoints keep their types.
+  /// The storage type of all weights: F32, BF16 or F16. By default BF16 or F16 if all
+  /// floating-point tensors have that type, otherwise F32; quantised checkpoints keep their types.
   std::optional<DType> storage;
   /// For .mlir models, which have no weights of their own.
   WeightSource weights;
@@ -45,8 +45,8 @@ struct LoadOptions {
   /// a tokenizer.model, or a GGUF file.
   std::string tokenizer;
 
-  /// Which parameters are to be patched, and how. Where `measure` and `refute` are not set, the
-  /// model sets its own. A parameter's name may leave out ".weight".
+  /// Which parameters to patch, and how. If `measure` and `refute` are not set, the model sets its
+  /// own. ".weight" may be left out at the end of a parameter's name.
   ModelOptions planning;
 
   Engine engine = Engine::Compiled;
@@ -56,31 +56,31 @@ struct LoadOptions {
   std::optional<ParallelFor> parallelFor;
   /// Called while the model runs: true ends the call with Cancelled (Executor::setInterrupt).
   std::function<bool()> interrupt;
-  /// Told how many of a call's tokens are done (Executor::setProgress).
+  /// Called with how many of a call's tokens are done (Executor::setProgress).
   std::function<void(int64_t done, int64_t all)> progress;
   /// Prompts are read with activations rounded to bfloat16 (CompiledOptions::roundedPrompts).
   bool roundedPrompts = false;
-  /// Quantised matrices are multiplied in integers, with vectors that are rounded to 8 bits for
-  /// each 32 numbers (ctxc/Numerics/ByteVectors.h): faster, and less exact. On the processor alone.
+  /// Quantised matrices are multiplied in integers, with vectors that are rounded to 8 bits, with a
+  /// scale for each 32 numbers (ctxc/Numerics/ByteVectors.h): faster, and less exact. CPU only.
   bool integerProducts = false;
-  /// Attention keeps keys and values rounded to bfloat16, in half the memory: less exact. A token
-  /// reads its own as rounded too, so that a patch is as exact as without. On the processor alone.
+  /// The KV cache is rounded to bfloat16, in half the memory: less exact. A token also reads its
+  /// own key and value rounded, so that a patch is as exact as without this option. CPU only.
   bool roundedCache = false;
 
-  /// Weights are copied into large pages of memory before they are read, not read from the file's
-  /// pages: some machines read these faster, while the copy takes time and the weights'
-  /// size in memory (docs/measurements.md#large-pages). On the processor alone.
+  /// Weights are copied into large pages before they are read, instead of being read from the
+  /// file's pages: some machines read large pages faster, but the copy takes time, and as much
+  /// memory as the weights (docs/measurements.md#large-pages). CPU only.
   bool largePages = false;
 
   /// For Engine::Compiled: the ranks that share the model (Ranks.h), which must outlive it; null:
-  /// this process alone. Rank 0's model is used as any other, while the others' serve
-  /// (Model::serve).
+  /// only this process. Rank 0's model is used like any other, while the models of the other ranks
+  /// serve it (Model::serve).
   Ranks *ranks = nullptr;
-  /// How many of them share each layer; the layers are cut among the groups of so many ranks.
+  /// How many ranks share each layer; the layers are divided among groups of this many ranks.
   int tensorRanks = 1;
 
   /// Takes the diagnostics. Without a handler the model keeps them (Model::takeDiagnostics), and an
-  /// error that a call returns contains the text of those that led to it.
+  /// error that a call returns contains the text of the diagnostics that led to it.
   DiagnosticHandler diagnostics;
   /// Dialects beside ctxc's own, as plugins register them. Read while the model is loaded.
   const mlir::DialectRegistry *dialects = nullptr;
@@ -117,8 +117,8 @@ public:
   std::string problem;
 };
 
-/// A layer that is to be patched has no plan: its verdict is rejected or undecided. The handler got
-/// the reasons as diagnostics; without a handler they are the error's text.
+/// A layer that should be patched has no plan: its verdict is rejected or undecided. The handler
+/// received the reasons as diagnostics; without a handler they are the error's text.
 class VerdictAgainst : public llvm::ErrorInfo<VerdictAgainst> {
 public:
   static char ID;
@@ -126,7 +126,7 @@ public:
   void log(llvm::raw_ostream &os) const override;
   std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
 
-  std::string reasons; ///< empty where a handler was given them
+  std::string reasons; ///< empty if a handler received them
 };
 
 } // namespace ctxc

@@ -37,7 +37,7 @@ struct Transfer {
 /// The part of a block between two exchanges.
 struct Segment {
   std::vector<Transfer> before; ///< run before the block: those that send, then those that do not
-  xf::BlockOp block;            ///< null where only transfers are left
+  xf::BlockOp block;            ///< null if only transfers are left
   llvm::SmallVector<unsigned> inputs, outputs; ///< the slots of the block's arguments and results
   bool predictsReplay = false; ///< the replay error of this segment is that of the whole block
 };
@@ -68,12 +68,12 @@ public:
   /// nothing in the block can be split.
   llvm::Error add(xf::BlockOp plain, xf::BlockOp dual, xf::BlockOp applied);
   /// Splits one of the model's ends, if something in it can be split. `isHead`: its result is the
-  /// logits, which the first rank alone gets.
+  /// logits, which only the first rank gets.
   llvm::Error addEnd(xf::BlockOp end, bool isHead);
   /// The blocks of all steps.
   llvm::Error add(const Program &program);
 
-  /// Null where the block is whole on every rank.
+  /// Null if the block is whole on every rank.
   const LocalBlock *find(xf::BlockOp block) const;
   /// The fraction of a plain block's parameter that this rank has.
   double shareOf(xf::BlockOp plain, xf::ParamOp param) const;

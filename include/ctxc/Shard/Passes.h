@@ -4,8 +4,9 @@
 
 namespace ctxc::shard {
 
-/// `xf-print-local-blocks{ranks=N rank=I}`: prints what LocalBlocks makes of each block of a module
-/// for one rank, the segments and the transfers before each. A model's ends have been outlined.
+/// `xf-print-local-blocks{ranks=N rank=I}`: prints for each block of a module what LocalBlocks
+/// makes of it for one rank: the segments, and the transfers before each. It needs a model whose
+/// ends have been outlined.
 void registerShardPasses();
 
 } // namespace ctxc::shard

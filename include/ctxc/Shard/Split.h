@@ -10,7 +10,7 @@
 //              ▲ ▲───────────── │       ranks gather a value from its parts over the network
 //              └──── term ◄─────┘       an op that sums over parts makes terms; ranks add these
 //
-// The inputs and outputs of a block are whole, except that the first rank alone has the logits. A
+// The inputs and outputs of a block are whole, except that only the first rank has the logits. A
 // search decides which parameters are cut, and along which dimension. It looks for the split that
 // takes least time, predicted from the bytes that a rank reads and the messages that it waits for.
 // Ops say how they can be cut (SplitInterface.td); nothing here depends on a family of models.
@@ -64,7 +64,7 @@ struct OpSplit {
 enum class ExchangeKind {
   Sum,     ///< they add their terms
   Gather,  ///< they put their parts together
-  Collect, ///< the same, on the first rank alone
+  Collect, ///< the same, only on the first rank
 };
 
 struct Exchange {
@@ -96,7 +96,7 @@ struct RegionSplit {
 /// How a model uses a region.
 struct RegionRole {
   Evenness parts = Evenness::Even;
-  /// The first rank alone needs the region's results, which are logits.
+  /// Only the first rank needs the region's results, which are logits.
   bool isForFirst = false;
 };
 

@@ -8,7 +8,7 @@ def SplitOpInterface : OpInterface<"SplitOpInterface"> {
   let description = [{
     An op that says how ranks can share its work, each with a part of its operands. Ops of xf get it
     as external models (registerSplitModels); an op of another dialect joins in the same way. An op
-    that does not say it is computed by every rank, on whole values.
+    without this interface is computed by every rank, on whole values.
   }];
   let methods = [
     InterfaceMethod<"Along which of its indices the op can be cut into `ranks` parts.",

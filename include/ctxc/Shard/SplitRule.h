@@ -16,7 +16,7 @@ namespace ctxc::shard {
 /// What an op can do with an operand of which each rank has a term.
 enum class SumUse {
   Finish, ///< nothing: it needs the sum of the terms
-  Add,    ///< its result is a term as well; one rank alone adds the operands that are whole
+  Add,    ///< its result is a term as well; only one rank adds the operands that are whole
   Scale,  ///< its result is a term as well, if the other operands are whole
 };
 

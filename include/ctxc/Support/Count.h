@@ -1,4 +1,4 @@
-//===- Count.h - how many, in words -----------------------------------------===//
+//===- Count.h - a number with its noun in singular or plural ---------------===//
 #ifndef CTXC_SUPPORT_COUNT_H
 #define CTXC_SUPPORT_COUNT_H
 

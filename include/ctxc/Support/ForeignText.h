@@ -1,4 +1,4 @@
-//===- ForeignText.h - text that nobody vouches for ------------------------===//
+//===- ForeignText.h - text from untrusted sources -------------------------===//
 #ifndef CTXC_SUPPORT_FOREIGNTEXT_H
 #define CTXC_SUPPORT_FOREIGNTEXT_H
 
@@ -17,18 +17,18 @@ constexpr unsigned deepestNesting = 256;
 /// name the alias of the line before twice stand for a text of a gigabyte.
 constexpr uint64_t largestExpansion = 256 << 20;
 
-/// Fails where `text`, which is MLIR's or JSON's, is nested deeper: by its brackets, by aliases
-/// (#name and !name) inside of aliases, and by the operators of one expression (of affine maps).
-/// What stands in strings and in comments (from // on) does not count. Fails as well where the
-/// text is larger than largestExpansion with its aliases replaced. `name` leads the message, with
-/// the line.
+/// Fails if `text`, in MLIR's syntax or JSON, is nested deeper than deepestNesting: by its
+/// brackets, by aliases (#name and !name) inside of aliases, or by the operators of one expression
+/// (of affine maps). The content of strings and comments (from // on) does not count. Also fails if
+/// the text is larger than largestExpansion with its aliases replaced. The message begins with
+/// `name` and the line.
 llvm::Error checkNesting(llvm::StringRef text, llvm::StringRef name);
 
-/// `text` with \xNN in the place of each control character but line feeds and tabs, and of what is
-/// no UTF-8, so that a terminal shows it and does nothing else.
+/// `text` with \xNN in place of each control character except line feeds and tabs, and of bytes
+/// that are not UTF-8, so that a terminal shows the text and does nothing else.
 std::string printable(llvm::StringRef text);
 
-/// The same with line feeds and tabs too: what comes from outside does not begin a line.
+/// The same, also for line feeds and tabs, so that text from outside cannot begin a new line.
 std::string printableLine(llvm::StringRef text);
 
 } // namespace ctxc

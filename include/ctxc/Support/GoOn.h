@@ -1,7 +1,7 @@
-//===- GoOn.h - a run that goes on where another was ended -----------------===//
+//===- GoOn.h - continues a run that was interrupted -----------------------===//
 //
-// What long runs need that keep their results in a directory: nobody else writes there at the same
-// time, and a run that goes on asks for what the first one asked for.
+// Long runs that keep their results in a directory need two guarantees: no other process writes
+// there at the same time, and a run that continues has the same settings as the first one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SUPPORT_GOON_H
@@ -13,12 +13,13 @@
 
 namespace ctxc {
 
-/// Opens `file`, which is made where it is not there, to read and append, for this process alone.
-/// The lock ends with the process, however that ends. Errors: it is no regular file, or cannot be
-/// opened; another process has locked it, which the message names.
+/// Opens `file`, which is created if it does not exist, to read and append, and locks it for this
+/// process. The lock ends with the process in any case. Errors: it is not a regular file, or cannot
+/// be opened; another process, which the message names, has locked it.
 llvm::Expected<int> openLocked(llvm::StringRef file);
 
-/// Fails where the two differ, with an error for each member that does. `file` has `found`.
+/// Fails if `found`, the settings in `file`, differ from `wanted`, with an error for each member
+/// that differs.
 llvm::Error compareSettings(llvm::StringRef file, const llvm::json::Object &found,
                             const llvm::json::Object &wanted);
 

@@ -1,4 +1,4 @@
-//===- InputFile.h - files that are read, whoever made them ---------------===//
+//===- InputFile.h - reads files from untrusted sources -------------------===//
 #ifndef CTXC_SUPPORT_INPUTFILE_H
 #define CTXC_SUPPORT_INPUTFILE_H
 
@@ -12,13 +12,13 @@
 namespace ctxc {
 
 /// Opens a regular file, or a symbolic link to one, for reading; `status` becomes its fstat(2).
-/// FIFOs, sockets, devices and directories are refused, and never waited for.
+/// FIFOs, sockets, devices and directories are refused, without waiting for them.
 llvm::Expected<int> openRegularFile(llvm::StringRef path, struct stat &status);
 
-/// Fails where openRegularFile would: for a file that a library opens by its name.
+/// Fails if openRegularFile would: for a file that a library opens by its name.
 llvm::Error checkRegularFile(llvm::StringRef path);
 
-/// Reads `to` whole at `offset` of the open file; an error where the file ends before.
+/// Fills `to` from `offset` of the open file; an error if the file ends earlier.
 llvm::Error readAt(int descriptor, llvm::StringRef path, uint64_t offset,
                    llvm::MutableArrayRef<uint8_t> to);
 

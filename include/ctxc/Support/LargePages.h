@@ -1,8 +1,8 @@
 //===- LargePages.h - memory in large pages -------------------------------===//
 //
-// A matrix that is read once from end to end touches each of its pages once. With pages of 4 KB the
-// translation of their addresses then takes a large part of the time on some machines
-// (docs/measurements.md#large-pages); with pages of 2 MB it is not seen.
+// A matrix that is read once from end to end touches each of its pages once. With pages of 4 KB,
+// address translation then takes a large part of the time on some machines
+// (docs/measurements.md#large-pages); with pages of 2 MB it is negligible.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SUPPORT_LARGEPAGES_H
@@ -13,8 +13,8 @@
 
 namespace ctxc {
 
-/// Memory for large blocks that are freed together. It lies in large pages where the system has
-/// them to give (Linux: /sys/kernel/mm/transparent_hugepage), else in small ones. Not for use by
+/// Memory for large blocks that are freed together. It lies in large pages if the system offers
+/// them (Linux: /sys/kernel/mm/transparent_hugepage), otherwise in small ones. Must not be used by
 /// two threads at once.
 class LargePages {
 public:
@@ -23,7 +23,7 @@ public:
   LargePages &operator=(const LargePages &) = delete;
   ~LargePages();
 
-  /// `bytes` bytes, aligned to 64, that live as long as this object; null where there is no memory
+  /// `bytes` bytes, aligned to 64, that live as long as this object; null if there is no memory
   /// left.
   uint8_t *take(uint64_t bytes);
 

@@ -1,4 +1,4 @@
-//===- NewDirectory.h - write a directory wholly or not at all ------------===//
+//===- NewDirectory.h - write a directory completely or not at all --------===//
 #ifndef CTXC_SUPPORT_NEWDIRECTORY_H
 #define CTXC_SUPPORT_NEWDIRECTORY_H
 

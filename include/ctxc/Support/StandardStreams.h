@@ -5,7 +5,7 @@
 namespace ctxc {
 
 /// For main(), before anything is opened: opens /dev/null for each of the descriptors 0 to 2 that
-/// is closed. The next file to be opened would otherwise be the output or the messages.
+/// is closed. Otherwise, the next file that is opened would become the output or the messages.
 void openStandardStreams();
 
 } // namespace ctxc

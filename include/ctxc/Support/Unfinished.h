@@ -1,8 +1,8 @@
-//===- Unfinished.h - what is removed where a program does not end well ----===//
+//===- Unfinished.h - outputs that are removed if a program fails ----------===//
 //
-// An output is made under another name beside its own, and renamed when it is complete. Until then
-// it is unfinished: it is removed with its object, and, in a program that asks for that, where a
-// signal ends the program.
+// An output is written under a temporary name beside its own, and renamed when it is complete.
+// Until then it is unfinished: it is removed when its object is destroyed, and, in a program that
+// calls removeUnfinishedOnSignals, when a signal ends the program.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SUPPORT_UNFINISHED_H
@@ -22,21 +22,21 @@ public:
   static llvm::Expected<Unfinished> file(llvm::StringRef prefix, mode_t mode = 0666);
   /// Makes an empty directory whose name begins with `prefix`.
   static llvm::Expected<Unfinished> directory(llvm::StringRef prefix, mode_t mode = 0777);
-  /// A directory for one's own use, where the system has temporary files.
+  /// A private directory in the system's directory for temporary files.
   static llvm::Expected<Unfinished> temporaryDirectory();
 
   Unfinished(Unfinished &&other);
   Unfinished &operator=(Unfinished &&) = delete;
-  /// Removes it, a directory with all that is in it, unless it was kept.
+  /// Removes it, a directory with its content, unless it was kept.
   ~Unfinished();
 
   llvm::StringRef path() const { return name; }
-  /// A file's; −1 for a directory.
+  /// The file's descriptor; −1 for a directory.
   int descriptor() const { return fd; }
 
-  /// Gives a file the name `to`, in place of what had it.
+  /// Renames the file to `to`, and replaces what has this name.
   llvm::Error keepAs(llvm::StringRef to);
-  /// It has been renamed: there is nothing to remove.
+  /// Call this after it has been renamed: there is nothing to remove.
   void release();
 
 private:
@@ -46,13 +46,13 @@ private:
   int slot = -1, fd = -1;
 };
 
-/// Removes all that is unfinished in this process. It may be called in a signal handler; the
-/// process must end then.
+/// Removes all unfinished outputs of this process. It may be called in a signal handler; the
+/// process must then end.
 void removeUnfinished();
 
 /// For main(): the signals that end a program (HUP, INT, QUIT, PIPE, ALRM, TERM, USR1, USR2, XCPU,
-/// XFSZ), unless they are ignored, remove what is unfinished first. The program then ends by the
-/// signal, as without.
+/// XFSZ), unless they are ignored, then remove unfinished outputs first. The program still ends by
+/// the signal.
 void removeUnfinishedOnSignals();
 
 } // namespace ctxc

@@ -1,10 +1,10 @@
-//===- UserCache.h - what is kept for a user from run to run ---------------===//
+//===- UserCache.h - a user's cache, kept from run to run ------------------===//
 //
-// What is read from a cache is believed: code from it is executed, and a digest from it is written
-// into patches. One rule therefore holds for all of it. A folder is used if it belongs to this user
-// and nobody else may write to it. A file is used if the same holds for it, it is a regular file
-// and no link, and it begins with a digest of its name and content, so that one that was renamed is
-// not taken for another. Everything else is made anew, and said so.
+// Content of a cache is trusted: code from it is executed, and a digest from it is written into
+// patches. Therefore one rule holds for all of it. A folder is used if it belongs to this user and
+// nobody else may write to it. A file is used if the same holds for it, it is a regular file and
+// not a link, and it begins with a digest of its name and content, so that a renamed file is not
+// taken for another. Everything else is made again, with a notice.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SUPPORT_USERCACHE_H
@@ -17,23 +17,23 @@
 
 namespace ctxc {
 
-/// $XDG_CACHE_HOME/ctxc or ~/.cache/ctxc, which need not exist; empty where neither is an absolute
+/// $XDG_CACHE_HOME/ctxc or ~/.cache/ctxc, which need not exist; empty if neither is an absolute
 /// path.
 std::string userCacheDirectory();
 
 /// The cached files of one folder. Files are written to a temporary name and renamed, so that any
-/// number of processes can share a cache. One that cannot be read or written is not an error, but
-/// costs time.
+/// number of processes can share a cache. A cache that cannot be read or written is not an error;
+/// it only costs time.
 class UserCache {
 public:
   /// Uses `directory`, which is created with mode 0700 if it does not exist. The cache is off if
-  /// the name is empty, or the folder is not one to be believed.
+  /// the name is empty, or the folder is not trusted.
   explicit UserCache(std::string directory);
 
   bool isOn() const { return !directory.empty(); }
   llvm::StringRef path() const { return directory; }
 
-  /// What was stored under `name`, a file's name; none where there is nothing to be believed.
+  /// The content stored under `name`, a file's name; none if there is none that is trusted.
   std::optional<std::string> find(llvm::StringRef name) const;
   void insert(llvm::StringRef name, llvm::StringRef content) const;
 
@@ -41,8 +41,7 @@ private:
   std::string directory;
 };
 
-/// For a program: `say` gets a line for each file and folder of a cache that is not believed, once
-/// each.
+/// For a program: `say` gets one line for each file and folder of a cache that is not trusted.
 void setCacheNotice(std::function<void(llvm::StringRef)> say);
 
 } // namespace ctxc

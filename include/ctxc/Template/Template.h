@@ -6,7 +6,7 @@
 // limits, and nothing outside of the given variables can be reached.
 //
 // Left out, and refused with a message: include, import, extends, block, autoescape, recursive
-// loops; the filters and methods that templates of chats have no use for.
+// loops; filters and methods that chat templates do not use.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TEMPLATE_TEMPLATE_H
@@ -21,9 +21,9 @@ namespace ctxc::jinja {
 struct Block;
 
 struct RenderLimits {
-  /// Of expressions and statements; 64 bytes of new text count as one.
+  /// How many expressions and statements may run; 64 bytes of new text count as one.
   uint64_t steps = 4u << 20;
-  /// Calls of macros within each other.
+  /// How deeply calls of macros may be nested.
   unsigned calls = 64;
 };
 

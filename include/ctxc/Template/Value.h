@@ -1,8 +1,8 @@
 //===- Value.h - the values of a template ---------------------------------===//
 //
-// What Jinja takes from Python: None, booleans, integers (of 64 bits), floats, text, lists, tuples,
-// dictionaries (in the order of insertion), generators, namespaces and functions. All but
-// namespaces are immutable, as in the sandbox that transformers renders chat templates in.
+// The types that Jinja takes from Python: None, booleans, integers (of 64 bits), floats, text,
+// lists, tuples, dictionaries (in the order of insertion), generators, namespaces and functions.
+// All but namespaces are immutable, as in the sandbox that transformers renders chat templates in.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TEMPLATE_VALUE_H
@@ -40,7 +40,7 @@ public:
     String,
     List,
     Tuple,
-    Generator, ///< what select, map and their like give: always true, and without a length
+    Generator, ///< the result of select, map and the like: always true, and without a length
     Dict,
     Namespace,
     Function

@@ -23,13 +23,13 @@ struct ChatMessage {
 
 class ChatTemplate {
 public:
-  /// The template of a directory: chat_template.jinja, else the chat_template of
-  /// tokenizer_config.json (of several, the one named "default"); or that of a GGUF file, or of the
-  /// directory in which a tokenizer's file lies. Errors: there is none; it is malformed.
+  /// The template of a directory: chat_template.jinja, or else the chat_template of
+  /// tokenizer_config.json (of several, the one named "default"); or the template of a GGUF file,
+  /// or of the directory that contains a tokenizer's file. Errors: there is none; it is malformed.
   static llvm::Expected<ChatTemplate> open(llvm::StringRef path);
 
-  /// The text of `messages`, and with it the beginning of the answer (add_generation_prompt), where
-  /// strftime_now sees `now`. The special tokens in it are for Tokenizer::encodeChat. Errors: the
+  /// The text of `messages` and the beginning of the answer (add_generation_prompt); strftime_now
+  /// sees `now`. Tokenizer::encodeChat understands the special tokens in it. Errors: the
   /// template refuses the messages; those of jinja::Template.
   llvm::Expected<std::string> render(llvm::ArrayRef<ChatMessage> messages,
                                      const std::tm &now) const;
@@ -39,7 +39,7 @@ private:
   static llvm::Expected<ChatTemplate> openGguf(llvm::StringRef path);
 
   jinja::Template parsed;
-  /// bos_token, eos_token and the like, where the checkpoint names them.
+  /// bos_token, eos_token and others that the checkpoint names.
   std::vector<std::pair<std::string, std::string>> specialTokens;
 };
 

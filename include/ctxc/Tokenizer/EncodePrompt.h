@@ -6,8 +6,8 @@
 
 namespace ctxc {
 
-/// The ids of a prompt, with the special tokens around it. Where the tokenizer puts a token in
-/// front, and the text spells that token out as well, there is one of it, and `isRepeated` is set.
+/// The ids of a prompt, with the special tokens around it. If the tokenizer puts a token in front,
+/// and the text also spells it out, the token is there once, and `isRepeated` is set.
 llvm::Expected<std::vector<int64_t>> encodePrompt(const Tokenizer &tokenizer, llvm::StringRef text,
                                                   bool &isRepeated);
 

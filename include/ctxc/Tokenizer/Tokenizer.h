@@ -1,8 +1,7 @@
 //===- Tokenizer.h - text to token ids and back ---------------------------===//
 //
-// The tokenizer of a checkpoint directory: tokenizer.json where there is one
-// (what transformers reads), else the sentencepiece model tokenizer.model; or
-// that of a GGUF file.
+// The tokenizer of a checkpoint directory: tokenizer.json if there is one (transformers reads it),
+// otherwise the sentencepiece model tokenizer.model; or the tokenizer of a GGUF file.
 //
 // Text is UTF-8; invalid bytes are read as U+FFFD, one for each maximal
 // invalid part, as by Python's bytes.decode("utf-8", "replace").
@@ -32,7 +31,7 @@ public:
   /// The ids of `text`. With `addSpecial`, also the tokens that the tokenizer
   /// puts around a text: those of tokenizer.json's post-processor, such as a
   /// begin-of-sequence token; for tokenizer.model, the begin-of-sequence id of
-  /// config.json, else its own (an error where there is neither).
+  /// config.json, or else its own (an error if there is neither).
   ///
   /// Added tokens of a tokenizer.json such as "<|im_end|>" are recognised inside
   /// `text`; control pieces of a tokenizer.model are not. A tokenizer.json's truncation
@@ -41,10 +40,10 @@ public:
   virtual llvm::Expected<std::vector<int64_t>> encode(llvm::StringRef text,
                                                       bool addSpecial) const = 0;
 
-  /// The ids of a text that a chat template gave (ChatTemplate): nothing is put around it, and
-  /// special tokens that are spelled out are recognised everywhere, as transformers does, also in
-  /// what a user wrote. Where a tokenizer.model puts a space in front of a text, it puts one in
-  /// front of each part between special tokens.
+  /// The ids of a text that a chat template made (ChatTemplate): no tokens are put around it, and
+  /// special tokens that are spelled out are recognised everywhere, also in what a user wrote, as
+  /// in transformers. If a tokenizer.model puts a space in front of a text, it puts one in front of
+  /// each part between special tokens.
   virtual llvm::Expected<std::vector<int64_t>> encodeChat(llvm::StringRef text) const {
     return encode(text, /*addSpecial=*/false);
   }
@@ -57,7 +56,7 @@ public:
   /// tables; an id that the vocabulary lacks is shown as "<id N>".
   virtual std::string piece(int64_t id) const = 0;
 
-  /// Ids are below this. A tokenizer.json may leave some of them without a token.
+  /// All ids are below this. In a tokenizer.json, some ids may have no token.
   virtual int64_t size() const = 0;
 
   /// Whether encode with `addSpecial` puts anything around a text.

@@ -6,8 +6,8 @@ include "mlir/Pass/PassBase.td"
 def OutlineModelEnds : Pass<"xf-outline-model-ends", "::mlir::ModuleOp"> {
   let summary = "make a model a chain of layers";
   let description = [{
-    What feeds a model's layers becomes the block `<model>_embed`, and what reads
-    their results `<model>_head`, so that everything that runs is an `xf.layer`.
+    The ops that feed a model's layers become the block `<model>_embed`, and the ops that read
+    their results the block `<model>_head`, so that everything that runs is an `xf.layer`.
     Ops between layers are an error.
 
     ```mlir
@@ -34,11 +34,11 @@ def OutlineModelEnds : Pass<"xf-outline-model-ends", "::mlir::ModuleOp"> {
 }
 
 def FoldLayers : Pass<"xf-fold-layers", "::mlir::ModuleOp"> {
-  let summary = "layers of a mixer alone become one with the next layer that can be patched";
+  let summary = "join layers that are only a mixer with the next layer that can be patched";
   let description = [{
-    A layer that reads the context and has no parameter outside of its contextual part is put
-    together with the layers behind it, up to the first that has such a parameter, where nothing else
-    reads what they give each other. `ctxc` does this to every model that it reads.
+    A layer that reads the context and has no parameter outside of its contextual part is joined
+    with the layers behind it, up to the first that has such a parameter, if nothing else reads the
+    values between them. `ctxc` does this to every model that it reads.
 
     ```mlir
     %y = xf.layer @mixer(%x) at "layers.0." : (tensor<4xf32>) -> tensor<4xf32>
@@ -56,7 +56,7 @@ def PermuteParts : Pass<"xf-permute-parts", "::mlir::ModuleOp"> {
   let summary = "slices of one value, put together in another order, become a permutation";
   let description = [{
     A concatenation of slices that together hold each entry of one value once becomes one op, which an
-    output chain goes through. `ctxc` does this to every model that it reads.
+    output chain can go through. `ctxc` does this to every model that it reads.
 
     ```mlir
     %a = xf.slice %heads from 0 : tensor<4x8xf32> to tensor<1x8xf32>
@@ -71,7 +71,7 @@ def PermuteParts : Pass<"xf-permute-parts", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numPermuted", "num-permuted", "concatenations that were replaced">];
 }
 
-// Passes that ask the planner, and what they ask it.
+// Passes that call the planner, and their options.
 defvar updateValues = [{::llvm::cl::values(
     clEnumValN(::ctxc::patch::UpdateKind::least, "least", "the smallest change of the scale"),
     clEnumValN(::ctxc::patch::UpdateKind::balanced, "balanced", "the smallest patched scale"),
@@ -91,11 +91,11 @@ class BuildPass<string name> : Pass<name, "::mlir::ModuleOp"> {
 }
 
 def BuildDual : BuildPass<"patch-build-dual"> {
-  let summary = "the full and the reduced run of a block together, with the patch between them";
+  let summary = "build blocks that run the full and the reduced run together, and form the patch";
   let description = [{
     Builds beside every block its dual block `<block>_dual` by the paper's plan, once
     for each distinct set of bindings that layers give it. A block that cannot be
-    controlled is an error; one that does not read the context gets none.
+    controlled is an error; a block that does not read the context gets no dual block.
 
     ```mlir
     xf.block @ffn(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -131,10 +131,10 @@ def BuildDual : BuildPass<"patch-build-dual"> {
 }
 
 def BuildApplied : BuildPass<"patch-build-applied"> {
-  let summary = "a block's ordinary forward under a given patch";
+  let summary = "build blocks that run the ordinary forward with a given patch";
   let description = [{
     Builds beside every block its applied block `<block>_applied`, for the plans of
-    `--patch-build-dual`: what that stores, this loads.
+    `--patch-build-dual`: it loads the patch that the dual block stores.
 
     ```mlir
     %d = xf.linear %W * %x : tensor<4x4xf32>, tensor<4xf32>
@@ -149,11 +149,11 @@ def BuildApplied : BuildPass<"patch-build-applied"> {
 }
 
 def PackLinears : Pass<"patch-pack-linears", "::ctxc::xf::BlockOp"> {
-  let summary = "one sweep over a matrix for all vectors that it multiplies";
+  let summary = "read a matrix once for all vectors that it multiplies";
   let description = [{
     Replaces `xf.linear` ops that share a weight by one `patch.linears` at the place
-    of the last, unless one of them needs another's result. What reads an earlier
-    one is moved behind it. A dual block then reads every byte of its weights once.
+    of the last, unless one of them needs another's result. Ops that read an earlier
+    result are moved behind it. A dual block then reads every byte of its weights once.
 
     ```mlir
     %g_C = xf.linear %W * %z_C : tensor<10x6xf32>, tensor<6xf32>
@@ -169,7 +169,7 @@ def PackLinears : Pass<"patch-pack-linears", "::ctxc::xf::BlockOp"> {
 }
 
 //===----------------------------------------------------------------------===//
-// Passes that change nothing: what the analyses find, as remarks at the ops
+// Passes that change nothing, and show the results of the analyses as remarks at the ops
 //===----------------------------------------------------------------------===//
 
 def ReportContext : Pass<"xf-report-context", "::ctxc::xf::BlockOp"> {
@@ -183,15 +183,15 @@ def ReportFacts : Pass<"xf-report-facts", "::ctxc::xf::BlockOp"> {
 }
 
 def ReportSites : Pass<"xf-report-sites", "::ctxc::xf::BlockOp"> {
-  let summary = "remark on every op with a parameter: may a patch change it, and if not why";
+  let summary = "remark on every op with a parameter: whether a patch may change it, or why not";
 }
 
 def ReportControl : Pass<"xf-report-control", "::mlir::ModuleOp"> {
-  let summary = "the verdict on every layer, or on every block of a module without a model";
+  let summary = "report the verdict on every layer, or on every block of a module without a model";
   let description = [{
-    A remark with the verdict and the patched parameters at each block, and remarks
-    with what must hold at the ops concerned; an error with notes for a block that is
-    rejected or undecided. The plan is checked before it is reported.
+    Each block gets a remark with the verdict and the patched parameters, and the ops concerned
+    get remarks with the conditions that must hold; a rejected or undecided block gets
+    an error with notes. The plan is checked before it is reported.
   }];
   let options = [
     Option<"naive", "naive", "bool", "false", "patch a post-norm's scale alone">,

@@ -1,9 +1,9 @@
 //===- PermuteParts.h - slices of one value, put together in another order --===//
 //
 // A concatenation of slices that together hold each entry of one value once is that value, with its
-// entries in another order. Written as a permutation, it is one op with one operand, through which
-// everything goes: an output chain is solved through it, where it would otherwise split into chains
-// that patch one parameter several times.
+// entries in another order. As a permutation, it is one op with one operand: an output chain is
+// solved through it, while it would otherwise split into chains that patch one parameter several
+// times.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TRANSFORMS_PERMUTEPARTS_H
@@ -14,9 +14,9 @@
 namespace ctxc {
 
 /// Replaces each such concatenation in a block of `module` by an `xf.permute`, or by the value
-/// itself where its entries are in their order, and erases the slices that nothing reads any more.
-/// Slices of slices, and concatenations inside of the concatenation, are looked through. What every
-/// value is stays the same, to the bit. Returns how many it replaced.
+/// itself if its entries are in their order, and erases the slices that nothing reads any more. It
+/// looks through slices of slices, and through concatenations inside of the concatenation. Every
+/// value stays the same, to the bit. Returns the number of replaced concatenations.
 unsigned permuteParts(mlir::ModuleOp module);
 
 } // namespace ctxc

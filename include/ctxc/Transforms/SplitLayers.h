@@ -1,9 +1,9 @@
 //===- SplitLayers.h - layers in parts, so that matrices can be fitted ----===//
 //
-// To fit a matrix, the run has to stop in front of it: what it reads is known there, and what it
-// should write, and nothing behind it has been computed yet. So each layer with matrices to fit
-// becomes several steps: what comes before a matrix, the matrix alone, and what follows. A step
-// that computes a product alone can be repeated with another matrix.
+// To fit a matrix, the run has to stop in front of it, when its input and the wanted output are
+// known, and nothing behind it has been computed yet. So each layer with matrices to fit becomes
+// several steps: the ops before a matrix, only the product with the matrix, and the ops after it. A
+// step that computes only a product can be repeated with another matrix.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TRANSFORMS_SPLITLAYERS_H
@@ -14,17 +14,17 @@
 
 namespace ctxc {
 
-/// A matrix W of a layer, and what its product is wanted for. Values are the split model's.
+/// A matrix W of a layer, and the target of its product. Values are the split model's.
 struct SplitSite {
   int64_t layer = 0;                   ///< among the model's layers, from 0
-  size_t step = 0;                     ///< of the program: y = W h alone
+  size_t step = 0;                     ///< of the program: computes only y = W h
   mlir::Value data, product;           ///< h and y
-  mlir::Value goal;                    ///< what the target is solved from, by the step of `targets`
+  mlir::Value goal;                    ///< a step of `targets` solves the target from this value
   std::string matrix;                  ///< its stored name
   llvm::SmallVector<int64_t, 2> shape; ///< as it is stored
   bool transposed = false;             ///< stored as (in, out)
-  /// Where an RMS norm and a scale follow, (offset + m) ⊙ Norm(y): m's stored name. The target is
-  /// then that of the scale's output, else that of y.
+  /// If an RMS norm and a scale follow, (offset + m) ⊙ Norm(y): m's stored name. The target is then
+  /// the target of the scale's output, otherwise that of y.
   std::string scale;
   double offset = 0, eps = 0;
 };
@@ -36,8 +36,8 @@ struct SplitProgram {
   std::vector<SplitSite> sites; ///< in the order of the steps
 };
 
-/// The matrices of a layer that are to be fitted, as output patches whose first op is a matrix, in
-/// the order in which they are fitted: none reads what a later one writes.
+/// The matrices of a layer to fit, as output patches whose first op is a matrix, in the order in
+/// which they are fitted: none reads what a later one writes.
 using SitesCallback = llvm::function_ref<llvm::SmallVector<OutputPatch>(
     xf::LayerOp layer, xf::BlockOp block, int64_t index)>;
 

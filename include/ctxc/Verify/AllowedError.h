@@ -1,8 +1,8 @@
 //===- AllowedError.h - how far apart two runs' logits may be --------------===//
 //
-// A patch is exact in exact arithmetic. What rounding makes of that is predicted when the patch is
-// made, layer by layer (Numerics/ReplayError.h); here it is carried on to the logits, so that a
-// verification can tell a rounding from a mistake (docs/updates.md#what-verify-allows).
+// A patch is exact in exact arithmetic. The effect of rounding is predicted when the patch is made,
+// layer by layer (Numerics/ReplayError.h); this file carries the prediction on to the logits, so
+// that a verification can tell rounding from a mistake (docs/updates.md#what-verify-allows).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_VERIFY_ALLOWEDERROR_H
@@ -18,17 +18,17 @@ constexpr double float16UnitRoundoff = 0x1p-11;
 
 /// The coarsest roundings in which two runs differ.
 struct Roundoffs {
-  double arithmetic = float32UnitRoundoff; ///< of what is computed
-  double patch = float32UnitRoundoff;      ///< of what a patch is applied to, and of itself
+  double arithmetic = float32UnitRoundoff; ///< of the computed values
+  double patch = float32UnitRoundoff;      ///< of the patch, and of what it is applied to
 };
 
-/// Watches runs of one token: how large each layer's output is, in the run where it is larger.
+/// Watches two runs of one token: how large each layer's output is, in the run where it is larger.
 class StreamSizes {
 public:
   /// Also calls `next`, where that is set. This object must outlive the observer.
   LayerObserver observer(LayerObserver next);
 
-  /// ‖x_l‖ of the layer's output, or −1's, the embedding; 0 where it was not seen.
+  /// ‖x_l‖ of the layer's output (layer −1 is the embedding); 0 if it was not seen.
   double norm(int64_t layer) const;
   /// How many numbers the last layer's output has.
   int64_t width() const { return last; }
@@ -49,10 +49,10 @@ double largestMagnitude(llvm::ArrayRef<double> logits);
 ///
 ///   2 √d · max |logit| · ( u + Σ_l ( u M_l / ‖x_l‖ + (p / 2⁻²⁴) e_l / ‖x_l‖ ) )
 ///
-/// M_l is ‖x_l‖, or more where a layer's output is a small difference of what it reads, whose
-/// roundings remain. `largestLogit` and the norms are of both runs: of what is zero in exact
-/// arithmetic, roundings may leave something in either alone. `replayError` has an entry for each
-/// layer, predicted for float32. Infinite where an error is.
+/// M_l is ‖x_l‖, or more if a layer's output is a small difference of its inputs, whose roundings
+/// remain. `largestLogit` and the norms are maxima over both runs, since rounding may make a value
+/// that is zero in exact arithmetic nonzero in only one of them. `replayError` has an entry for
+/// each layer, predicted for float32. The result is infinite if an entry is.
 double allowedLinf(double largestLogit, llvm::ArrayRef<double> replayError,
                    const StreamSizes &sizes, const Roundoffs &roundoffs);
 

@@ -1,9 +1,9 @@
 //===- GivenRun.h - requests that share a full run --------------------------===//
 //
-// What verifyEach and makePatches do (Verify.h), with a full run of the caller's. So a beginning
-// that prompts have in common is read once: the run holds the first of the request's tokens, none
-// from the first of its positions on, and has room for all. In the end it holds those up to the
-// last of the positions; after an error, some of them.
+// verifyEach and makePatches (Verify.h) with a full run that the caller provides, so that a prefix
+// that prompts share is read only once. The run must hold a prefix of the request's tokens that
+// ends before the first of its positions, and have room for all tokens. Afterwards it holds the
+// tokens up to the last of the positions; after an error, some of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_VERIFY_GIVENRUN_H

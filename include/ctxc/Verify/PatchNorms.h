@@ -14,15 +14,15 @@
 
 namespace ctxc {
 
-/// Norms of a set of patches, matrices and vectors apart: √ of the sum of the
-/// squared Frobenius (L2) norms. A relative norm is divided by that of the stored
-/// parameters; it is 0 where those are all zero.
+/// Norms of a set of patches, separately for matrices and vectors: √ of the sum of the squared
+/// Frobenius (L2) norms. A relative norm is divided by the norm of the stored parameters; it is 0
+/// if these are all zero.
 struct PatchNorm {
   double matrix = 0, matrixRelative = 0;
   double vector = 0, vectorRelative = 0;
 };
 
-/// What is known of one layer's patch.
+/// What is known about one layer's patch.
 struct LayerReport {
   PatchNorm norm;
   LayerObligations obligations;
@@ -47,7 +47,7 @@ public:
   /// Squared Frobenius norm of the stored parameter; read once, then remembered.
   llvm::Expected<double> squaredNorm(llvm::StringRef parameter);
 
-  /// The layer that reads the parameter; −1 where none does.
+  /// The layer that reads the parameter; −1 if none does.
   virtual int64_t layerOf(llvm::StringRef parameter) const = 0;
 
 protected:
@@ -60,9 +60,8 @@ private:
 /// ‖u‖² ‖v‖² = ‖u vᵀ‖²_F of a rank1 patch, ‖Δ‖² of a delta.
 double squaredNorm(const ParameterPatch &patch);
 
-/// The norms of each of `layers` layers, and of all together. Parameters that
-/// belong to no layer count in the total alone. A delta of a parameter of two
-/// dimensions or more counts as a matrix.
+/// The norms of each of `layers` layers, and of all together. Parameters that belong to no layer
+/// count only in the total. A delta of a parameter with two dimensions or more counts as a matrix.
 struct PatchNormTable {
   std::vector<PatchNorm> layers;
   PatchNorm total;

@@ -9,12 +9,12 @@
 
 namespace ctxc {
 
-/// Which elements of a stored parameter, or slice of one, a process has; none given: all.
+/// Which elements of a stored parameter, or of a slice of one, a process has.
 using OwnElements = std::function<std::vector<ElementRun>(llvm::StringRef parameter)>;
 
-/// Norms for the program's layers, of the numbers that `weights` has in the program's storage
-/// type. `weights` and the program's MLIR context must outlive the result. Norms in `known` are not
-/// computed again. With `own`, norms are those of these elements.
+/// Norms for the program's layers, of the values that `weights` has in the program's storage type.
+/// `weights` and the program's MLIR context must outlive the result. Norms in `known` are not
+/// computed again. With `own`, the norms are over these elements only.
 std::unique_ptr<PatchNorms>
 programNorms(const Program &program, Weights &weights,
              std::shared_ptr<KnownNorms> known = std::make_shared<KnownNorms>(),

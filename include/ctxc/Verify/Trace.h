@@ -1,10 +1,9 @@
 //===- Trace.h - the layer at which two runs begin to differ --------------===//
 //
-// Where logits differ, a trace shows where that starts: it compares the outputs of
-// every layer in two runs of one token, layer after layer.
-// Pairs are (full, patched) and (full, control). Where a second executor is given, each
-// run of the first is compared with the same run of the second as well:
-// (compiled full, reference full), (compiled patched, reference patched).
+// If logits differ, a trace shows at which layer the difference starts: it compares the outputs of
+// every layer in two runs of one token, layer after layer. The pairs are (full, patched) and (full,
+// control). If a second executor is given, each run of the first is also compared with the same run
+// of the second: (compiled full, reference full), (compiled patched, reference patched).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_VERIFY_TRACE_H
@@ -30,7 +29,7 @@ private:
 /// One layer of two runs.
 struct TraceLine {
   int64_t layer = 0;
-  double linf = 0;      ///< max |a − b|; infinite where one of them is not finite
+  double linf = 0;      ///< max |a − b|; infinite if one of them is not finite
   double magnitude = 0; ///< max |a|, finite entries
   bool apart = false;   ///< linf > tolerance · magnitude
 };
@@ -48,7 +47,7 @@ public:
       : tolerance(tolerance), firstName(std::move(firstName)), secondName(std::move(secondName)),
         other(second) {}
 
-  /// The second executor's name and itself; null where there is none.
+  /// The second executor; null if there is none.
   Executor *second() const { return other; }
   const std::string &first() const { return firstName; }
   const std::string &secondExecutor() const { return secondName; }
@@ -61,8 +60,8 @@ public:
   void write(llvm::raw_ostream &os) const;
 
   /// One line for each pair: `full | patched: together in all 18 layers (worst 3.1e-07 in
-  /// layer 4)` or `full | control: part at layer 0 (L∞ 1.2, largest 3.4)`, for the first
-  /// step at which they differ, else for the worst.
+  /// layer 4)` or `full | control: part at layer 0 (L∞ 1.2, largest 3.4)`, for the first step at
+  /// which they differ, or, if they never do, for the worst step.
   void summarize(llvm::raw_ostream &os) const;
 
 private:

@@ -9,10 +9,10 @@
 //   control   original weights, the kept tokens only.
 //
 // In a bidirectional model (an encoder) the context sees the token as well: the full run then takes
-// all of them at once; the token itself is removed and run again beside the reduced run. The full
-// run's state is the same after that.
+// all tokens at once, and the last token is removed and run again beside the reduced run. This
+// leaves the full run's state as it was.
 //
-// It uses Executor alone, so that the same code verifies the compiled kernels and the reference.
+// It uses only Executor, so that the same code verifies the compiled kernels and the reference.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_VERIFY_VERIFY_H
@@ -33,7 +33,7 @@ namespace ctxc {
 using LogitsObserver = std::function<void(
     llvm::ArrayRef<double> full, llvm::ArrayRef<double> patched, llvm::ArrayRef<double> control)>;
 
-/// What every way of verifying needs.
+/// The input of every kind of verification.
 struct RunRequest {
   /// The context, then the last token; at least two. Token i is at position i. Embeddings may stand
   /// in place of tokens.
@@ -43,19 +43,19 @@ struct RunRequest {
   std::vector<int64_t> kept;
   int64_t startLayer = 0;   ///< layers before it stay unpatched
   bool materialize = false; ///< patches are added to the weights, in their type
-  /// Where layers of two runs are compared; null: nowhere.
+  /// Collects comparisons of the layers of two runs; null: layers are not compared.
   Trace *trace = nullptr;
   LogitsObserver logits; ///< null: nobody needs the logits themselves
-  /// For verifyEach and makePatches alone: ascending positions from 1 on, whose tokens are patched,
-  /// each as the last of the tokens up to it. The reduced run of each keeps those of `kept` that
-  /// are before it.
+  /// Only for verifyEach and makePatches: ascending positions from 1 on, whose tokens are patched,
+  /// each with the tokens before it as context. The reduced run of each keeps the positions of
+  /// `kept` that are before it.
   std::vector<int64_t> positions = {};
   /// False: there is no control run; a step's `control` is not set, and the logits observer gets
   /// no control logits.
   bool control = true;
-  /// In which the full and the patched run differ: the patch's is that of the weights' type where
-  /// patches are materialized, and that of a stored patch where it is coarser than float32's; both
-  /// are bfloat16's where the pass that makes many patches rounds.
+  /// The roundings in which the full and the patched run differ. The patch's is the rounding of the
+  /// weights' type if patches are materialized, or of a stored patch if that is coarser than
+  /// float32; both are bfloat16's if the pass that makes many patches rounds.
   Roundoffs roundoffs = {};
 };
 
@@ -78,12 +78,12 @@ struct VerifyStep {
   TokenMetrics patched; ///< the patched run against the full run
   /// What roundings allow `patched.linf` to be (AllowedError.h).
   double allowedLinf = std::numeric_limits<double>::infinity();
-  /// The unpatched run without context against the full run; not finite where it was not asked for.
+  /// The unpatched run without context against the full run; not finite if it was not requested.
   TokenMetrics control;
   /// max |·| between the logits of the separate patched run and those of the
   /// reduced run in which the patch was made; none for a stored patch.
   std::optional<double> fusedLinf;
-  /// One for each layer. Of a stored patch only the norms are known.
+  /// One for each layer. For a stored patch, only the norms are known.
   std::vector<LayerReport> layers;
   PatchNorm norm; ///< of all layers' patches together
 };
@@ -99,9 +99,9 @@ using StepObserver = llvm::function_ref<void(const VerifyStep &)>;
 /// Checks that `request` can be run for `count` tokens: there are at least two tokens, each in the
 /// executor's vocabulary or an embedding of its width; kept positions ascend and are before the
 /// last token; startLayer is one of its layers; positions to patch ascend, from 1 to the last, and
-/// are not combined with materialize. Where the model is bidirectional, the last token alone is run
-/// without the context, and no token beside or after it: all others would see it, and change with
-/// its patch. Reports all problems together.
+/// are not combined with materialize. In a bidirectional model, only the last token may be run
+/// without the context, and no kept or later token beside it: the others would see it, and change
+/// with its patch. Reports all problems together.
 llvm::Error checkRequest(const RunRequest &request, const Executor &executor, int64_t count = 1);
 
 /// Generates `count` tokens greedily with the full run, and verifies each. A
@@ -117,8 +117,8 @@ llvm::Expected<VerifyResult> verifyPatch(Executor &executor, const RunRequest &r
 using PatchSource = llvm::function_ref<llvm::Expected<Patch>(int64_t position)>;
 
 /// Verifies the patch of each of `request.positions`, made in one pass over the tokens, or given by
-/// `stored`, if that is set. Each is checked separately: by a run of the token with its patch,
-/// alone after the kept tokens before it, and by one without the patch.
+/// `stored`, if that is set. Each is checked separately: by a run of the token with its patch after
+/// only the kept tokens before it, and by such a run without the patch.
 llvm::Expected<VerifyResult> verifyEach(Executor &executor, const RunRequest &request,
                                         PatchNorms &norms, StepObserver observe,
                                         PatchSource stored = nullptr);
@@ -128,7 +128,7 @@ llvm::Expected<VerifyResult> verifyEach(Executor &executor, const RunRequest &re
 llvm::Error makePatches(Executor &executor, const RunRequest &request, RunTimes &times,
                         PatchSink sink);
 
-/// The patch of the last token given the ones before it (`ctxc patch`).
+/// The patch of the last token, with the tokens before it as context (`ctxc patch`).
 llvm::Expected<PatchStep> makePatch(Executor &executor, const RunRequest &request, RunTimes &times);
 
 /// A summary of all steps.
@@ -137,8 +137,8 @@ struct VerifySummary {
   double worstLinf = 0, worstTotalVariation = 0;
   double leastControlLinf = 0, worstControlLinf = 0;
   std::optional<double> worstFusedLinf;
-  /// Steps whose L∞ is more than roundings allow; and of the one that exceeds it the most, or else
-  /// comes nearest to it, what was found and what was allowed.
+  /// How many steps have a larger L∞ than roundings allow; and, for the step that exceeds the
+  /// allowed L∞ most or comes nearest to it, the L∞ that was found and the one that was allowed.
   int64_t beyond = 0;
   double nearestLinf = 0, nearestAllowed = std::numeric_limits<double>::infinity();
   double largestMatrixNorm = 0, largestVectorNorm = 0;         ///< of a step, all layers
@@ -147,7 +147,7 @@ struct VerifySummary {
   int64_t harmless = 0, harmful = 0;
   bool finite = true;
 
-  /// Every token of the patched run is the full run's, and so are the logits but for roundings.
+  /// Every token of the patched run is the full run's, and the logits differ only by roundings.
   bool verified() const { return steps > 0 && matches == steps && finite && beyond == 0; }
 };
 VerifySummary summarize(llvm::ArrayRef<VerifyStep> steps);

@@ -1,8 +1,8 @@
-"""The compiler's plan, carried out in PyTorch on a live module, on whatever device it is.
+"""The compiler's plan, carried out in PyTorch on a live module, on any device.
 
-The analysis is the compiler's: which parameters are patched, and how the full and the reduced run come together in
-each layer. The numbers are PyTorch's: every op of a block is one or a few calls on the module's own parameters, so that
-no kernel is compiled, and whatever device the module is on computes.
+The compiler analyses the model: it decides which parameters are patched, and how the full and the reduced run are
+combined in each layer. PyTorch computes: every op of a block is one or a few calls on the module's own parameters, on
+the module's device, so that no kernel is compiled.
 
 >>> import ctxc.hf, ctxc.torch
 >>> model = ctxc.hf.from_module(hf_model)
@@ -32,12 +32,13 @@ __all__ = ["Context", "Evaluation", "Op", "meaning"]
 
 
 class Context:
-    """The full run of some tokens in PyTorch, kept, as `ctxc.Context` keeps one of the kernels.
+    """The full run of some tokens in PyTorch, kept in memory, as `ctxc.Context` keeps a run of the compiled kernels.
 
-    model: from `ctxc.hf.from_module`, whose module computes, where it is. prompt: a text, or ids of tokens; keep: the
-    positions that the reduced run keeps. dtype: of activations, by default float32; float64 gives a judge of the rest.
+    model: from `ctxc.hf.from_module`; its module computes, on its device. prompt: a text, or ids of tokens; keep: the
+    positions that the reduced run keeps. dtype: the activations' type, by default float32; float64 gives a reference
+    for the other types.
 
-    Raises BadInput for a prompt that the model cannot read, or an op that has no meaning in PyTorch; Refused where a
+    Raises BadInput for a prompt that the model cannot read, or an op that is not implemented in PyTorch; Refused if a
     layer has no patch.
 
     >>> ctxc.torch.Context(model, [5, 17, 3], keep=[0])
@@ -54,7 +55,7 @@ class Context:
         self._kept = [int(at) for at in keep]
         self._check()
         self.harmful = 0
-        """How many divisors were zero in the last patch, so that it is not exact."""
+        """The number of divisors in the last patch that were zero; unless it is 0, the patch is not exact."""
         places = range(len(self._tokens) if self._graph.bidirectional else len(self._tokens) - 1)
         self._full = self._read(places, [States() for _ in self._graph.steps])
         self._full = [states.truncated(len(self._tokens) - 1) for states in self._full]
@@ -79,7 +80,7 @@ class Context:
 
     @property
     def tokens(self) -> list[int]:
-        """All tokens, at positions from 0 on. The last is the one that is patched.
+        """All tokens, from position 0 on. The patch is for the last one.
 
         >>> context.tokens == ids
         True
@@ -96,7 +97,7 @@ class Context:
         return list(self._kept)
 
     def extend(self, more: Union[int, Sequence[int]]) -> Context:
-        """Appends a token or several, and returns this context: only what is new is run. Raises BadInput for a
+        """Appends one or several tokens, and returns this context. Only the new tokens are run. Raises BadInput for a
         bidirectional model.
 
         >>> len(context.fork().extend([1, 2]))
@@ -125,7 +126,7 @@ class Context:
 
     @torch.no_grad()
     def patch(self) -> Patch:
-        """The patch of the last token (Algorithm 1), of float64 arrays. The context stays as it is.
+        """The patch of the last token (Algorithm 1), with float64 arrays. The context does not change.
 
         >>> context.patch().origin.position
         11
@@ -160,8 +161,8 @@ class Context:
     @torch.no_grad()
     def logits(self, patch: Optional[Patch] = None) -> torch.Tensor:
         """The logits after the last token, (vocabulary,), on the module's device: with the context; or, given a
-        patch, of the patched model, which has seen the kept tokens and the last alone. Raises Mismatch for a patch
-        of another model.
+        patch, of the patched model, which has seen only the kept tokens and the last one. Raises Mismatch for a
+        patch of another model.
 
         >>> context.logits().shape == context.logits(patch).shape
         True

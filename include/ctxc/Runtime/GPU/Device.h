@@ -1,14 +1,14 @@
 //===- Device.h - a GPU: memory, code, and sequences of launches ----------===//
 //
 // The executor's interface to a GPU's driver, which is loaded at run time: no toolkit is needed to
-// build or to run. A target is a class in a folder of its own (lib/Runtime/GPU/…).
+// build or to run. A target is a class in its own folder (lib/Runtime/GPU/…).
 //
 // A *sequence* is the work of one token: many launches, one after the other, recorded once and then
 // replayed (a command buffer, a captured graph), so that the host does nothing between two
 // launches. What changes from token to token is in buffers.
 //
 // Every call waits until the device is done. Errors have the driver's message and the request that
-// failed; after a fault nothing more is run.
+// failed; after a fault, nothing more runs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_RUNTIME_GPU_DEVICE_H
@@ -53,8 +53,8 @@ public:
   virtual ~Device() = default;
 
   /// Opens the device that `target` (cuda, cuda:sm_90, rocm, vulkan) names: the first that can do
-  /// what kernels need. cuda:checked and rocm:checked wait for each launch, so that a fault has its
-  /// kernel's name. Errors: no driver, no device, another architecture.
+  /// what kernels need. cuda:checked and rocm:checked wait for each launch, so that the error names
+  /// the kernel of a fault. Errors: no driver, no device, another architecture.
   static llvm::Expected<std::unique_ptr<Device>> open(llvm::StringRef target);
 
   /// The driver's name of the device.

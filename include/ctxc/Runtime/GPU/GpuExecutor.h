@@ -1,4 +1,4 @@
-//===- GpuExecutor.h - runs a model by kernels on a GPU -------------------===//
+//===- GpuExecutor.h - runs a model with kernels on a GPU -----------------===//
 #ifndef CTXC_RUNTIME_GPU_GPUEXECUTOR_H
 #define CTXC_RUNTIME_GPU_GPUEXECUTOR_H
 
@@ -19,10 +19,10 @@ struct GpuOptions {
 /// Compiles the program's blocks for `device`, uploads the weights, and runs tokens: a single token
 /// as one sequence of launches, a prompt in chunks of many tokens, whose kernels are compiled for
 /// the first prompt. Activations are float32, weights are read in their storage type. `program` and
-/// `weights` must outlive the result. Fails where a block has no GPU form, where the model is
-/// bidirectional, or where the device's memory is too small (the message says how much is needed).
-/// Where only a dual or an applied block has no GPU form, patches fail, with that reason. A prompt
-/// is run token by token where its kernels have no form for many tokens, or no memory.
+/// `weights` must outlive the result. Fails if a block has no GPU form, if the model is
+/// bidirectional, or if the device's memory is too small (the message says how much is needed). If
+/// only a dual or an applied block has no GPU form, patches fail, with that reason. A prompt runs
+/// token by token if its kernels have no form for many tokens, or if memory is too small.
 llvm::Expected<std::unique_ptr<Executor>> createGpuExecutor(const Program &program,
                                                             Weights &weights,
                                                             std::unique_ptr<Device> device,

@@ -1,8 +1,8 @@
 //===- Ranks.h - the processes that mpirun started, and their messages ----===//
 //
 // Rank 0 runs the command; the others compute the parts that it requests. Ranks wait for each other
-// only in the functions of this file, which return an error where a rank is lost: a thread of each
-// rank sends a sign of life once a second, and a rank that is silent for 20 seconds counts as lost.
+// only in the functions of this file, which return an error if a rank is lost: a thread of each
+// rank sends a heartbeat once a second, and a rank that is silent for 20 seconds counts as lost.
 // (mpirun itself ends all ranks when one dies, unless it is told not to.)
 //
 // MPI is loaded at run time, MPICH's or OpenMPI's, whichever mpirun started this process.
@@ -42,7 +42,7 @@ class Ranks {
 public:
   /// Joins the other ranks, through an MPI library in `folder`. May be called once in a process.
   /// Errors: the process was not started by mpirun, or there is no library for that mpirun's MPI.
-  /// Where other ranks do not join within 20 seconds, it ends the process with exit code 2.
+  /// If other ranks do not join within 20 seconds, it ends the process with exit code 2.
   static llvm::Expected<std::unique_ptr<Ranks>> join(llvm::StringRef folder);
   ~Ranks();
   Ranks(const Ranks &) = delete;

@@ -1,15 +1,15 @@
 //===- ShardedExecutor.h - one model over several ranks -------------------===//
 //
 // A pipeline of stages. Each computes consecutive layers (Stage.h) with kernels compiled for its
-// ranks' processors, and maps the tensors of these layers alone. A stage is one rank, or several
+// ranks' processors, and maps only the tensors of these layers. A stage is one rank, or several
 // that share the matrices and heads of its layers (ctxc/Shard/LocalBlock.h). Callers use rank 0's
 // executor: it computes its part of the first stage, requests the other parts from their ranks, and
 // combines the results. Each stage sends the next one the values that cross the cut, of both runs
 // where a patch is made. Prompts are sent in chunks, so that all stages compute at once.
 //
-// Where each stage is one rank, the results equal those of one process bit for bit, since the same
-// kernels compute the same steps. Where ranks share a layer, they differ from those by the rounding
-// of sums over ranks; these are added in the order of the ranks, so that each run gives the same.
+// If each stage is one rank, the results equal those of one process bit for bit, since the same
+// kernels compute the same steps. If ranks share a layer, they differ from these by the rounding of
+// sums over ranks, which are added in the order of the ranks, so that every run gives the same.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_RUNTIME_SHARD_SHARDEDEXECUTOR_H
@@ -24,7 +24,7 @@ namespace ctxc {
 class ShardedExecutor : public Executor {
 public:
   /// The elements that this rank has of a stored parameter (or slice of one) that ranks share;
-  /// empty where each rank of the layer has the whole parameter.
+  /// empty if each rank of the layer has the whole parameter.
   virtual std::vector<ElementRun> elementsOf(llvm::StringRef parameter) const = 0;
 
   /// Computes a number about this rank's layers, for rank 0's queryRank.
@@ -41,7 +41,7 @@ public:
   virtual int rankOf(int64_t layer) const = 0;
   /// How many ranks share a layer.
   virtual int ranksOfLayer() const = 0;
-  /// Has another rank call its Answer, and returns the number.
+  /// Makes another rank call its Answer, and returns the number.
   virtual llvm::Expected<double> queryRank(int rank, llvm::StringRef question) = 0;
   /// Facts about every rank, in order.
   virtual llvm::Expected<std::vector<RankFacts>> facts() = 0;

@@ -1,7 +1,7 @@
 //===- Stage.h - a part of a model's chain of steps, and its neighbours ---===//
 //
 // A model on several ranks is cut into stages of consecutive steps. From the stages before it, a
-// stage needs the values that cross its beginning: in most models, the residual stream alone.
+// stage needs the values that cross its beginning: in most models, only the residual stream.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_RUNTIME_SHARD_STAGE_H
