@@ -114,6 +114,12 @@ LogicalResult CostAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
 // Verifiers of the attributes on their ops
 //===----------------------------------------------------------------------===//
 
+static bool isBytesOf(RankedTensorType stored, MemRefType type) {
+  return isa<xf::QuantizedType>(stored.getElementType()) && type.getRank() == 1 &&
+         type.getElementType().isInteger(8) &&
+         type.getDimSize(0) == xf::QuantizedType::bytesOf(stored);
+}
+
 /// What an argument in `role` must look like, and whether `type` does.
 static std::pair<bool, StringRef> fits(MemRefType type, ArgAttr role) {
   Type element = type.getElementType();
@@ -131,15 +137,13 @@ static std::pair<bool, StringRef> fits(MemRefType type, ArgAttr role) {
             "numbers of f32 or bf16 for each token"};
   case ArgKind::Param:
     if (RankedTensorType stored = role.getStored())
-      return {rank == 1 && element.isInteger(8) &&
-                  type.getDimSize(0) == xf::QuantizedType::bytesOf(stored),
-              "the bytes of its stored type"};
+      return {isBytesOf(stored, type), "the bytes of its stored type"};
     return {type.hasStaticShape(), "of a known shape"};
   case ArgKind::Bank: {
     RankedTensorType stored = role.getStored();
     bool areAddresses = rank == 1 && element.isInteger(64) && stored.getRank() &&
                         type.getDimSize(0) == stored.getDimSize(0);
-    return {areAddresses ||
+    return {areAddresses || isBytesOf(stored, type) ||
                 (type.getShape() == stored.getShape() && element == stored.getElementType()),
             "an i64 for each slice, or what is stored"};
   }

@@ -65,6 +65,8 @@ enum class Op {
   Shl,
   Shr,
   Bfe,
+  FunnelLeft,
+  FunnelRight,
   Unknown
 };
 enum class Rounding { None, Down, Up, ToZero, Nearest };

@@ -123,9 +123,16 @@ uint64_t Launch::ofWholes(Thread &thread, const Instruction &i) {
     if (isSign)
       return x[0] >> std::min<int64_t>(x[1], width - 1);
     return x[1] >= width ? 0 : u[0] >> x[1];
+  case Op::FunnelLeft:
+  case Op::FunnelRight: {
+    const uint64_t both = u[1] << 32 | (u[0] & 0xffffffff);
+    return i.arithmetic == Op::FunnelRight ? both >> (x[2] & 31) : both << (x[2] & 31) >> 32;
+  }
   case Op::Bfe:
     if (!isSign && x[2] < 64)
       return u[0] >> x[1] & ((uint64_t(1) << x[2]) - 1);
+    if (isSign && x[1] >= 0 && x[2] > 0 && x[1] + x[2] <= width) // the field's first bit is a sign
+      return uint64_t(int64_t(u[0] << (64 - x[1] - x[2])) >> (64 - x[2]));
     break;
   case Op::Min:
     return isLess ? u[0] : u[1];

@@ -11,9 +11,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace ctxc {
+
+class Pages;
 
 /// One way of reading: each thread reads its share as `streams` contiguous access streams side by
 /// side, and prefetches `prefetch` bytes ahead.
@@ -50,7 +53,7 @@ public:
 private:
   int threads;
   std::size_t size;
-  void *buffers[2]; ///< indexed by hugePages
+  std::unique_ptr<Pages> buffers[2]; ///< indexed by hugePages
 };
 
 /// The fastest of the results.

@@ -18,7 +18,7 @@ std::string Reading::text() const { return std::to_string(streams) + (asksAhead 
 
 Readings Readings::ahead() {
   Readings readings;
-  readings.f32 = readings.half = {1, true};
+  readings.half = {1, true};
   readings.kBlocks = {2, true};
   readings.blocks = readings.longF32 = readings.longHalf = {4, true};
   return readings;

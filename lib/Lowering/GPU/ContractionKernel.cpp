@@ -174,6 +174,8 @@ private:
   /// Reads and unpacks the weights of piece `at` of W. No arithmetic here waits for the loads.
   SmallVector<Value> readWeights(Value at) {
     Value root = W.view.root;
+    if (inPieces && quantizedOf(root))
+      return w.loadFour(root, w.add(at, w.index(W.offset.fixed / piece)));
     if (!inPieces) {
       Value weight = w.load(root, w.add(at, w.number(W.offset)));
       return {element.isF16() ? Value(arith::ExtFOp::create(w.b, w.loc, w.b.getF32Type(), weight))

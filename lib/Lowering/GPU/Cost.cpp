@@ -110,7 +110,13 @@ public:
     GpuCost cost;
     cost.operations = operations;
     for (const auto &[root, traffic] : buffers) {
-      Extent &bytes = cost.*memberOf(root);
+      auto matrix = quantizedOf(root);
+      Extent &bytes = cost.*memberOf(matrix ? matrix.getMemory() : root);
+      if (matrix) { // of which all is read, or a part that is as large for each number
+        int64_t all = cast<MemRefType>(matrix.getMemory().getType()).getNumElements();
+        bytes = bytes + fixedExtent(llvm::divideCeil(traffic.read.fixed * all, allOf(root).fixed));
+        continue;
+      }
       Type element = cast<MemRefType>(root.getType()).getElementType();
       int64_t width = (element.getIntOrFloatBitWidth() + 7) / 8;
       bytes = bytes + (traffic.read + traffic.written) * width;

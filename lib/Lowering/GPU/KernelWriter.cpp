@@ -1,4 +1,6 @@
 #include "lib/Lowering/GPU/KernelWriter.h"
+#include "dialects/Kernel/Kernel.h"
+#include "lib/Lowering/GPU/QuantizedNumbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -7,6 +9,10 @@
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
+
+static xf::QuantizedType typeOf(kernel::QuantizedOp matrix) {
+  return cast<xf::QuantizedType>(cast<RankedTensorType>(matrix.getStored()).getElementType());
+}
 
 Type gpu_lowering::storageType(Type element) {
   return element.isBF16() ? IntegerType::get(element.getContext(), 16) : element;
@@ -121,6 +127,10 @@ Value KernelWriter::buffer(Value root, Type element) {
   Value &buffer = buffers[root];
   if (buffer)
     return buffer;
+  if (auto matrix = quantizedOf(root)) { // whose bytes are read as words
+    int64_t bytes = cast<MemRefType>(matrix.getMemory().getType()).getNumElements();
+    return buffer = argument(root, MemRefType::get({(bytes + 3) / 4}, b.getI32Type()));
+  }
   auto type = cast<MemRefType>(root.getType());
   Type own = type.getElementType();
   if (!element)
@@ -131,7 +141,7 @@ Value KernelWriter::buffer(Value root, Type element) {
     auto vector = dyn_cast<VectorType>(element);
     int64_t bits = vector ? vector.getElementTypeBitWidth() * vector.getNumElements()
                           : element.getIntOrFloatBitWidth();
-    size = count->fixed * own.getIntOrFloatBitWidth() / bits;
+    size = llvm::divideCeil(count->fixed * own.getIntOrFloatBitWidth(), bits);
   }
   return buffer = argument(root, MemRefType::get({size}, element));
 }
@@ -148,10 +158,20 @@ Value KernelWriter::at(const Access &access, ValueRange loops) {
 }
 
 Value KernelWriter::load(Value root, Value at) {
+  if (auto matrix = quantizedOf(root)) {
+    Value four = index(4), group = arith::DivUIOp::create(b, loc, at, four);
+    Value in = arith::IndexCastOp::create(b, loc, b.getI32Type(),
+                                          arith::RemUIOp::create(b, loc, at, four));
+    return decode(*this, typeOf(matrix), buffer(root), group, in)[0];
+  }
   Value x = memref::LoadOp::create(b, loc, buffer(root), ValueRange{at});
   if (!cast<MemRefType>(root.getType()).getElementType().isBF16())
     return x;
   return fromBfloat16(arith::ExtUIOp::create(b, loc, b.getI32Type(), x));
+}
+
+SmallVector<Value> KernelWriter::loadFour(Value root, Value group) {
+  return decodeFour(*this, typeOf(quantizedOf(root)), buffer(root), group);
 }
 
 void KernelWriter::store(Value value, Value root, Value at) {

@@ -45,8 +45,11 @@ public:
   /// The flat buffer of `root`. With `element`, the buffer is read in elements of that type.
   mlir::Value buffer(mlir::Value root, mlir::Type element = {});
   mlir::Value at(const Access &access, mlir::ValueRange loops);
-  /// A bfloat16 is widened to float32; other types are loaded as they are.
+  /// A bfloat16 is widened to float32, and a quantised number decoded; other types are loaded as
+  /// they are.
   mlir::Value load(mlir::Value root, mlir::Value at);
+  /// Numbers 4 `group` to 4 `group` + 3 of a quantised matrix.
+  llvm::SmallVector<mlir::Value> loadFour(mlir::Value root, mlir::Value group);
   void store(mlir::Value value, mlir::Value root, mlir::Value at);
 
   // Control -----------------------------------------------------------------

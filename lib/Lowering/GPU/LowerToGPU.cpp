@@ -2,6 +2,7 @@
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/GPU/Cost.h"
 #include "lib/Lowering/GPU/Kernels.h"
+#include "lib/Lowering/GPU/QuantizedNumbers.h"
 #include "lib/Lowering/GPU/TileContraction.h"
 #include "lib/Lowering/Order.h"
 #include "lib/Lowering/RunPipeline.h"
@@ -87,6 +88,8 @@ public:
 
 private:
   Value memoryOf(Value root) {
+    if (auto matrix = quantizedOf(root))
+      root = matrix.getMemory();
     Value &known = memory[root];
     if (!known) {
       auto type = cast<MemRefType>(root.getType());
@@ -122,8 +125,21 @@ private:
 
 } // namespace
 
+/// Makes `argument` the bytes of a bank of quantised experts, and gives its users their numbers.
+static void ofBytes(OpBuilder &b, BlockArgument argument, RankedTensorType bank) {
+  auto stored = RankedTensorType::get({bank.getDimSize(0) * bank.getDimSize(1), bank.getDimSize(2)},
+                                      bank.getElementType());
+  argument.setType(MemRefType::get({xf::QuantizedType::bytesOf(bank)}, b.getI8Type()));
+  auto numbers = kernel::QuantizedOp::create(b, argument.getLoc(),
+                                             MemRefType::get(stored.getShape(), b.getF32Type()),
+                                             argument, TypeAttr::get(stored));
+  auto matrices = memref::ExpandShapeOp::create(b, argument.getLoc(), bank.getShape(), numbers,
+                                                SmallVector<ReassociationIndices>{{0, 1}, {2}});
+  argument.replaceAllUsesExcept(matrices, numbers);
+}
+
 /// Gives a kernel its fixed number of rows. A bank becomes one buffer instead of a table of
-/// addresses; banks of quantised experts, which have no GPU kernel, stay as they are.
+/// addresses; banks of quantised experts that have no GPU kernel stay as they are.
 static void ofRows(func::FuncOp kernel, int64_t rows) {
   OpBuilder b(kernel.getContext());
   b.setInsertionPointToStart(&kernel.getBody().front());
@@ -141,7 +157,10 @@ static void ofRows(func::FuncOp kernel, int64_t rows) {
     }
     RankedTensorType bank =
         role && role.getKind() == KernelArgKind::Bank ? role.getStored() : nullptr;
-    if (bank && isa<FloatType>(bank.getElementType()))
+    auto quantized = bank ? dyn_cast<xf::QuantizedType>(bank.getElementType()) : nullptr;
+    if (quantized && decodes(quantized.getFormat()))
+      ofBytes(b, argument, bank);
+    else if (bank && !quantized)
       argument.setType(MemRefType::get(bank.getShape(), bank.getElementType()));
     types.push_back(argument.getType());
   }

@@ -1,5 +1,6 @@
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "dialects/Kernel/Kernel.h"
+#include "lib/Lowering/GPU/QuantizedNumbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -39,6 +40,9 @@ bool RowOp::writes(Value root) const {
   return support && support->uses(root);
 }
 
+static constexpr StringLiteral scalesApart =
+    "a matrix whose scales are stored in a tensor of their own has no GPU kernel";
+
 namespace {
 
 class Reader {
@@ -68,8 +72,13 @@ private:
   FailureOr<View> readView(Value memref) {
     auto view = viewOf(memref);
     if (!view)
-      return refuse("a quantised matrix, or memory whose place is not a linear function of the "
-                    "visible tokens, has no GPU kernel");
+      return refuse("memory whose place is not a linear function of the visible tokens has no GPU "
+                    "kernel");
+    if (auto matrix = quantizedOf(view->root)) {
+      auto stored = cast<RankedTensorType>(matrix.getStored());
+      if (!decodes(cast<xf::QuantizedType>(stored.getElementType()).getFormat()))
+        return refuse(scalesApart);
+    }
     if (cast<MemRefType>(view->root.getType()).getElementType().isF16() && !target.readsFloat16())
       return refuse("weights of storage type f16 are not read; bf16 and f32 are");
     auto count = elementsOf(view->root);
@@ -183,7 +192,7 @@ private:
 
   FailureOr<RowOp> readExperts(kernel::ExpertsOp op) {
     if (cast<MemRefType>(op.getBank().getType()).getRank() != 3)
-      return refuse("quantised experts have no GPU kernel");
+      return refuse(scalesApart);
     SmallVector<View> views;
     for (Value memory : {op.getBank(), op.getVectors(), op.getSums(), op.getSelected()}) {
       auto view = readView(memory);
@@ -216,6 +225,9 @@ private:
   FailureOr<RowOp> readSupport(kernel::CallOp call) {
     if (!isSupported(call.getFunction()))
       return refuse("'" + call.getCallee() + "' has no GPU form");
+    if (call.getFunction() == kernel::SupportFunction::ctxc_decode_rows &&
+        !decodes(xf::BlockFormat(cast<IntegerAttr>(call.getNumbers()[0]).getInt())))
+      return refuse(scalesApart);
     auto count = sizeOf(call.getMemory().back(), 0);
     if (!count)
       return refuse("a call for rows that are not counted has no GPU kernel");

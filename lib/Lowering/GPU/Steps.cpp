@@ -53,7 +53,8 @@ private:
 static bool isOfStored(const RowOp &row, size_t matrix) {
   Value W = row.accesses[matrix]->view.root;
   Type element = cast<MemRefType>(W.getType()).getElementType();
-  return isa<BlockArgument>(W) && (element.isF32() || element.isBF16() || element.isF16()) &&
+  return (isa<BlockArgument>(W) || quantizedOf(W)) &&
+         (element.isF32() || element.isBF16() || element.isF16()) &&
          llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
 }
 

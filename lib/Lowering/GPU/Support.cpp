@@ -1,7 +1,8 @@
-// The kernel support functions (ctxc/Numerics/KernelABI.h) that GPUs have: those that count
-// obligations and predict replay errors. NormSolver.cpp has those of post-norms. Each call is for
-// one row, and a whole block runs it.
+// The kernel support functions (ctxc/Numerics/KernelABI.h) that GPUs have: those that decode rows
+// of a quantised table, count obligations and predict replay errors. NormSolver.cpp has those of
+// post-norms. Each call is for one row, and a whole block runs it.
 #include "lib/Lowering/GPU/Kernels.h"
+#include "lib/Lowering/GPU/QuantizedNumbers.h"
 #include "lib/Lowering/GPU/ReadOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -36,6 +37,20 @@ public:
       addToCount(2, 0, asCount(harmless));
       addToCount(2, 1, asCount(arith::XOrIOp::create(w.b, w.loc, zero, harmless)));
     }
+  }
+
+  /// A row of a quantised table: its bytes, the row's index, and where it goes.
+  void decodeRow() {
+    auto type = xf::QuantizedType::get(w.b.getContext(), xf::BlockFormat(call.number(0)));
+    int64_t groups = call.number(2) / 4;
+    Value words = w.buffer(call.memory[0].root, w.b.getI32Type());
+    Value id = arith::IndexCastOp::create(w.b, w.loc, w.b.getIndexType(), element(1, w.index(0)));
+    Value first = w.times(id, fixedExtent(groups));
+    w.loop(w.thread, w.index(groups), w.index(w.threads), [&](Value group) {
+      Value place = w.times(group, fixedExtent(4));
+      for (auto [i, x] : llvm::enumerate(decodeFour(w, type, words, w.add(first, group))))
+        w.store(x, call.memory[2].root, placeOf(w, call.memory[2], row, w.add(place, w.index(i))));
+    });
   }
 
   void countDifferent() {
@@ -132,6 +147,7 @@ struct Form {
 } // namespace
 
 static constexpr Form forms[] = {
+    {kernel::SupportFunction::ctxc_decode_rows, write<&SupportWriter::decodeRow>},
     {kernel::SupportFunction::ctxc_rows_invert_rms_norm, writeInvertRmsNorm},
     {kernel::SupportFunction::ctxc_rows_solve_scale, writeSolveScale},
     {kernel::SupportFunction::ctxc_rows_count_zeros, write<&SupportWriter::countZeros>},

@@ -119,6 +119,10 @@ SmallVector<Value> TileOperand::load(Value tile, bool partial) {
       Type four = VectorType::get({words}, word);
       auto read = [&]() -> Value {
         Value piece = arith::DivUIOp::create(w.b, w.loc, from, w.index(numbers));
+        if (quantizedOf(access.view.root))
+          return vector::FromElementsOp::create(
+              w.b, w.loc, cast<VectorType>(four),
+              w.loadFour(access.view.root, w.add(part.start, piece)));
         return memref::LoadOp::create(w.b, w.loc, w.buffer(access.view.root, four),
                                       ValueRange{w.add(part.start, piece)});
       };

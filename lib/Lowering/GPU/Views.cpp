@@ -1,5 +1,4 @@
 #include "lib/Lowering/GPU/Views.h"
-#include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -108,6 +107,10 @@ std::optional<Extent> gpu_lowering::elementsOf(Value memref) {
   return all;
 }
 
+kernel::QuantizedOp gpu_lowering::quantizedOf(Value root) {
+  return root.getDefiningOp<kernel::QuantizedOp>();
+}
+
 /// The view of a memref whose rows lie one after the other.
 static std::optional<View> wholeOf(Value root) {
   int64_t rank = cast<MemRefType>(root.getType()).getRank();
@@ -143,7 +146,7 @@ static std::optional<View> partOf(memref::SubViewOp op) {
 
 std::optional<View> gpu_lowering::viewOf(Value memref) {
   Operation *op = memref.getDefiningOp();
-  if (!op || isa<memref::AllocOp>(op))
+  if (!op || isa<memref::AllocOp, kernel::QuantizedOp>(op))
     return isa<MemRefType>(memref.getType()) ? wholeOf(memref) : std::nullopt;
   if (auto cast = dyn_cast<memref::CastOp>(op))
     return viewOf(cast.getSource());

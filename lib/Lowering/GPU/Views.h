@@ -6,6 +6,7 @@
 #define CTXC_LIB_LOWERING_GPU_VIEWS_H
 
 #include "ctxc/Lowering/GPU.h"
+#include "dialects/Kernel/Kernel.h"
 #include "mlir/IR/AffineMap.h"
 #include <optional>
 
@@ -27,7 +28,12 @@ std::optional<Extent> sizeOf(mlir::Value memref, int64_t dimension);
 /// The number of elements of a memref.
 std::optional<Extent> elementsOf(mlir::Value memref);
 
-/// A memref as a part of the memory that it lies in, which is an argument or an allocation. Element
+/// The op of which `root` is the result, where that is the numbers of a quantised matrix; else
+/// null.
+kernel::QuantizedOp quantizedOf(mlir::Value root);
+
+/// A memref as a part of the memory that it lies in, which is an argument or an allocation, or the
+/// numbers of a quantised matrix. Element
 /// (i, j, …) is at offset + i·strides[0] + j·strides[1] + …, in elements.
 struct View {
   mlir::Value root;

@@ -65,10 +65,13 @@ Expected<Device::Buffer *> GpuStore::weight(size_t i, const KernelArg &arg) {
   if (arg.kind == KernelArgKind::Bank)
     return bank(buffer, name, arg);
   auto type = cast<MemRefType>(arg.type);
-  auto data = weights.get(name, RankedTensorType::get(type.getShape(), type.getElementType()));
+  auto data =
+      weights.get(name, arg.stored ? arg.stored
+                                   : RankedTensorType::get(type.getShape(), type.getElementType()));
   if (!data)
     return data.takeError();
-  auto made = own(buffer, argumentBytes(type));
+  // Kernels read the bytes of quantised matrices in words of 32 bits.
+  auto made = own(buffer, llvm::alignTo(argumentBytes(type), 4));
   if (!made)
     return made;
   if (Error error =
@@ -80,7 +83,7 @@ Expected<Device::Buffer *> GpuStore::weight(size_t i, const KernelArg &arg) {
 /// All slices, one after the other.
 Expected<Device::Buffer *> GpuStore::bank(BufferPtr &buffer, StringRef name, const KernelArg &arg) {
   size_t bytes = argumentBytes(arg.type), count = arg.stored.getDimSize(0), each = bytes / count;
-  auto made = own(buffer, bytes);
+  auto made = own(buffer, llvm::alignTo(bytes, 4)); // quantised ones are read in words of 32 bits
   for (size_t i = 0; made && i < count; ++i) {
     auto slice = getSlice(weights, name, arg.stored, i);
     if (!slice)

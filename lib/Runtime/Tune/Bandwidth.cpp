@@ -1,13 +1,12 @@
 #include "ctxc/Runtime/Bandwidth.h"
+#include "lib/Runtime/Tune/Pages.h"
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <omp.h>
 #include <string>
-#include <sys/mman.h>
 
 namespace ctxc {
 
@@ -71,15 +70,6 @@ Sum sumFor(const ReadPattern &pattern) {
   }
 }
 
-void *allocate(std::size_t bytes, bool hugePages) {
-  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    return nullptr;
-  madvise(memory, bytes, hugePages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-  std::memset(memory, 1, bytes); // untouched pages would all be the same page of zeros
-  return memory;
-}
-
 /// Keeps the compiler from removing the sums.
 std::atomic<std::uint64_t> sink;
 
@@ -112,21 +102,17 @@ ReadBandwidth::ReadBandwidth(int threads, std::size_t most) : threads(threads) {
   size = std::min(most, std::max<std::size_t>(10 * lastLevelCache(), std::size_t(512) << 20)) +
          1234 * 1024;
   for (bool hugePages : {false, true})
-    buffers[hugePages] = allocate(size, hugePages);
+    buffers[hugePages] = std::make_unique<Pages>(size, hugePages, /*value=*/1);
 }
 
-ReadBandwidth::~ReadBandwidth() {
-  for (void *buffer : buffers)
-    if (buffer)
-      munmap(buffer, size);
-}
+ReadBandwidth::~ReadBandwidth() = default;
 
 std::vector<ReadResult> ReadBandwidth::measure(double seconds) const {
   std::vector<ReadPattern> patterns;
   for (bool hugePages : {false, true})
     for (int streams : {1, 2, 4, 8})
       for (int prefetch : {0, 1024, 4096})
-        if (buffers[hugePages])
+        if (buffers[hugePages]->data())
           patterns.push_back({streams, prefetch, hugePages});
   std::vector<std::vector<double>> rates(patterns.size());
   auto begin = std::chrono::steady_clock::now();
@@ -142,7 +128,7 @@ std::vector<ReadResult> ReadBandwidth::measure(double seconds) const {
 }
 
 double ReadBandwidth::read(const ReadPattern &pattern) const {
-  auto *memory = static_cast<const char *>(buffers[pattern.hugePages]);
+  const char *memory = buffers[pattern.hugePages]->data();
   return double(size) / sweep(sumFor(pattern), memory, size, threads) / 1e9;
 }
 

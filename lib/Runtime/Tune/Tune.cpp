@@ -5,10 +5,10 @@
 #include "ctxc/Support/Memory.h"
 #include "lib/Runtime/ParallelFor.h"
 #include "lib/Runtime/Tune/LinearKernel.h"
-#include "lib/Runtime/Workspace.h"
+#include "lib/Runtime/Tune/Pages.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
-#include <cstring>
+#include <optional>
 
 using namespace ctxc;
 
@@ -64,8 +64,7 @@ private:
   const int threads;
   const CpuTarget host = CpuTarget::host();
   int64_t bytes = 0, done = 0;
-  Workspace memory;
-  char *matrices = nullptr;
+  std::optional<Pages> memory; ///< ordinary pages, as those of a mapped file are
   std::vector<float> x, y;
 };
 
@@ -83,10 +82,9 @@ llvm::Error Tuner::takeMemory() {
   if (bytes > available)
     return makeError("matrices to be timed take " + megabytes(bytes) + ", and " +
                      megabytes(available) + " of memory are available; expected less");
-  matrices = static_cast<char *>(memory.take(bytes));
-  if (!matrices)
+  memory.emplace(bytes, /*huge=*/false, /*value=*/0x3c);
+  if (!memory->data())
     return makeError("there is no memory for matrices to be timed, which take " + megabytes(bytes));
-  std::memset(matrices, 0x3c, bytes);
   return llvm::Error::success();
 }
 
@@ -124,7 +122,7 @@ llvm::Expected<Tuner::Kernel> Tuner::compile(const Sample &sample, const CpuTarg
 double Tuner::sweep(LinearKernel &kernel, const Sample &sample, int64_t rows, int64_t copies) {
   const auto begin = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < copies; ++i)
-    kernel.run(matrices + i * sample.bytes, x.data(), y.data(), rows, threads);
+    kernel.run(memory->data() + i * sample.bytes, x.data(), y.data(), rows, threads);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

@@ -153,14 +153,14 @@ TEST(GpuExecutor, SaysWhatItCannotDo) {
   EXPECT_NE(llvm::toString(Device::open("metal").takeError()).find("found 'metal', expected"),
             std::string::npos);
 
-  // Quantised weights have no GPU form.
+  // A matrix whose scales are a tensor of their own has no GPU form.
   BlockText b("quantised", 8);
   TextValue x = b.input();
-  b.output(b.linear(b.linear(x, 256), 8, "!xf.quantized<q8_0>"));
+  b.output(b.linear(b.linear(x, 256), 8, "!xf.quantized<f8e4m3>"));
   TextModel quantised(modelText({b}));
   auto refused = createGpuExecutor(quantised.program, *quantised.weights, std::move(device));
   message = llvm::toString(refused.takeError());
-  EXPECT_NE(message.find("a quantised matrix"), std::string::npos) << message;
+  EXPECT_NE(message.find("a matrix whose scales"), std::string::npos) << message;
   CTXC_OPEN_DEVICE(second);
   Model gemma("gemma3");
   auto gpu = onDevice(gemma.program, *gemma.weights, std::move(second));

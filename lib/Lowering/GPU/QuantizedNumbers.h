@@ -1,0 +1,28 @@
+// Numbers of a quantised matrix, decoded as they are read.
+//
+// A matrix is bytes in device memory (ctxc/Support/BlockFormats.def), which are read as words of 32
+// bits. Four numbers whose index begins at a multiple of four share their scales in every format,
+// and their bits lie in the same places of four consecutive bytes. A number is the format's formula
+// in float32 in its own order (ctxc/Numerics/BlockFormats.h), as on the processor.
+#ifndef CTXC_LIB_LOWERING_GPU_QUANTIZEDNUMBERS_H
+#define CTXC_LIB_LOWERING_GPU_QUANTIZEDNUMBERS_H
+
+#include "dialects/XF/XF.h"
+#include "lib/Lowering/GPU/KernelWriter.h"
+
+namespace ctxc::gpu_lowering {
+
+/// Whether there is a decoder: formats that keep their scales in a tensor of their own have none.
+bool decodes(xf::BlockFormat format);
+
+/// Numbers 4 `group` + i, row by row, for each i of `in` (i32, below 4). `words` is the buffer of
+/// the matrix, in i32.
+llvm::SmallVector<mlir::Value> decode(KernelWriter &w, xf::QuantizedType type, mlir::Value words,
+                                      mlir::Value group, mlir::ValueRange in);
+/// All four numbers of a group.
+llvm::SmallVector<mlir::Value> decodeFour(KernelWriter &w, xf::QuantizedType type,
+                                          mlir::Value words, mlir::Value group);
+
+} // namespace ctxc::gpu_lowering
+
+#endif // CTXC_LIB_LOWERING_GPU_QUANTIZEDNUMBERS_H
