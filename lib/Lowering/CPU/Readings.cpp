@@ -20,7 +20,8 @@ Readings Readings::ahead() {
   Readings readings;
   readings.half = {1, true};
   readings.kBlocks = {2, true};
-  readings.blocks = readings.longF32 = readings.longHalf = {4, true};
+  readings.blocks = readings.longF32 = {4, true};
+  readings.longHalf = {8, true};
   return readings;
 }
 
