@@ -386,6 +386,8 @@ Mixing ctxc::ruleFor(const TokenCall &call) {
   graph::CallOp op = call.call;
   StringRef name = op.getBaseName();
   auto known = table().find(name);
+  if (op.getTarget() == "ctxc.linear_attention.default") // python/ctxc/_recurrences.py
+    return Mixing::Tokens;
   // Ops of other namespaces may have the same names.
   if (!op.getTarget().starts_with("aten.") || known == table().end())
     return Mixing::Unknown;

@@ -25,6 +25,12 @@ llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions
     if (llvm::Error error = run->checkSeen())
       return error;
   bool isBehind = positions.empty() || positions.front() > reduced.last();
+  if (!isBehind && countsTokens(program))
+    return makeError("the reduced run holds tokens at positions up to " +
+                     llvm::Twine(reduced.last()) + ", and position " +
+                     llvm::Twine(positions.front()) +
+                     " is before the last of them; in a model with convolutions or recurrences the "
+                     "kept tokens must come before all that are patched");
   if (!isBehind && llvm::any_of(reduced.steps, [](const StepState &step) { return step.first; }))
     return makeError("the reduced run holds tokens at positions up to " +
                      llvm::Twine(reduced.last()) + " and no longer all of those that position " +
@@ -63,6 +69,7 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
   if (llvm::Error error = kernels.checkMemory(full, chunk))
     return error;
   RunRestorer restore(full, /*inChunks=*/chunk < count);
+  reduced.begin();
   for (int64_t from = 0; from < count; from += chunk) {
     int64_t size = std::min(chunk, count - from);
     given = allTokens.slice(from, size);
@@ -203,6 +210,7 @@ llvm::Error PatchEach::runPlainReduced(size_t step) {
     auto kept = ArrayRef(reduced.slots).take_front(reduced.count);
     run.count = llvm::lower_bound(kept, positions[row]) - kept.begin();
     run.slots[run.count] = positions[row];
+    run.begin();
     StepCall frame;
     frame.tokens = ArrayRef(tokens).slice(row, 1);
     frame.positions = ArrayRef(positions).slice(row, 1);

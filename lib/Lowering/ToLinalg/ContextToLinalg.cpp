@@ -1,7 +1,6 @@
 // Lowers the ops that read positions and the context: rotary embeddings, and attention over a KV
 // cache that is written in place.
 #include "ctxc/Lowering/LinalgArith.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
 
@@ -63,25 +62,6 @@ struct LowerRotary : Lowering<LowerRotary, xf::RotaryOp> {
   }
 };
 
-/// Replaces the last S rows of a state by `fresh`, and returns all its rows.
-Value extendState(KernelEmitter &e, Value memref, Value fresh, Value visible) {
-  OpBuilder &b = e.builder;
-  auto type = cast<MemRefType>(memref.getType());
-  Value state = bufferization::ToTensorOp::create(
-      b, e.loc, RankedTensorType::get(type.getShape(), type.getElementType()), memref,
-      /*restrict=*/true, /*writable=*/true);
-  Value seen = arith::SubIOp::create(b, e.loc, visible, e.rows());
-  SmallVector<OpFoldResult> offsets{seen}, sizes{e.rows()},
-      strides(type.getRank(), b.getIndexAttr(1));
-  for (int64_t d : type.getShape().drop_front()) {
-    offsets.push_back(b.getIndexAttr(0));
-    sizes.push_back(b.getIndexAttr(d));
-  }
-  Value extended = tensor::InsertSliceOp::create(b, e.loc, fresh, state, offsets, sizes, strides);
-  e.store(extended, memref); // in place: the tensor lies in this memref
-  return extended;
-}
-
 Value int32(OpBuilder &b, Location l, int64_t value) {
   return arith::ConstantIntOp::create(b, l, value, 32);
 }
@@ -140,7 +120,8 @@ public:
     if (isolated && kernel::isMarked<kernel::Alone>(attention) && !attention.getSinks())
       return bind(ownValues(own[1]));
     for (auto [memref, fresh] : llvm::zip(memrefs, own))
-      states.push_back(isolated ? keptState(memref) : extendState(e, memref, fresh, visible));
+      states.push_back(isolated ? firstSlots(e.readState(memref))
+                                : e.extendState(memref, fresh, visible));
     Value query = grouped(e.data(attention.getQuery()), width);
     Value slots = e.slots(run), window, sinks, ownScore;
     if (isolated) {
@@ -195,12 +176,6 @@ private:
                               strides(sizes.size(), b.getIndexAttr(1));
     sizes[0] = arith::SubIOp::create(b, e.loc, visible, e.index(1)).getResult();
     return tensor::ExtractSliceOp::create(b, e.loc, all, offsets, sizes, strides);
-  }
-  Value keptState(Value memref) {
-    auto type = cast<MemRefType>(memref.getType());
-    return firstSlots(bufferization::ToTensorOp::create(
-        b, e.loc, RankedTensorType::get(type.getShape(), type.getElementType()), memref,
-        /*restrict=*/true));
   }
 
   SmallVector<OpFoldResult> groupedSizes(OpFoldResult last) {

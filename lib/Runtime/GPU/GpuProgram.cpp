@@ -218,6 +218,9 @@ Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Kern
     GpuRun &run = *at.runs[arg.run];
     return own(run.slotBuffer, run.room * sizeof(int32_t));
   }
+  case KernelArgKind::Before:
+  case KernelArgKind::After:
+    break; // such kernels are refused
   case KernelArgKind::Load:
     return store.applied(at.step, index, argumentBytes(arg.type));
   case KernelArgKind::Store:
