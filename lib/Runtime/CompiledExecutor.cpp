@@ -255,27 +255,59 @@ llvm::Expected<int64_t> CompiledExecutor::computeNext(Run &run, const Input &tok
   return largestLogit(*logits);
 }
 
-llvm::Error CompiledExecutor::computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
-                                               ArrayRef<int64_t> positions,
+llvm::Error CompiledExecutor::patchTogether(CompiledRun &full, CompiledRun &reduced,
+                                            ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
+                                            const PatchEachOptions &options, PatchSink sink) {
+  const int64_t before = full.count;
+  if (llvm::Error error =
+          PatchEach(program, stage, neighbours, weights, kernels, full, reduced, options)
+              .run(tokens, positions, sink))
+    return error;
+  remember(full, before, tokens, /*withPatch=*/false);
+  return llvm::Error::success();
+}
+
+llvm::Error CompiledExecutor::computePatchEach(Run &opaqueFull, Run &opaqueReduced,
+                                               ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
                                                const PatchEachOptions &options, PatchSink sink) {
+  auto &full = static_cast<CompiledRun &>(opaqueFull);
+  auto &reduced = static_cast<CompiledRun &>(opaqueReduced);
   const int64_t all = tokens.size();
   int64_t done = 0;
-  for (Run *run : {&full, &reduced})
-    if (llvm::Error error = readAgain(static_cast<CompiledRun &>(*run)))
+  auto counting = [&](const TokenPatch &patch) -> llvm::Error {
+    if (llvm::Error error = sink(patch))
+      return error;
+    tell(++done, all, 1);
+    return llvm::Error::success();
+  };
+  for (CompiledRun *run : {&full, &reduced})
+    if (llvm::Error error = readAgain(*run))
       return error;
   tell(done, all, 1);
-  const int64_t before = full.size();
-  llvm::Error error = PatchEach(program, stage, neighbours, weights, kernels, static_cast<CompiledRun &>(full),
-                   static_cast<CompiledRun &>(reduced), options)
-      .run(tokens, positions, [&](const TokenPatch &patch) -> llvm::Error {
-        if (llvm::Error error = sink(patch))
-          return error;
-        tell(++done, all, 1);
-        return llvm::Error::success();
-      });
-  if (!error)
-    remember(static_cast<CompiledRun &>(full), before, tokens, /*withPatch=*/false);
-  return error;
+  const bool isBehind = positions.empty() || positions.front() > reduced.last();
+  if (isBehind || !countsTokens(program))
+    return patchTogether(full, reduced, tokens, positions, options, counting);
+  // Where the order of tokens counts, those between two kept ones have a reduced run of their own.
+  RunRestorer restore(full, /*inChunks=*/true);
+  ArrayRef<int32_t> kept = ArrayRef(reduced.slots).take_front(reduced.count);
+  for (int64_t at = 0; at < all;) {
+    const int64_t count = llvm::lower_bound(kept, positions[at]) - kept.begin();
+    int64_t end = at + 1;
+    while (end < all && (count == reduced.count || positions[end] <= kept[count]))
+      ++end;
+    CompiledRun part(reduced.capacity, program.steps.size());
+    if (llvm::Error error = copyState(reduced, part))
+      return error;
+    part.truncate(count);
+    if (llvm::Error error = readAgain(part))
+      return error;
+    if (llvm::Error error = patchTogether(full, part, tokens.slice(at, end - at),
+                                          positions.slice(at, end - at), options, counting))
+      return error;
+    at = end;
+  }
+  restore.release();
+  return llvm::Error::success();
 }
 
 llvm::Error CompiledExecutor::copyState(const Run &given, Run &made) {

@@ -88,6 +88,10 @@ private:
     if (recurrent)
       run.remember(before, tokens, withPatch);
   }
+  /// patchEach where all kept tokens come before the first, or their order does not matter.
+  llvm::Error patchTogether(CompiledRun &full, CompiledRun &reduced, llvm::ArrayRef<Input> tokens,
+                            llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                            PatchSink sink);
   int64_t chunkOf(int64_t count, const ForwardOptions &options) const;
   bool isHead(size_t step) const;
   bool hasLogits() const { return stage.end == program.steps.size(); }

@@ -25,12 +25,6 @@ llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions
     if (llvm::Error error = run->checkSeen())
       return error;
   bool isBehind = positions.empty() || positions.front() > reduced.last();
-  if (!isBehind && countsTokens(program))
-    return makeError("the reduced run holds tokens at positions up to " +
-                     llvm::Twine(reduced.last()) + ", and position " +
-                     llvm::Twine(positions.front()) +
-                     " is before the last of them; in a model with convolutions or recurrences the "
-                     "kept tokens must come before all that are patched");
   if (!isBehind && llvm::any_of(reduced.steps, [](const StepState &step) { return step.first; }))
     return makeError("the reduced run holds tokens at positions up to " +
                      llvm::Twine(reduced.last()) + " and no longer all of those that position " +

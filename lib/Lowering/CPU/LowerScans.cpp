@@ -23,9 +23,9 @@ namespace ctxc {
 namespace {
 
 /// A unit has so many parts that it carries at least this many numbers.
-constexpr int64_t numbersOfUnit = 1024;
+constexpr int64_t numbersOfScanUnit = 1024;
 /// With fewer numbers in all rows together, a second thread costs more time than it saves.
-constexpr int64_t sharedNumbers = 1 << 14;
+constexpr int64_t sharedScanNumbers = 1 << 14;
 
 class ScanLowering : LoopBuilder {
 public:
@@ -35,7 +35,7 @@ public:
         name((kernel.getName() + "_scan_" + Twine(number)).str()), parts(op.getParts()) {
     auto carried = cast<MemRefType>(op.getBefore().getType());
     numbers = carried.getNumElements() / parts;
-    unitParts = std::min(parts, llvm::divideCeil(numbersOfUnit, numbers));
+    unitParts = std::min(parts, llvm::divideCeil(numbersOfScanUnit, numbers));
     isolated = !op.getAfter();
   }
 
@@ -194,7 +194,7 @@ void ScanLowering::lower() {
   b = atOp;
   Value zero = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(0));
   Value count = toI64(b, loc, index(llvm::divideCeil(parts, unitParts)));
-  auto branch = scf::IfOp::create(b, loc, isLess(index(sharedNumbers), times(rows, parts * numbers)),
+  auto branch = scf::IfOp::create(b, loc, isLess(index(sharedScanNumbers), times(rows, parts * numbers)),
                                   /*withElseRegion=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
   callParallelFor(b, loc, kernel, units, count, stored);
