@@ -177,12 +177,8 @@ def make_mixer(name, out):
     shutil.rmtree(out, ignore_errors=True)
     model.save_pretrained(out)
     (out / "generation_config.json").unlink(missing_ok=True)
-    write_logits(out, torch.randint(0, model.config.vocab_size, (TOKENS,), generator=generator))
-
-
-def write_logits(out, tokens):
-    """Those of the written files."""
-    written = transformers.AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32).eval()
+    tokens = torch.randint(0, model.config.vocab_size, (TOKENS,), generator=generator)
+    written = loader(config()).from_pretrained(out, **options(config())).eval()
     with torch.no_grad():
         logits = written(tokens[None], use_cache=False).logits[0].contiguous()
     save_file({"tokens": tokens, "logits": logits}, out / "golden.safetensors",

@@ -309,7 +309,7 @@ LogicalResult ScanOp::verify() {
   };
   bool fit = body.getNumArguments() == maps.size() + 2 &&
              isRest(body.getArgumentTypes().front(), getBefore(), 1) &&
-             isRest(body.getArgumentTypes().back(), getResults(), 2);
+             isRest(body.getArguments().back().getType(), getResults(), 2);
   for (unsigned i = 0; fit && i < maps.size(); ++i)
     fit = isRest(body.getArgumentTypes()[i + 1], getReads()[i], maps[i].getNumResults());
   if (!fit)

@@ -212,14 +212,13 @@ float *KernelCalls::carriedMemory(size_t step, const KernelArg &arg, StepCall &c
   CompiledRun &run = *call.runs[arg.run];
   StepState &state = run.steps[step];
   std::optional<std::pair<size_t, size_t>> &places = progress.carried[arg.run];
-  // The reduced run of a dual block carries nothing on.
-  const bool carriesOn = arg.run == 0;
-  if (!places)
-    places = carriesOn ? state.carry(run.count, call.rows, run.held)
-                       : std::pair(state.carriedFrom(run.count), size_t(0));
-  if (arg.kind == KernelArgKind::Before)
-    return state.memoryOf(places->first, progress.recurrence[arg.run]++, elementsOf(arg.type));
-  return state.memoryOf(places->second, progress.recurrence[arg.run] - 1, elementsOf(arg.type));
+  if (!places) // the reduced run of a dual block carries nothing on
+    places = arg.run == 0 ? state.carry(run.count, call.rows, run.held)
+                          : std::pair(state.carriedFrom(run.count), size_t(0));
+  size_t &next = progress.recurrence[arg.run];
+  return arg.kind == KernelArgKind::Before
+             ? state.memoryOf(places->first, next++, elementsOf(arg.type))
+             : state.memoryOf(places->second, next - 1, elementsOf(arg.type));
 }
 
 /// Sets the arguments that change from call to call.

@@ -84,8 +84,6 @@ def how_it_runs(text):
     program has; nothing where ctxc's own kernels run all of it."""
     kept = {"mixing": set(), "op": set()}
     for line in text.splitlines():
-        if " = xf.conv " in line:  # has no kernel
-            kept["mixing"].add("xf.conv")
         part = re.search(r'(xf\.contextual|graph\.opaque) "([^"]*)"', line)
         if not part or 'why "it is not shown' in line:
             continue

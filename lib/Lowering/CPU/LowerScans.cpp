@@ -35,7 +35,7 @@ public:
         name((kernel.getName() + "_scan_" + Twine(number)).str()), parts(op.getParts()) {
     auto carried = cast<MemRefType>(op.getBefore().getType());
     numbers = carried.getNumElements() / parts;
-    unitParts = std::min(parts, llvm::divideCeil(numbersOfScanUnit, numbers));
+    unitParts = std::min<int64_t>(parts, llvm::divideCeil(numbersOfScanUnit, numbers));
     isolated = !op.getAfter();
   }
 

@@ -1,5 +1,5 @@
-// Lowers the ops that read positions and the context: rotary embeddings, and attention over a KV
-// cache that is written in place.
+// Lowers the ops that read positions and the context: rotary embeddings, and attention and
+// convolutions over the slots of a state that is written in place.
 #include "ctxc/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -320,11 +320,71 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
   }
 };
 
+/// Σ_i W[c, k − 1 − i] x_c(p − i): the last k slots are read, the row's own first.
+struct LowerConv : Lowering<LowerConv, xf::ConvOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto conv = cast<xf::ConvOp>(op);
+    OpBuilder &b = e.builder;
+    MLIRContext *context = op->getContext();
+    const int64_t taps = ranked(conv.getWeight()).getDimSize(1);
+    Value own = e.data(conv.getData()), weight = e.lookup(conv.getWeight());
+    if (KernelEmitter::quantized(weight))
+      return op->emitOpError("has no compiled kernel for a quantised weight; the reference engine "
+                             "runs it");
+    const bool isolated = runIndex(conv.getRun()) == 1, hasRows = e.hasRows(conv.getWeight());
+    Value visible = e.visible(conv.getRun()), memref = e.states(op).front();
+    // In the reduced run the slots have the kept tokens alone, behind which each row comes.
+    Value slots = isolated ? e.readState(memref) : e.extendState(memref, own, visible);
+    Value behind = isolated ? visible : arith::SubIOp::create(b, e.loc, visible, e.rows());
+
+    AffineExpr s, c;
+    bindDims(context, s, c);
+    SmallVector<Value> ins{own};
+    SmallVector<AffineMap> maps{AffineMap::get(2, 0, {s, c}, context)};
+    for (int64_t i = 0; i < taps; ++i) {
+      AffineExpr tap = getAffineConstantExpr(taps - 1 - i, context);
+      ins.push_back(weight);
+      maps.push_back(AffineMap::get(2, 0,
+                                    hasRows ? ArrayRef<AffineExpr>{s, c, tap}
+                                            : ArrayRef<AffineExpr>{c, tap},
+                                    context));
+    }
+    maps.push_back(maps.front());
+    Value made = e.generic(
+        e.emptyRows({ranked(conv).getDimSize(0)}), ins, maps,
+        SmallVector<IteratorType>(2, IteratorType::parallel),
+        [&](OpBuilder &n, Location l, ValueRange a) {
+          Value zero = ctxc::constant(n, l, 0.0);
+          Value row = isolated ? behind
+                               : arith::AddIOp::create(n, l, linalg::IndexOp::create(n, l, 0), behind)
+                                     .getResult();
+          Value channel = linalg::IndexOp::create(n, l, 1);
+          Value sum = mul(n, l, a[1], a[0]);
+          for (int64_t i = 1; i < taps; ++i) {
+            // The row's own slot is `row`, and one less in a reduced run, which has none for it.
+            Value place = arith::SubIOp::create(
+                n, l, row, arith::ConstantIndexOp::create(n, l, isolated ? i + 1 : i));
+            Value first = arith::ConstantIndexOp::create(n, l, 0);
+            Value isThere =
+                arith::CmpIOp::create(n, l, arith::CmpIPredicate::sge, place, first);
+            Value at = arith::MaxSIOp::create(n, l, place, first);
+            Value x = tensor::ExtractOp::create(n, l, slots, ValueRange{at, channel});
+            x = arith::SelectOp::create(n, l, isThere, x, zero);
+            sum = add(n, l, sum, mul(n, l, a[1 + i], x));
+          }
+          return sum;
+        });
+    e.bind(conv, made);
+    return success();
+  }
+};
+
 } // namespace
 
 namespace ctxc {
 void registerContextLoweringModels(MLIRContext *context) {
   xf::RotaryOp::attachInterface<LowerRotary>(*context);
   xf::AttentionOp::attachInterface<LowerAttention>(*context);
+  xf::ConvOp::attachInterface<LowerConv>(*context);
 }
 } // namespace ctxc

@@ -1,5 +1,4 @@
-// Lowers what reads the context otherwise than by attention: convolutions over the slots of a
-// state, and recurrences, which become kernel.scan.
+// Lowers recurrences, which become kernel.scan.
 #include "ctxc/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -10,69 +9,6 @@ using namespace ctxc;
 using utils::IteratorType;
 
 namespace {
-
-/// Σ_i W[c, k − 1 − i] x_c(p − i): the last k slots are read, the row's own first.
-struct LowerConv : Lowering<LowerConv, xf::ConvOp> {
-  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    auto conv = cast<xf::ConvOp>(op);
-    OpBuilder &b = e.builder;
-    MLIRContext *context = op->getContext();
-    const int64_t taps = ranked(conv.getWeight()).getDimSize(1);
-    Value own = e.data(conv.getData()), weight = e.lookup(conv.getWeight());
-    if (KernelEmitter::quantized(weight))
-      return op->emitOpError("has no compiled kernel for a quantised weight; the reference engine "
-                             "runs it");
-    const bool isolated = runIndex(conv.getRun()) == 1, hasRows = e.hasRows(conv.getWeight());
-    Value visible = e.visible(conv.getRun()), memref = e.states(op).front();
-    // In the reduced run the slots have the kept tokens alone, behind which each row comes.
-    Value slots = isolated ? e.readState(memref) : e.extendState(memref, own, visible);
-    Value behind = isolated ? visible : arith::SubIOp::create(b, e.loc, visible, e.rows());
-
-    AffineExpr s, c;
-    bindDims(context, s, c);
-    SmallVector<Value> ins{own};
-    SmallVector<AffineMap> maps{AffineMap::get(2, 0, {s, c}, context)};
-    for (int64_t i = 0; i < taps; ++i) {
-      AffineExpr tap = getAffineConstantExpr(taps - 1 - i, context);
-      ins.push_back(weight);
-      maps.push_back(AffineMap::get(2, 0,
-                                    hasRows ? ArrayRef<AffineExpr>{s, c, tap}
-                                            : ArrayRef<AffineExpr>{c, tap},
-                                    context));
-    }
-    maps.push_back(maps.front());
-    Value made = e.generic(
-        e.emptyRows({ranked(conv).getDimSize(0)}), ins, maps,
-        SmallVector<IteratorType>(2, IteratorType::parallel),
-        [&](OpBuilder &n, Location l, ValueRange a) {
-          Value zero = ctxc::constant(n, l, 0.0);
-          Value row = isolated ? behind
-                               : arith::AddIOp::create(n, l, linalg::IndexOp::create(n, l, 0), behind)
-                                     .getResult();
-          Value channel = linalg::IndexOp::create(n, l, 1);
-          Value sum = mul(n, l, a[1], a[0]);
-          for (int64_t i = 1; i < taps; ++i) {
-            // The row's own slot is `row`, and one less in a reduced run, which has none for it.
-            Value place = arith::SubIOp::create(
-                n, l, row, arith::ConstantIndexOp::create(n, l, isolated ? i + 1 : i));
-            Value first = arith::ConstantIndexOp::create(n, l, 0);
-            Value isThere =
-                arith::CmpIOp::create(n, l, arith::CmpIPredicate::sge, place, first);
-            Value at = arith::MaxSIOp::create(n, l, place, first);
-            Value x = tensor::ExtractOp::create(n, l, slots, ValueRange{at, channel});
-            x = arith::SelectOp::create(n, l, isThere, x, zero);
-            sum = add(n, l, sum, mul(n, l, a[1 + i], x));
-          }
-          return sum;
-        });
-    e.bind(conv, made);
-    return success();
-  }
-};
-
-//===----------------------------------------------------------------------===//
-// Recurrences
-//===----------------------------------------------------------------------===//
 
 /// A kernel.scan of an op, whose region the caller writes in linalg on memory.
 class ScanBuilder {
@@ -268,7 +204,7 @@ private:
   /// Whether each row of a head's state has a rate, and a token one step for all of them: the
   /// decays, of which there are as many as the state's numbers or nearly so, are made where they
   /// are used.
-  bool hasOwnRates() const { return isOfRows(op.getRates()) && !isOfRows(op.getDecay()); }
+  bool hasOwnRates() { return isOfRows(op.getRates()) && !isOfRows(op.getDecay()); }
 
   /// −exp(A), computed once for all rows of a call.
   Value rates() {
@@ -328,7 +264,7 @@ private:
   }
 
   /// The decay of state[k, v], of what the body gets: of the decay alone, or a step and a rate.
-  Value decayed(OpBuilder &n, Location l, Value state, ValueRange of) const {
+  Value decayed(OpBuilder &n, Location l, Value state, ValueRange of) {
     Value factor = of[0];
     if (hasOwnRates())
       factor = math::ExpOp::create(n, l, mul(n, l, of[0], of[1]));
@@ -337,9 +273,9 @@ private:
 
   void write(OpBuilder &b, Location l, ValueRange memory);
   /// state[k, v] = a[k] state[k, v], where `decays`, + key[k] added[v], where something is added.
-  void update(OpBuilder &b, Location l, bool decays, Value added) const;
+  void update(OpBuilder &b, Location l, bool decays, Value added);
   /// into[v] = Σ_k vector[k] state[k, v].
-  void readState(OpBuilder &b, Location l, Value vector, Value into) const;
+  void readState(OpBuilder &b, Location l, Value vector, Value into);
 
   xf::LinearAttentionOp op;
   KernelEmitter &e;
@@ -353,7 +289,7 @@ private:
   SmallVector<AffineMap, 2> factorMaps;
 };
 
-void LinearAttentionEmitter::update(OpBuilder &b, Location l, bool decays, Value added) const {
+void LinearAttentionEmitter::update(OpBuilder &b, Location l, bool decays, Value added) {
   SmallVector<Value> ins;
   SmallVector<AffineMap> maps;
   if (decays) {
@@ -373,7 +309,7 @@ void LinearAttentionEmitter::update(OpBuilder &b, Location l, bool decays, Value
              });
 }
 
-void LinearAttentionEmitter::readState(OpBuilder &b, Location l, Value vector, Value into) const {
+void LinearAttentionEmitter::readState(OpBuilder &b, Location l, Value vector, Value into) {
   linalg::FillOp::create(b, l, ctxc::constant(b, l, 0.0), into);
   const bool alongRows = k == getAffineDimExpr(1, b.getContext());
   SmallVector<IteratorType> loops(2, IteratorType::parallel);
@@ -434,7 +370,6 @@ struct LowerLinearAttention : Lowering<LowerLinearAttention, xf::LinearAttention
 
 namespace ctxc {
 void registerRecurrenceLoweringModels(MLIRContext *context) {
-  xf::ConvOp::attachInterface<LowerConv>(*context);
   xf::ScanOp::attachInterface<LowerScan>(*context);
   xf::LinearAttentionOp::attachInterface<LowerLinearAttention>(*context);
 }

@@ -2,7 +2,7 @@
 // to token through chunks, forks, truncations and patches.
 #include "Fixture.h"
 #include "lib/Runtime/CompiledRun.h"
-#include "test/unit/Compiled/TextModel.h"
+#include "test/unit/ExecutorContract.h"
 #include "test/unit/Goldens.h"
 #include "test/unit/PatchAll.h"
 
