@@ -286,8 +286,8 @@ LogicalResult ScanOp::verify() {
   MemRefType before = getBefore().getType(), results = getResults().getType();
   if (!before.hasStaticShape() || before.getRank() == 0 ||
       (getAfter() && getAfter().getType().getShape() != before.getShape()))
-    return emitOpError("carries ") << before
-                                   << "; it needs one known shape of one or more dimensions";
+    return emitOpError("carries ")
+           << before << "; it needs one known shape of one or more dimensions";
   if (results.getRank() < 2 || results.getDimSize(1) != getParts())
     return emitOpError("writes ") << results << "; expected (rows, " << getParts() << ", …)";
   // C2

@@ -222,7 +222,6 @@ bool ctxc::isRecurrent(const Program &program) {
 }
 
 bool ctxc::countsTokens(const Program &program) {
-  return hasContextual(program, [](xf::ContextualOpInterface op) {
-    return op.getCarried() || op.getReach();
-  });
+  return hasContextual(
+      program, [](xf::ContextualOpInterface op) { return op.getCarried() || op.getReach(); });
 }

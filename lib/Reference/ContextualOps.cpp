@@ -146,8 +146,8 @@ static llvm::Error evaluateOp(xf::LinearAttentionOp op, Evaluation &e) {
     const int64_t g = h * groups / heads;
     Matrix S = Matrix::Zero(K, V);
     if (state.size() > 0)
-      S = Eigen::Map<const Matrix>(
-          slice(state.row(0, state.size() - 1), h * K * V, K * V).data(), K, V);
+      S = Eigen::Map<const Matrix>(slice(state.row(0, state.size() - 1), h * K * V, K * V).data(),
+                                   K, V);
     for (int64_t t = 0; t < e.tokenCount(); ++t) {
       auto q = query.row(t).segment(g * K, K), k = key.row(t).segment(g * K, K);
       S = decays.row(t).segment(h * K, K).transpose().asDiagonal() * S;

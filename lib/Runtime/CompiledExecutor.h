@@ -29,8 +29,7 @@ public:
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},
                 [this] { return checkInterrupt(); }),
         bidirectional(ctxc::isBidirectional(program)), recurrent(ctxc::isRecurrent(program)),
-        names(program),
-        promptChunk(options.promptChunk), stages(options.stages) {
+        names(program), promptChunk(options.promptChunk), stages(options.stages) {
     if (options.local)
       kernels.share(*options.local, *options.neighbours);
   }
@@ -82,7 +81,8 @@ private:
   /// Where the run was truncated to tokens from which its recurrences cannot go on: reads those
   /// that lead there again.
   llvm::Error readAgain(CompiledRun &run);
-  /// Has the run remember the tokens that it holds behind the first `before`, where they may have to be read again.
+  /// Has the run remember the tokens that it holds behind the first `before`, where they may have
+  /// to be read again.
   void remember(CompiledRun &run, int64_t before, llvm::ArrayRef<Input> tokens,
                 bool withPatch) const {
     if (recurrent)

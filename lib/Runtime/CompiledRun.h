@@ -86,7 +86,7 @@ public:
   llvm::Error checkSeen() const;
 
   int64_t capacity, count = 0;
-  int64_t held = 0; ///< its size when the last call began
+  int64_t held = 0;           ///< its size when the last call began
   std::vector<int32_t> slots; ///< absolute positions of the tokens held
   std::vector<StepState> steps;
   std::vector<Input> sequence; ///< of a bidirectional model: the tokens of its first call

@@ -1,4 +1,5 @@
-// Calls Executor::patchEach and keeps every patch, and compares these with those of each token alone.
+// Calls Executor::patchEach and keeps every patch, and compares these with those of each token
+// alone.
 #ifndef CTXC_TEST_UNIT_PATCHALL_H
 #define CTXC_TEST_UNIT_PATCHALL_H
 
@@ -68,7 +69,8 @@ inline void expectBitEqual(const Patch &found, const Patch &expected, const std:
 }
 
 /// Compares with `patch` for each token alone after the same context.
-inline void expectOneByOne(Executor &executor, Ids tokens, Ids kept, const PatchEachOptions &options) {
+inline void expectOneByOne(Executor &executor, Ids tokens, Ids kept,
+                           const PatchEachOptions &options) {
   std::vector<Given> all = patchAll(executor, tokens, kept, 1, options);
   auto full = runOf(executor, tokens, 0, tokens.size());
   for (const Given &given : all) {

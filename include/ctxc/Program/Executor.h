@@ -47,10 +47,12 @@ namespace ctxc {
 /// The tokens whose state a run keeps.
 enum class Keeps {
   /// All tokens. What a recurrence carries is kept for the size before the last call and behind it
-  /// alone: a run that is truncated to another reads tokens again in its next call, and cannot where
+  /// alone: a run that is truncated to another reads tokens again in its next call, and cannot
+  /// where
   /// they were read with a patch, or in several ranks.
   All,
-  /// In a layer whose attention has a window, and in one of convolutions, only the tokens that later ones can see, so that
+  /// In a layer whose attention has a window, and in one of convolutions, only the tokens that
+  /// later ones can see, so that
   /// memory does not grow with the run. Such a run can be truncated to its size before its last
   /// call or to 0 only, and be the reduced run only of tokens behind its last one. A call that
   /// would need state that is gone returns an error. An executor may keep more.

@@ -7,7 +7,7 @@ using namespace ctxc;
 using namespace ctxc::pt2;
 
 /// The last `count` sizes of a value; empty where one is no number.
-static SmallVector<int64_t> lastSizes(Value value, unsigned count) {
+static SmallVector<int64_t> lastSizes(mlir::Value value, unsigned count) {
   auto type = cast<graph::SymbolicType>(value.getType());
   SmallVector<int64_t> sizes;
   for (unsigned i = type.getRank() - count; i < type.getRank(); ++i) {
@@ -71,8 +71,8 @@ bool Raiser::raiseLinearAttention(Value mixed) {
     SmallVector<int64_t> sizes = lastSizes(each.from, each.rank);
     auto type = RankedTensorType::get(sizes, builder.getF32Type());
     Value known = lookup(each.from);
-    if (sizes.empty() || cast<RankedTensorType>(known.getType()).getNumElements() !=
-                             type.getNumElements())
+    if (sizes.empty() ||
+        cast<RankedTensorType>(known.getType()).getNumElements() != type.getNumElements())
       return false;
     each.raised = reshaped(loc, known, type);
   }

@@ -143,7 +143,8 @@ private:
     Value A = b.param("mamba.A_log", {heads}), D = b.param("mamba.D", {heads});
     // Δ and D have a number for each head: columns of the transposed heads are multiplied by it.
     int64_t dim = width / heads;
-    Value columns = b.transpose("u_columns", b.heads("u_c_heads", b.slice("u_c", c, 0, width), dim));
+    Value columns =
+        b.transpose("u_columns", b.heads("u_c_heads", b.slice("u_c", c, 0, width), dim));
     Value steps = b.broadcast("dt_rows", b.reshape("dt_row", dt, {1, heads}), dim);
     Value v = b.transpose("dtu", b.mul("dtu_columns", columns, steps));
     Value skip = b.flat("skip", b.transpose("skip_heads", b.scale("skip_columns", columns, D)));

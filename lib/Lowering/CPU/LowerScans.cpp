@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -101,11 +102,11 @@ Value ScanLowering::restOf(Value memref, ArrayRef<Value> at, MemRefType type) {
     offsets[i] = place;
   for (int64_t i = at.size(); i < whole.getRank(); ++i)
     sizes[i] = b.getIndexAttr(whole.getDimSize(i));
-  Value rest = memref::SubViewOp::create(
-      b, loc,
-      cast<MemRefType>(memref::SubViewOp::inferRankReducedResultType(type.getShape(), whole,
-                                                                     offsets, sizes, strides)),
-      memref, offsets, sizes, strides);
+  Value rest =
+      memref::SubViewOp::create(b, loc,
+                                cast<MemRefType>(memref::SubViewOp::inferRankReducedResultType(
+                                    type.getShape(), whole, offsets, sizes, strides)),
+                                memref, offsets, sizes, strides);
   return rest.getType() == type ? rest : memref::CastOp::create(b, loc, type, rest).getResult();
 }
 
@@ -163,8 +164,7 @@ func::FuncOp ScanLowering::writeUnits(func::FuncOp row) {
     forRange(index(0), rows, 1, [&, first = first, behind = behind](Value s) {
       if (isolated)
         copyBefore(first, behind);
-      func::CallOp::create(b, loc, row,
-                           ValueRange{address, toI64(b, loc, s), toI64(b, loc, unit)});
+      func::CallOp::create(b, loc, row, ValueRange{address, toI64(b, loc, s), toI64(b, loc, unit)});
     });
   });
   func::ReturnOp::create(b, loc);
@@ -194,8 +194,9 @@ void ScanLowering::lower() {
   b = atOp;
   Value zero = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(0));
   Value count = toI64(b, loc, index(llvm::divideCeil(parts, unitParts)));
-  auto branch = scf::IfOp::create(b, loc, isLess(index(sharedScanNumbers), times(rows, parts * numbers)),
-                                  /*withElseRegion=*/true);
+  auto branch =
+      scf::IfOp::create(b, loc, isLess(index(sharedScanNumbers), times(rows, parts * numbers)),
+                        /*withElseRegion=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
   callParallelFor(b, loc, kernel, units, count, stored);
   b.setInsertionPointToStart(branch.elseBlock());

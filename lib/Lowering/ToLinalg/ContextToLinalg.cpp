@@ -344,10 +344,8 @@ struct LowerConv : Lowering<LowerConv, xf::ConvOp> {
     for (int64_t i = 0; i < taps; ++i) {
       AffineExpr tap = getAffineConstantExpr(taps - 1 - i, context);
       ins.push_back(weight);
-      maps.push_back(AffineMap::get(2, 0,
-                                    hasRows ? ArrayRef<AffineExpr>{s, c, tap}
-                                            : ArrayRef<AffineExpr>{c, tap},
-                                    context));
+      maps.push_back(AffineMap::get(
+          2, 0, hasRows ? ArrayRef<AffineExpr>{s, c, tap} : ArrayRef<AffineExpr>{c, tap}, context));
     }
     maps.push_back(maps.front());
     Value made = e.generic(
@@ -355,9 +353,10 @@ struct LowerConv : Lowering<LowerConv, xf::ConvOp> {
         SmallVector<IteratorType>(2, IteratorType::parallel),
         [&](OpBuilder &n, Location l, ValueRange a) {
           Value zero = ctxc::constant(n, l, 0.0);
-          Value row = isolated ? behind
-                               : arith::AddIOp::create(n, l, linalg::IndexOp::create(n, l, 0), behind)
-                                     .getResult();
+          Value row = isolated
+                          ? behind
+                          : arith::AddIOp::create(n, l, linalg::IndexOp::create(n, l, 0), behind)
+                                .getResult();
           Value channel = linalg::IndexOp::create(n, l, 1);
           Value sum = mul(n, l, a[1], a[0]);
           for (int64_t i = 1; i < taps; ++i) {
@@ -365,8 +364,7 @@ struct LowerConv : Lowering<LowerConv, xf::ConvOp> {
             Value place = arith::SubIOp::create(
                 n, l, row, arith::ConstantIndexOp::create(n, l, isolated ? i + 1 : i));
             Value first = arith::ConstantIndexOp::create(n, l, 0);
-            Value isThere =
-                arith::CmpIOp::create(n, l, arith::CmpIPredicate::sge, place, first);
+            Value isThere = arith::CmpIOp::create(n, l, arith::CmpIPredicate::sge, place, first);
             Value at = arith::MaxSIOp::create(n, l, place, first);
             Value x = tensor::ExtractOp::create(n, l, slots, ValueRange{at, channel});
             x = arith::SelectOp::create(n, l, isThere, x, zero);

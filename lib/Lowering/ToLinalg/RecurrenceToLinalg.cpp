@@ -63,8 +63,8 @@ Value ScanBuilder::asParts(Value memref) {
   for (size_t i = 0; i < carried.size(); ++i)
     parts.push_back(i);
   if (type.getRank() > 1)
-    memref = memref::CollapseShapeOp::create(b, e.loc, memref,
-                                             SmallVector<ReassociationIndices>{all});
+    memref =
+        memref::CollapseShapeOp::create(b, e.loc, memref, SmallVector<ReassociationIndices>{all});
   return memref::ExpandShapeOp::create(b, e.loc, carried, memref,
                                        SmallVector<ReassociationIndices>{parts});
 }
@@ -77,9 +77,8 @@ Value ScanBuilder::build(ArrayRef<int64_t> shape,
   llvm::append_range(full, shape);
   auto type = MemRefType::get(full, b.getF32Type());
   Value results = memref::AllocOp::create(b, e.loc, type, ValueRange{e.rows()});
-  auto scan = kernel::ScanOp::create(b, e.loc, reads, reshaped(e.before(op)),
-                                     reshaped(e.after(op)), results,
-                                     b.getAffineMapArrayAttr(maps));
+  auto scan = kernel::ScanOp::create(b, e.loc, reads, reshaped(e.before(op)), reshaped(e.after(op)),
+                                     results, b.getAffineMapArrayAttr(maps));
   Block &region = scan.getBody().emplaceBlock();
   auto addRest = [&](Value memref, unsigned places) {
     auto whole = cast<MemRefType>(memref.getType());
@@ -98,8 +97,8 @@ Value ScanBuilder::build(ArrayRef<int64_t> shape,
   addRest(results, 2);
   OpBuilder inside = OpBuilder::atBlockBegin(&region);
   body(inside, e.loc, region.getArguments());
-  return bufferization::ToTensorOp::create(b, e.loc,
-                                           RankedTensorType::get(full, b.getF32Type()), results,
+  return bufferization::ToTensorOp::create(b, e.loc, RankedTensorType::get(full, b.getF32Type()),
+                                           results,
                                            /*restrict=*/true);
 }
 
@@ -132,8 +131,8 @@ struct LowerScan : Lowering<LowerScan, xf::ScanOp> {
     Value made = builder.build({parts, each}, [&](OpBuilder &b, Location l, ValueRange memory) {
       AffineMap all = AffineMap::getMultiDimIdentityMap(1, b.getContext());
       Value h = memory[0], result = memory[3];
-      overMemory(b, l, ValueRange{memory[1], memory[2]}, h, {all, all, all},
-                 IteratorType::parallel, [](OpBuilder &n, Location at, ValueRange a) {
+      overMemory(b, l, ValueRange{memory[1], memory[2]}, h, {all, all, all}, IteratorType::parallel,
+                 [](OpBuilder &n, Location at, ValueRange a) {
                    return add(n, at, mul(n, at, a[0], a[2]), a[1]);
                  });
       overMemory(b, l, h, result, {all, all}, IteratorType::parallel,
@@ -164,9 +163,8 @@ private:
       full.push_back(shape[i]);
       sizes.push_back(e.builder.getIndexAttr(shape[i]));
     }
-    return tensor::ExpandShapeOp::create(e.builder, e.loc,
-                                         RankedTensorType::get(full, e.builder.getF32Type()), rows,
-                                         groups, sizes);
+    return tensor::ExpandShapeOp::create(
+        e.builder, e.loc, RankedTensorType::get(full, e.builder.getF32Type()), rows, groups, sizes);
   }
   static Value inParts(KernelEmitter &e, Value rows, int64_t parts, int64_t each) {
     return expanded(e, flat(e, rows), {parts, each});
@@ -211,8 +209,7 @@ private:
     Value stored = e.lookup(op.getRates());
     RankedTensorType type = ranked(op.getRates());
     AffineMap all = AffineMap::getMultiDimIdentityMap(type.getRank(), e.builder.getContext());
-    Value into =
-        tensor::EmptyOp::create(e.builder, e.loc, type.getShape(), e.builder.getF32Type());
+    Value into = tensor::EmptyOp::create(e.builder, e.loc, type.getShape(), e.builder.getF32Type());
     return e.generic(into, {stored}, {all, all},
                      SmallVector<IteratorType>(type.getRank(), IteratorType::parallel),
                      [](OpBuilder &n, Location l, ValueRange a) -> Value {

@@ -247,10 +247,13 @@ static Results linearAttention(Call &c) {
       for (int64_t t = batch * tokens; t < (batch + 1) * tokens; ++t) {
         for (int64_t i = 0; i < K; ++i) {
           double exponent = entry(d, t, h, i, d.rank() == 4);
-          S.row(i) *= std::exp(given ? exponent * entry(rates, 0, h, i, rates.rank() == 2) : exponent);
+          S.row(i) *=
+              std::exp(given ? exponent * entry(rates, 0, h, i, rates.rank() == 2) : exponent);
         }
-        Eigen::Map<const Eigen::RowVectorXd> qt(q.data() + (t * groups + h * groups / heads) * K, K),
-            kt(k.data() + (t * groups + h * groups / heads) * K, K), vt(v.data() + (t * heads + h) * V, V);
+        Eigen::Map<const Eigen::RowVectorXd> qt(q.data() + (t * groups + h * groups / heads) * K,
+                                                K),
+            kt(k.data() + (t * groups + h * groups / heads) * K, K),
+            vt(v.data() + (t * heads + h) * V, V);
         Eigen::RowVectorXd u = vt;
         if (delta)
           u = entry(b, t, h, 0, false) * (vt - kt * S);
@@ -263,9 +266,15 @@ static Results linearAttention(Call &c) {
 
 Meanings ctxc::reference::productMeanings() {
   static const std::pair<llvm::StringRef, Meaning> all[] = {
-      {"matmul", matmul}, {"mm", matmul},          {"bmm", matmul},
-      {"linear", linear}, {"addmm", added},        {"baddbmm", added},
-      {"einsum", einsum}, {"conv1d", convolution}, {"scaled_dot_product_attention", attention},
+      {"matmul", matmul},
+      {"mm", matmul},
+      {"bmm", matmul},
+      {"linear", linear},
+      {"addmm", added},
+      {"baddbmm", added},
+      {"einsum", einsum},
+      {"conv1d", convolution},
+      {"scaled_dot_product_attention", attention},
       {"linear_attention", linearAttention}};
   return all;
 }

@@ -11,8 +11,8 @@
 #include "ctxc/Reference/Reference.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
 #include "ctxc/Transforms/BuildProgram.h"
-#include "test/unit/Goldens.h"
 #include "mlir/IR/MLIRContext.h"
+#include "test/unit/Goldens.h"
 #include "gtest/gtest.h"
 
 namespace ctxc::test {

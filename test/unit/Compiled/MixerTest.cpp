@@ -144,7 +144,8 @@ TEST_P(Mixers, PatchesGiveTheLogitsWithTheContext) {
       options.append = false;
       Numbers control = read(*executor, *reduced, at, 1, options);
       options.patch = &step->patch;
-      Numbers patched = read(*executor, *reduced, at, 1, options), whole = step->fullLogits.doubles();
+      Numbers patched = read(*executor, *reduced, at, 1, options),
+              whole = step->fullLogits.doubles();
       const double tolerance = executor == model.compiled.get() ? 2e-4 : 1e-8;
       EXPECT_LE(largestDifference(patched, whole), tolerance);
       EXPECT_GT(largestDifference(control, whole), 100 * tolerance);

@@ -49,7 +49,8 @@ bool isInsideMixer(mlir::Value value) {
   mlir::Operation *op = value.getDefiningOp();
   if (!op || isa<xf::AddOp>(op))
     return false;
-  return (isa<xf::ContextualOpInterface>(op) && !isa<xf::AttentionOp>(op)) || any_of(op->getOperands(), isInsideMixer);
+  return (isa<xf::ContextualOpInterface>(op) && !isa<xf::AttentionOp>(op)) ||
+         any_of(op->getOperands(), isInsideMixer);
 }
 
 /// Where the result of a norm goes, through its scale, its bias, factors and reshapes: to linears,
@@ -269,7 +270,8 @@ accuracy, and its limits, are on [another page](judged-families.md).
       "another mixer. A parallel block has nothing to patch for its input: what G reads is the "
       "same\n"
       "without the context.\n"
-      "\n\\* Its layers mix tokens by convolutions and recurrences (`xf.conv`, `xf.linear_attention`)\n"
+      "\n\\* Its layers mix tokens by convolutions and recurrences (`xf.conv`, "
+      "`xf.linear_attention`)\n"
       "too. A mixer alone has no parameters outside its contextual part; `--sites all` offers its\n"
       "last matrix. GPUs have no kernels for these ops yet.\n";
   for (auto [i, argument] : enumerate(arguments))
