@@ -12,6 +12,8 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -40,7 +42,8 @@ public:
     isolated = !op.getAfter();
   }
 
-  void lower();
+  /// Fails where the region uses a value from outside that is no constant.
+  LogicalResult lower();
 
 private:
   /// A function of the frame and two numbers, at whose start the builder is then.
@@ -63,6 +66,7 @@ private:
   kernel::ScanOp op;
   func::FuncOp kernel;
   std::string name;
+  llvm::SetVector<Value> constantsOutside;
   int64_t parts, numbers, unitParts;
   bool isolated;
   LLVM::LLVMStructType frame;
@@ -116,8 +120,11 @@ func::FuncOp ScanLowering::writeRow() {
   Block &body = op.getBody().front();
   auto [first, end] = partsOf(unit);
   Value s = row;
+  IRMapping constants; // which other passes have moved out of the region
+  for (Value outside : constantsOutside)
+    constants.map(outside, b.clone(*outside.getDefiningOp())->getResult(0));
   forRange(first, end, 1, [&](Value part) {
-    IRMapping inside;
+    IRMapping inside = constants;
     auto bind = [&](unsigned i, Value memref, ArrayRef<Value> at) {
       BlockArgument argument = body.getArgument(i);
       inside.map(argument, restOf(memref, at, cast<MemRefType>(argument.getType())));
@@ -171,7 +178,12 @@ func::FuncOp ScanLowering::writeUnits(func::FuncOp row) {
   return function;
 }
 
-void ScanLowering::lower() {
+LogicalResult ScanLowering::lower() {
+  getUsedValuesDefinedAbove(op.getBody(), constantsOutside);
+  for (Value outside : constantsOutside)
+    if (!matchPattern(outside, m_Constant()))
+      return op.emitError("its region uses a value from outside of it that is no constant; what it "
+                          "reads are its operands");
   b.setInsertionPoint(op);
   given.assign(op.getReads().begin(), op.getReads().end());
   given.push_back(op.getBefore());
@@ -202,6 +214,7 @@ void ScanLowering::lower() {
   b.setInsertionPointToStart(branch.elseBlock());
   func::CallOp::create(b, loc, units, ValueRange{stored, zero, count});
   op.erase();
+  return success();
 }
 
 struct LowerScans : ctxc::impl::LowerScansBase<LowerScans> {
@@ -211,7 +224,8 @@ struct LowerScans : ctxc::impl::LowerScansBase<LowerScans> {
     SmallVector<kernel::ScanOp> ops;
     getOperation().walk([&](kernel::ScanOp op) { ops.push_back(op); });
     for (auto [i, op] : llvm::enumerate(ops))
-      ScanLowering(op, i).lower();
+      if (failed(ScanLowering(op, i).lower()))
+        return signalPassFailure();
   }
 };
 

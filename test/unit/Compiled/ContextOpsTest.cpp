@@ -59,6 +59,7 @@ TEST_P(ContextOps, LinearAttention) {
   for (const Sizes &s : {Sizes{1, 16, 40, 1}, {2, 5, 6, 7}, {1, 3, 1, 1}, {3, 16, 3, 33}}) {
     BlockText b("ops", odd());
     TextValue x = b.input();
+    b.output(x);
     auto made = [&](const Shape &shape, const std::string &kind = "") {
       int64_t size = shape.size() > 1 ? shape[0] * shape[1] : shape[0];
       TextValue row = b.linear(x, size);

@@ -46,7 +46,9 @@ TEST_P(Mixers, GiveTransformersLogits) {
   for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
     ASSERT_NE(executor, nullptr);
     auto run = executor->start(own.size());
-    EXPECT_LE(largestDifference(read(*executor, *run, 0, own.size()), expected), 1e-4);
+    // Transformers computes the delta rule in chunks of float32.
+    const double tolerance = GetParam() == "qwen3-next" ? 5e-4 : 1e-4;
+    EXPECT_LE(largestDifference(read(*executor, *run, 0, own.size()), expected), tolerance);
   }
 }
 
