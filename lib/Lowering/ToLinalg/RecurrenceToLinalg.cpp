@@ -299,7 +299,14 @@ void LinearAttentionEmitter::update(OpBuilder &b, Location l, bool decays, Value
     maps.append({map({k}), map({v})});
   }
   maps.push_back(ofState);
-  overMemory(b, l, ins, state, maps, SmallVector<IteratorType>(2, IteratorType::parallel),
+  if (width == 1) { // the rows alone are a loop
+    MLIRContext *context = b.getContext();
+    for (AffineMap &each : maps)
+      each = each.replaceDimsAndSymbols(
+          {getAffineConstantExpr(0, context), getAffineDimExpr(0, context)}, {}, 1, 0);
+  }
+  overMemory(b, l, ins, state, maps,
+             SmallVector<IteratorType>(width == 1 ? 1 : 2, IteratorType::parallel),
              [&](OpBuilder &n, Location at, ValueRange a) {
                Value kept = decays ? decayed(n, at, a.back(), a) : Value(a.back());
                return added ? add(n, at, kept, mul(n, at, a[from], a[from + 1])) : kept;

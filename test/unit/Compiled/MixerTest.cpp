@@ -14,7 +14,7 @@ namespace {
 struct Mixers : testing::TestWithParam<std::string> {
   Mixers() : model(GetParam()) {
     tokens = model.golden().first;
-    for (size_t i = 0, count = tokens.size(); tokens.size() < 150; ++i)
+    for (size_t i = 0, count = tokens.size(); tokens.size() < 100; ++i)
       tokens.push_back((tokens[i] * 3 + i / count) % model.program.vocabulary);
     positions = upTo(tokens.size());
   }
@@ -30,6 +30,8 @@ struct Mixers : testing::TestWithParam<std::string> {
   Numbers read(ctxc::Run &run, int64_t from, int64_t count, ForwardOptions options = {}) {
     return read(*model.compiled, run, from, count, options);
   }
+  /// Transformers computes the delta rule in chunks of float32.
+  double tolerance() const { return GetParam() == "qwen3-next" ? 5e-4 : 1e-4; }
   /// What a run that has read nothing else gives for the same tokens.
   Numbers fresh(int64_t from, int64_t count) {
     auto run = model.compiled->start(tokens.size());
@@ -46,16 +48,14 @@ TEST_P(Mixers, GiveTransformersLogits) {
   for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
     ASSERT_NE(executor, nullptr);
     auto run = executor->start(own.size());
-    // Transformers computes the delta rule in chunks of float32.
-    const double tolerance = GetParam() == "qwen3-next" ? 5e-4 : 1e-4;
-    EXPECT_LE(largestDifference(read(*executor, *run, 0, own.size()), expected), tolerance);
+    EXPECT_LE(largestDifference(read(*executor, *run, 0, own.size()), expected), tolerance());
   }
 }
 
 TEST_P(Mixers, AreTheReferences) {
   auto found = model.compiled->start(tokens.size()), given = model.reference->start(tokens.size());
   Numbers expected = read(*model.reference, *given, 0, tokens.size());
-  EXPECT_LE(largestDifference(read(*found, 0, tokens.size()), expected), 2e-4);
+  EXPECT_LE(largestDifference(read(*found, 0, tokens.size()), expected), tolerance());
 }
 
 TEST_P(Mixers, DoNotDependOnChunksOrThreads) {
@@ -68,16 +68,15 @@ TEST_P(Mixers, DoNotDependOnChunksOrThreads) {
     found.insert(found.end(), some.begin(), some.end());
   }
   EXPECT_EQ(found, expected);
-  for (int64_t chunk : {1, 7, 64})
-    for (int threads : {1, 3}) {
-      CompiledOptions options;
-      options.promptChunk = chunk;
-      options.threads = threads;
-      auto other = createCompiledExecutor(model.program, *model.weights, options);
-      ASSERT_TRUE(bool(other)) << llvm::toString(other.takeError());
-      auto own = (*other)->start(tokens.size(), chunk == 7 ? Keeps::Seen : Keeps::All);
-      EXPECT_EQ(read(**other, *own, 0, tokens.size()), expected) << chunk << ", " << threads;
-    }
+  for (auto [chunk, threads] : {std::pair(1, 1), {7, 3}}) {
+    CompiledOptions options;
+    options.promptChunk = chunk;
+    options.threads = threads;
+    auto other = createCompiledExecutor(model.program, *model.weights, options);
+    ASSERT_TRUE(bool(other)) << llvm::toString(other.takeError());
+    auto own = (*other)->start(tokens.size(), chunk == 7 ? Keeps::Seen : Keeps::All);
+    EXPECT_EQ(read(**other, *own, 0, tokens.size()), expected) << chunk << ", " << threads;
+  }
 }
 
 TEST_P(Mixers, ForksGoOnByThemselves) {
@@ -162,7 +161,7 @@ TEST_P(Mixers, PatchesOfAllTokensAreThoseOfEach) {
   if (llvm::none_of(model.program.steps, [](ProgramStep step) { return bool(step.dual); }))
     GTEST_SKIP() << "no layer has a plan";
   for (std::vector<int64_t> kept : {std::vector<int64_t>(), {0, 3}}) {
-    std::vector<int64_t> some(tokens.begin(), tokens.begin() + 37);
+    std::vector<int64_t> some(tokens.begin(), tokens.begin() + 21); // more than share a kernel
     for (int64_t rows : {0, 5}) {
       PatchEachOptions options;
       options.chunk = rows;
