@@ -130,7 +130,7 @@ def study(model_type, binary, folder, fresh, with_numbers):
         for key in ("reason", "stage"):
             row.pop(key, None)
         found = checked(binary, program)
-        if not page.has_verdict(found):
+        if not page.has_verdict(found) or page.verdict_of(found).startswith("rejected"):
             # What is no more than a mixer has nothing behind it that may be patched but for that itself.
             by_all = checked(binary, program, "--sites", "all")
             if page.has_verdict(by_all):

@@ -142,6 +142,7 @@ private:
   Value writtenActivation(graph::CallOp call);
   /// W_{sel_j} x_j, and Σ_j w_j y_j.
   Value expertProduct(graph::CallOp call);
+  Value productFromLeft(graph::CallOp call);
   Value combined(graph::CallOp call, Value product);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);
