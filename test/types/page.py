@@ -34,7 +34,7 @@ TYPE.pt2`). The patch is added to the weights of transformers' model, which then
 Where the paper's sites give no verdict, the table has that of `--sites all`, which also patches the mixer's own last
 matrix, with *(all)* behind it.
 
-The column *runs by* says what runs the type: *kernels* are ctxc's own, with a cache of keys and values; *program* is
+The column *runs by* says what runs the type: *kernels* are ctxc's own, with a state of their own; *program* is
 the exported program, in float64, of which some part has no op of `xf`. What it is stands in a table below.
 
 {summary}

@@ -47,7 +47,10 @@ enum class Place { Before, After, Heads, Mixer };
 /// the sum that the mixer's result is added to.
 bool isInsideMixer(mlir::Value value) {
   mlir::Operation *op = value.getDefiningOp();
-  if (!op || isa<xf::AddOp>(op))
+  bool isResidual = isa_and_nonnull<xf::AddOp>(op) && any_of(op->getOperands(), [](mlir::Value v) {
+                      return isa<mlir::BlockArgument>(v);
+                    });
+  if (!op || isResidual)
     return false;
   return (isa<xf::ContextualOpInterface>(op) && !isa<xf::AttentionOp>(op)) ||
          any_of(op->getOperands(), isInsideMixer);
