@@ -3,7 +3,7 @@
 
   make-goldens.py test/goldens            all of them (existing ones are replaced)
   make-goldens.py /tmp/g --only llama-bias
-  make-goldens.py test/check-only --check-only    families that are checked but not run, without logits
+  make-goldens.py test/mixers --mixers            those with convolutions and recurrences
 
 Each OUT/NAME is a Hugging Face directory (config.json, float32 weights) with golden.safetensors beside
 them: `tokens` (T) int64 and `logits` (T, V) float32 of the full run, eager attention. Head counts
@@ -101,8 +101,8 @@ GOLDENS = {
     "falcon-older-config": (configs.falcon, 6, older_forms.flat, None),
 }
 
-# name: (config, seed), for families that are checked but not run.
-CHECK_ONLY = {
+# name: (config, seed), for families whose layers mix tokens by convolutions and recurrences.
+MIXERS = {
     "mamba": (configs.mamba, 101),
     "jamba": (configs.jamba, 102),
     "falcon-h1": (configs.falcon_h1, 103),
@@ -169,13 +169,20 @@ def make(name, out):
     return tokens, logits
 
 
-def make_checked(name, out):
-    config, seed = CHECK_ONLY[name]
+def make_mixer(name, out):
+    config, seed = MIXERS[name]
     model = transformers.AutoModelForCausalLM.from_config(config(), dtype=torch.float32)
-    random_weights(model, torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(seed)
+    random_weights(model, generator)
     shutil.rmtree(out, ignore_errors=True)
     model.save_pretrained(out)
     (out / "generation_config.json").unlink(missing_ok=True)
+    tokens = torch.randint(0, model.config.vocab_size, (TOKENS,), generator=generator)
+    written = loader(config()).from_pretrained(out, **options(config())).eval()
+    with torch.no_grad():
+        logits = written(tokens[None], use_cache=False).logits[0].contiguous()
+    save_file({"tokens": tokens, "logits": logits}, out / "golden.safetensors",
+              metadata={"made_with": f"transformers {transformers.__version__}, torch {torch.__version__}"})
 
 
 def main():
@@ -184,14 +191,14 @@ def main():
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--only", choices=GOLDENS, action="append", metavar="NAME",
                         help="make this one; may be given several times: " + ", ".join(GOLDENS))
-    parser.add_argument("--check-only", action="store_true",
-                        help="those of families that are checked and not run")
+    parser.add_argument("--mixers", action="store_true",
+                        help="those of families with convolutions and recurrences")
     args = parser.parse_args()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
-    for name in CHECK_ONLY if args.check_only else ():
-        make_checked(name, args.out / name)
-    for name in args.only or (() if args.check_only else GOLDENS):
+    for name in MIXERS if args.mixers else ():
+        make_mixer(name, args.out / name)
+    for name in args.only or (() if args.mixers else GOLDENS):
         _, logits = make(name, args.out / name)
         size = sum(file.stat().st_size for file in (args.out / name).iterdir())
         print(f"{name:26} {size / 1024:6.0f} KiB   logits within ±{logits.abs().max():.2f}")

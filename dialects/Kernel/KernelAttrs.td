@@ -26,8 +26,13 @@ def Kernel_ArgKind : I32EnumAttr<"ArgKind", "what an argument of a kernel is", [
   I32EnumAttrCase<"Load", 10, "load">,          // n: a part of a parameter's patch, read
   I32EnumAttrCase<"Counts", 11, "counts">,      // S × obligations × 2, i64: harmless and harmful,
                                                 // added to
-  I32EnumAttrCase<"Replay", 12, "replay">       // S, f64: the predicted replay error of the block's
+  I32EnumAttrCase<"Replay", 12, "replay">,      // S, f64: the predicted replay error of the block's
                                                 // output, written
+  I32EnumAttrCase<"Before", 13, "before">,      // shape, f32: what a recurrence carries to the first
+                                                // row; in the reduced run of a dual block, to each
+                                                // row
+  I32EnumAttrCase<"After", 14, "after">         // shape, f32: what it carries on from the last row,
+                                                // written; may be the memory of `before`
 ]> { let cppNamespace = "::ctxc::kernel"; }
 
 def Kernel_Run : I32EnumAttr<"Run", "the run that a state belongs to", [
@@ -55,9 +60,10 @@ def Kernel_ArgAttr : AttrDef<Kernel_Dialect, "Arg"> {
       are dynamic or fixed sizes.
     - C2: a parameter, a bank, a setting, and the parts of a patch have a name; other arguments have
       none.
-    - C3: inputs, outputs, states and the parts of a patch are numbered by `index`, which is not
-      negative; it is 0 for other arguments.
-    - C4: only states and slots can belong to the reduced run.
+    - C3: inputs, outputs, states, what recurrences carry and the parts of a patch are numbered by
+      `index`, which is not negative; it is 0 for other arguments.
+    - C4: only states, slots and what recurrences carry before the rows can belong to the reduced
+      run.
     - C5: a bank, and a quantised matrix, which is passed as bytes, have the type of the whole
       parameter as `stored`; other arguments have none.
     - C6: no two arguments of a kernel have the same role.

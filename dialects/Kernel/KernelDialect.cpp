@@ -79,14 +79,17 @@ LogicalResult ArgAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError
   if (isNamed != (name && !name.empty()))
     return complain() << (isNamed ? "needs" : "has no") << " name";
   // C3
-  bool isCounted =
-      isPart || kind == ArgKind::Input || kind == ArgKind::Output || kind == ArgKind::State;
+  bool isCounted = isPart || kind == ArgKind::Input || kind == ArgKind::Output ||
+                   kind == ArgKind::State || kind == ArgKind::Before || kind == ArgKind::After;
   if (index < 0 || (index && !isCounted))
     return complain() << "has index " << index << "; "
                       << (isCounted ? "it counts from 0" : "there is one");
   // C4
-  if (run == Run::Reduced && kind != ArgKind::State && kind != ArgKind::Slots)
-    return complain() << "is of no run; states and slots are";
+  if (run == Run::Reduced && kind != ArgKind::State && kind != ArgKind::Slots &&
+      kind != ArgKind::Before)
+    return complain() << (kind == ArgKind::After
+                              ? "is of the full run alone: a reduced one carries nothing on"
+                              : "is of no run; states and slots are");
   // C5
   if (stored && kind != ArgKind::Bank && kind != ArgKind::Param)
     return complain() << "has no stored type; a bank and a parameter have";
@@ -159,6 +162,9 @@ static std::pair<bool, StringRef> fits(MemRefType type, ArgAttr role) {
             "a pair of i64 for each row and obligation"};
   case ArgKind::Replay:
     return {rank == 1 && element.isF64(), "one f64 for each row"};
+  case ArgKind::Before:
+  case ArgKind::After:
+    return {type.hasStaticShape() && element.isF32(), "numbers of f32, of a known shape"};
   }
   llvm_unreachable("all kinds are above");
 }

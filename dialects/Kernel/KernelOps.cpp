@@ -276,3 +276,53 @@ LogicalResult AttentionOp::bufferize(RewriterBase &rewriter,
   bufferization::replaceOpWithBufferizedValues(rewriter, *this, mixed);
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Recurrences
+//===----------------------------------------------------------------------===//
+
+LogicalResult ScanOp::verify() {
+  // C1
+  MemRefType before = getBefore().getType(), results = getResults().getType();
+  if (!before.hasStaticShape() || before.getRank() == 0 ||
+      (getAfter() && getAfter().getType().getShape() != before.getShape()))
+    return emitOpError("carries ")
+           << before << "; it needs one known shape of one or more dimensions";
+  if (results.getRank() < 2 || results.getDimSize(1) != getParts())
+    return emitOpError("writes ") << results << "; expected (rows, " << getParts() << ", …)";
+  // C2
+  SmallVector<AffineMap> maps = llvm::to_vector(getMaps().getAsValueRange<AffineMapAttr>());
+  if (maps.size() != getReads().size())
+    return emitOpError("has ") << maps.size() << " maps for " << getReads().size()
+                               << " operands that it reads";
+  for (auto [map, read] : llvm::zip(maps, getReads()))
+    if (map.getNumDims() != 2 || map.getNumSymbols() ||
+        map.getNumResults() > shaped(read).getRank())
+      return emitOpError("reads ") << read.getType() << " at " << AffineMapAttr::get(map)
+                                   << "; expected a map from (s, p) to its first dimensions";
+  // C3
+  Block &body = getBody().front();
+  auto isRest = [](Type argument, Value of, unsigned places) {
+    auto type = dyn_cast<MemRefType>(argument);
+    return type && type.getElementType() == shaped(of).getElementType() &&
+           type.getShape() == shaped(of).getShape().drop_front(places);
+  };
+  bool fit = body.getNumArguments() == maps.size() + 2 &&
+             isRest(body.getArgumentTypes().front(), getBefore(), 1) &&
+             isRest(body.getArguments().back().getType(), getResults(), 2);
+  for (unsigned i = 0; fit && i < maps.size(); ++i)
+    fit = isRest(body.getArgumentTypes()[i + 1], getReads()[i], maps[i].getNumResults());
+  if (!fit)
+    return emitOpError("needs a region of what is left of each operand; found (")
+           << body.getArgumentTypes() << ")";
+  return success();
+}
+
+void ScanOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  for (OpOperand &operand : getOperation()->getOpOperands())
+    effects.emplace_back(MemoryEffects::Read::get(), &operand);
+  effects.emplace_back(MemoryEffects::Write::get(), &getResultsMutable());
+  for (OpOperand &after : getAfterMutable())
+    effects.emplace_back(MemoryEffects::Write::get(), &after);
+}

@@ -210,4 +210,50 @@ def Kernel_AttendOp : Kernel_Op<"attend", [Pure, Terminator, HasParent<"Attentio
   let assemblyFormat = "$score attr-dict";
 }
 
+def Kernel_ScanOp : Kernel_Op<"scan", [
+    AttrSizedOperandSegments, SingleBlock, NoTerminator,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "a recurrence: each row changes what the one before has left";
+  let description = [{
+    The op works on memory. What it carries from row to row has several parts, along the first
+    dimension of `before`, which know nothing of each other. For each part p, and for the rows s in
+    order, the region changes the part in place and writes row s of the `results`:
+
+        state = before[p]
+        for s: region(state, reads₀[map₀(s, p)], …, results[s, p])
+        after[p] = state
+
+    Its arguments are memory: what is left of each operand at that place. Without `after`, each row
+    is a sequence of its own, which begins with `before`. `after` may be the memory of `before`.
+
+    - C1: `before` and `after` have one known shape, whose first dimension is the number of parts,
+      and the results are (rows, parts, …).
+    - C2: each of `reads` has a map from (s, p) to its first dimensions.
+    - C3: the region's arguments are memory of the elements, and of the dimensions that are left: of
+      `before`, of each of `reads`, of `results`.
+
+    ```mlir
+    kernel.scan(%gate, %input : memref<?x8x80xf32>, memref<?x8x80xf32>)
+        at [affine_map<(s, p) -> (s, p)>, affine_map<(s, p) -> (s, p)>]
+        from %h : memref<8x80xf32> to %h : memref<8x80xf32> into %y : memref<?x8x80xf32> {
+    ^bb0(%state: …, %a: …, %b: …, %result: …):
+      linalg.generic …
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<MemRefOf<[F32]>>:$reads, MemRefOf<[F32]>:$before,
+    Optional<MemRefOf<[F32]>>:$after, MemRefOf<[F32]>:$results, AffineMapArrayAttr:$maps);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `(` ($reads^ `:` type($reads))? `)` `at` $maps `from` $before `:` type($before)
+    (`to` $after^ `:` type($after))? `into` $results `:` type($results) $body attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getParts() {
+      return ::llvm::cast<::mlir::MemRefType>(getBefore().getType()).getDimSize(0);
+    }
+  }];
+}
+
 #endif // CTXC_KERNEL_OPS_TD

@@ -4,8 +4,9 @@
 // Contextual ops, which read the tokens before their own. XFOps.td includes this file after
 // defining the classes that it uses.
 
-class XF_ContextualOp<string mnemonic, list<Trait> traits = []> : XF_PureOp<mnemonic,
-    !listconcat([DeclareOpInterfaceMethods<XF_ContextualOpInterface>], traits)>;
+class XF_ContextualOp<string mnemonic, list<Trait> traits = [], list<string> methods = []>
+    : XF_PureOp<mnemonic, !listconcat(
+        [DeclareOpInterfaceMethods<XF_ContextualOpInterface, methods>], traits)>;
 
 def XF_AttentionOp : XF_ContextualOp<"attention", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>]> {
@@ -46,7 +47,7 @@ def XF_AttentionOp : XF_ContextualOp<"attention", [AttrSizedOperandSegments,
   let hasVerifier = 1;
 }
 
-def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>]> {
+def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>], ["getReach"]> {
   let summary = "a causal convolution over positions, for each channel separately";
   let description = [{
     `y_c = Σ_{i<k} W[c, k − 1 − i] x_c(p − i)`, where tokens before the first one are zero.
@@ -64,7 +65,7 @@ def XF_ConvOp : XF_ContextualOp<"conv", [AllTypesMatch<["data", "result"]>]> {
   let hasVerifier = 1;
 }
 
-def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType]> {
+def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType], ["getCarried"]> {
   let summary = "a gated linear recurrence: `h_p = a_p ⊙ h_{p−1} + b_p`, from 0";
   let description = [{
     The state is a single vector for a context of any length. `p − 1` is the previous token of the
@@ -77,6 +78,43 @@ def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType]> {
   let arguments = (ins XF_Activation:$gate, XF_Activation:$input, OptionalAttr<XF_Run>:$run);
   let results = (outs XF_Activation:$result);
   let assemblyFormat = "$gate `,` $input (`run` $run^)? attr-dict `:` type($result)";
+}
+
+def XF_LinearAttentionOp : XF_ContextualOp<"linear_attention", [
+    AttrSizedOperandSegments, AllTypesMatch<["value", "result"]>], ["getCarried"]> {
+  let summary = "attention without a softmax: a matrix to which each token adds, and which decays";
+  let description = [{
+    Each head h has a state S, (K, V), which is 0 before the first token:
+
+        S_p = diag(a) S_{p−1} + k uᵀ,   y_h = S_pᵀ q
+
+    with the query q and the key k of the group `g(h) = ⌊h G / H⌋`, and the decays a of its K rows.
+    u is the head's value v. With `delta` b it is `b_h (v − (diag(a) S_{p−1})ᵀ k)`, the delta rule:
+    what S already gives for the key is replaced.
+
+    `decay` d has a number for each head, or for each row of its state: `a = exp(d)`. With `rates` A,
+    which have one of these forms as well, `a = exp(−exp(A) d)`; d is then a step of time.
+    `p − 1` is the token that the run saw before, not an absolute position.
+
+    - C1: q and k are (G, K), v (H, V), and G divides H.
+    - C2: the decay and the rates are (H) or (H, K).
+    - C3: b is (H).
+
+    ```mlir
+    // Mamba 2's mixer: 24 heads, of which all share one B and C.
+    %y = xf.linear_attention %C, %B, %dtu decay %dt rates %A : tensor<24xf32> : tensor<1x128xf32>, tensor<1x128xf32>, tensor<24x64xf32>, tensor<24xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$query, XF_Activation:$key, XF_Activation:$value,
+    XF_Activation:$decay, Optional<XF_Stored>:$rates, Optional<XF_Activation>:$delta,
+    OptionalAttr<XF_Run>:$run);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `decay` $decay (`rates` $rates^ `:` type($rates))?
+    (`delta` $delta^ `:` type($delta))? (`run` $run^)? attr-dict `:`
+    type($query) `,` type($key) `,` type($value) `,` type($decay)
+  }];
+  let hasVerifier = 1;
 }
 
 def XF_OpaqueContextualOp : XF_ContextualOp<"contextual"> {

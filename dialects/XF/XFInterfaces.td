@@ -13,7 +13,7 @@ def XF_ContextualOpInterface : OpInterface<"ContextualOpInterface"> {
     on the context C. Every result depends on the context.
 
     What the op keeps of earlier tokens is its *state*: some tensors for each token (for attention,
-    its keys and its values).
+    its keys and its values), or one tensor that each token changes (for a recurrence).
   }];
   let methods = [
     InterfaceMethod<"The operands whose per-token values the op remembers, one state tensor each.",
@@ -21,7 +21,13 @@ def XF_ContextualOpInterface : OpInterface<"ContextualOpInterface"> {
     InterfaceMethod<"The run whose state it reads; none if there is only one run.",
       "::std::optional<::ctxc::xf::Run>", "getStateRun">,
     InterfaceMethod<"Makes the op read the state of `run`, in a block that contains both runs.",
-      "void", "setStateRun", (ins "::ctxc::xf::Run":$run)>
+      "void", "setStateRun", (ins "::ctxc::xf::Run":$run)>,
+    InterfaceMethod<[{The type of what the op carries from token to token, where that is all of its state;
+      null where it keeps its state operands of each token. Null by default.}],
+      "::mlir::RankedTensorType", "getCarried", (ins), /*methodBody=*/"", "return {};">,
+    InterfaceMethod<[{How many tokens, its own included, the op reads at most, where that is no setting.
+      None by default.}],
+      "::std::optional<int64_t>", "getReach", (ins), /*methodBody=*/"", "return std::nullopt;">
   ];
 }
 

@@ -303,6 +303,35 @@ LogicalResult ConvOp::verify() {
   return success();
 }
 
+LogicalResult LinearAttentionOp::verify() {
+  auto q = ranked(getQuery().getType()), k = ranked(getKey().getType()),
+       v = ranked(getValue().getType());
+  // C1
+  if (q.getRank() != 2 || q != k || v.getRank() != 2 || v.getDimSize(0) % q.getDimSize(0))
+    return emitOpError("has query ")
+           << q << ", key " << k << " and value " << v
+           << "; the first two must be (groups, dims), and the value (heads, dims) with a multiple "
+              "of the groups";
+  const int64_t heads = v.getDimSize(0);
+  auto isOfHeads = [&](Value value, bool orRows) {
+    ArrayRef<int64_t> shape = ranked(value.getType()).getShape();
+    return shape == ArrayRef<int64_t>{heads} ||
+           (orRows && shape == ArrayRef<int64_t>{heads, q.getDimSize(1)});
+  };
+  // C2
+  for (Value each : {getDecay(), getRates()})
+    if (each && !isOfHeads(each, /*orRows=*/true))
+      return emitOpError("has ") << (each == getDecay() ? "decay " : "rates ") << each.getType()
+                                 << " for query " << q << " and value " << v
+                                 << "; there must be one number for each head, or for each row of "
+                                    "its state";
+  // C3
+  if (getDelta() && !isOfHeads(getDelta(), /*orRows=*/false))
+    return emitOpError("has delta ")
+           << getDelta().getType() << " for value " << v << "; there must be one for each head";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // ContextualOpInterface
 //===----------------------------------------------------------------------===//
@@ -310,6 +339,13 @@ LogicalResult ConvOp::verify() {
 SmallVector<Value> AttentionOp::getStateOperands() { return {getKey(), getValue()}; }
 SmallVector<Value> ConvOp::getStateOperands() { return {getData()}; }
 SmallVector<Value> ScanOp::getStateOperands() { return {getGate(), getInput()}; }
+// The query reads the state, which all others have made.
+SmallVector<Value> LinearAttentionOp::getStateOperands() {
+  SmallVector<Value> operands{getKey(), getValue(), getDecay()};
+  if (getDelta())
+    operands.push_back(getDelta());
+  return operands;
+}
 // Values that are the same at every token are not part of the state.
 SmallVector<Value> OpaqueContextualOp::getStateOperands() {
   return llvm::to_vector(llvm::make_filter_range(getOperands(), [](Value operand) {
@@ -323,5 +359,14 @@ std::optional<Run> ConvOp::getStateRun() { return getRun(); }
 void ConvOp::setStateRun(Run run) { setRun(run); }
 std::optional<Run> ScanOp::getStateRun() { return getRun(); }
 void ScanOp::setStateRun(Run run) { setRun(run); }
+std::optional<Run> LinearAttentionOp::getStateRun() { return getRun(); }
+void LinearAttentionOp::setStateRun(Run run) { setRun(run); }
 std::optional<Run> OpaqueContextualOp::getStateRun() { return getRun(); }
 void OpaqueContextualOp::setStateRun(Run run) { setRun(run); }
+
+RankedTensorType ScanOp::getCarried() { return ranked(getResult().getType()); }
+RankedTensorType LinearAttentionOp::getCarried() {
+  auto key = ranked(getKey().getType()), value = ranked(getValue().getType());
+  return value.clone({value.getDimSize(0), key.getDimSize(1), value.getDimSize(1)});
+}
+std::optional<int64_t> ConvOp::getReach() { return ranked(getWeight().getType()).getDimSize(1); }

@@ -106,6 +106,15 @@ struct AttentionSizes : Sized<AttentionSizes, AttentionOp> {
   }
 };
 
+struct LinearAttentionSizes : Sized<LinearAttentionSizes, LinearAttentionOp> {
+  SmallVector<SizeRelation> getSizeRelations(Operation *op) const {
+    auto attention = cast<LinearAttentionOp>(op);
+    return {{SizeRelation::Multiple,
+             {shapeOf(attention.getValue())[0]},
+             {shapeOf(attention.getKey())[0]}}};
+  }
+};
+
 struct TopKSizes : Sized<TopKSizes, TopKOp> {
   SmallVector<SizeRelation> getSizeRelations(Operation *op) const {
     auto top = cast<TopKOp>(op);
@@ -150,6 +159,7 @@ void xf::attachSizeModels(MLIRContext &context) {
   AttentionOp::attachInterface<AttentionReads, AttentionSizes>(context);
   ConvOp::attachInterface<ConvReads>(context);
   ScanOp::attachInterface<ScanReads>(context);
+  LinearAttentionOp::attachInterface<LinearAttentionSizes>(context);
   ReshapeOp::attachInterface<ReshapeSizes>(context);
   SliceOp::attachInterface<SliceSizes>(context);
   ConcatOp::attachInterface<ConcatSizes>(context);

@@ -17,6 +17,7 @@ void registerXFLoweringModels(MLIRContext *context);
 void registerSourceLoweringModels(MLIRContext *context);
 void registerMixtureLoweringModels(MLIRContext *context);
 void registerContextLoweringModels(MLIRContext *context);
+void registerRecurrenceLoweringModels(MLIRContext *context);
 void registerPatchLoweringModels(MLIRContext *context);
 } // namespace ctxc
 
@@ -26,6 +27,7 @@ void ctxc::registerLoweringModels(DialectRegistry &registry) {
     registerSourceLoweringModels(context);
     registerMixtureLoweringModels(context);
     registerContextLoweringModels(context);
+    registerRecurrenceLoweringModels(context);
   });
   registry.addExtension(
       +[](MLIRContext *context, patch::PatchDialect *) { registerPatchLoweringModels(context); });
@@ -44,6 +46,7 @@ void ctxc::buildContractPipeline(OpPassManager &pm, const CpuTarget &target) {
 
 void ctxc::buildContractedToLLVMPipeline(OpPassManager &pm, const CpuTarget &target) {
   pm.addPass(createLowerAttention({target.lanes, target.registers}));
+  pm.addPass(createLowerScans());
   pm.addPass(createShareRows());
   pm.addPass(createPlaceBuffers());
   pm.addPass(createAddEntryPoints());

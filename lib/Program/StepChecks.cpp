@@ -178,6 +178,14 @@ std::optional<int64_t> ctxc::windowOf(ProgramStep step) {
   for (Operation &op : step.block.getBody().getOps()) {
     if (!isa<xf::ContextualOpInterface>(op))
       continue;
+    if (std::optional<int64_t> reach = cast<xf::ContextualOpInterface>(op).getReach()) {
+      widest = std::max(*reach, widest.value_or(0));
+      continue;
+    }
+    if (cast<xf::ContextualOpInterface>(op).getCarried()) { // which is no window's
+      widest = std::max<int64_t>(1, widest.value_or(0));
+      continue;
+    }
     auto attention = dyn_cast<xf::AttentionOp>(op);
     auto setting = attention && attention.getWindow()
                        ? attention.getWindow().getDefiningOp<xf::SettingOp>()
@@ -198,4 +206,22 @@ bool ctxc::isBidirectional(const Program &program) {
     return llvm::any_of(step.block.getBody().getOps<xf::AttentionOp>(),
                         [](xf::AttentionOp op) { return op.getBidirectional(); });
   });
+}
+
+template <typename IsIt> static bool hasContextual(const Program &program, IsIt isIt) {
+  return llvm::any_of(program.steps, [&](ProgramStep step) {
+    return llvm::any_of(step.block.getBody().getOps(), [&](Operation &op) {
+      auto contextual = dyn_cast<xf::ContextualOpInterface>(op);
+      return contextual && isIt(contextual);
+    });
+  });
+}
+
+bool ctxc::isRecurrent(const Program &program) {
+  return hasContextual(program, [](xf::ContextualOpInterface op) { return bool(op.getCarried()); });
+}
+
+bool ctxc::countsTokens(const Program &program) {
+  return hasContextual(
+      program, [](xf::ContextualOpInterface op) { return op.getCarried() || op.getReach(); });
 }

@@ -114,8 +114,58 @@ static llvm::Error evaluateOp(xf::ScanOp op, Evaluation &e) {
   return llvm::Error::success();
 }
 
+/// exp(d), or exp(−exp(A) d), for each head and row of its state.
+static Matrix decaysOf(xf::LinearAttentionOp op, Evaluation &e, int64_t heads, int64_t rows) {
+  const Matrix &steps = e.rows(op.getDecay());
+  Matrix rates = op.getRates() ? e.widened(op.getRates()) : Matrix();
+  Matrix result(steps.rows(), heads * rows);
+  auto entry = [&](const Matrix &of, int64_t t, int64_t h, int64_t k) {
+    return of(of.rows() == 1 ? 0 : t, of.cols() == heads ? h : h * rows + k);
+  };
+  for (int64_t t = 0; t < steps.rows(); ++t)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t k = 0; k < rows; ++k) {
+        double exponent = entry(steps, t, h, k);
+        if (op.getRates())
+          exponent *= -std::exp(entry(rates, t, h, k));
+        result(t, h * rows + k) = std::exp(exponent);
+      }
+  return result;
+}
+
+static llvm::Error evaluateOp(xf::LinearAttentionOp op, Evaluation &e) {
+  auto shape = [](Value v) { return cast<RankedTensorType>(v.getType()).getShape(); };
+  const int64_t groups = shape(op.getKey())[0], K = shape(op.getKey())[1],
+                heads = shape(op.getValue())[0], V = shape(op.getValue())[1];
+  OpState &state = e.state();
+  const Matrix &query = e.rows(op.getQuery()), &key = e.rows(op.getKey()),
+               &value = e.rows(op.getValue());
+  const Matrix decays = decaysOf(op, e, heads, K);
+  Matrix states(e.tokenCount(), heads * K * V), result(e.tokenCount(), heads * V);
+  for (int64_t h = 0; h < heads; ++h) {
+    const int64_t g = h * groups / heads;
+    Matrix S = Matrix::Zero(K, V);
+    if (state.size() > 0)
+      S = Eigen::Map<const Matrix>(slice(state.row(0, state.size() - 1), h * K * V, K * V).data(),
+                                   K, V);
+    for (int64_t t = 0; t < e.tokenCount(); ++t) {
+      auto q = query.row(t).segment(g * K, K), k = key.row(t).segment(g * K, K);
+      S = decays.row(t).segment(h * K, K).transpose().asDiagonal() * S;
+      Eigen::RowVectorXd u = value.row(t).segment(h * V, V);
+      if (op.getDelta())
+        u = e.rows(op.getDelta())(t, h) * (u - k * S);
+      S += k.transpose() * u;
+      result.row(t).segment(h * V, V) = q * S;
+      Eigen::Map<Matrix>(states.row(t).data() + h * K * V, K, V) = S;
+    }
+  }
+  state.append(e.getEnvironment().positions, {&states});
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 void attachContextualOps(MLIRContext &context) {
-  attach<xf::AttentionOp, xf::ConvOp, xf::ScanOp>(context);
+  attach<xf::AttentionOp, xf::ConvOp, xf::ScanOp, xf::LinearAttentionOp>(context);
 }
 
 } // namespace ctxc::reference

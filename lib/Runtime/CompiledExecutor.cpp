@@ -160,6 +160,35 @@ llvm::Expected<ArrayRef<float>> CompiledExecutor::runChunk(CompiledRun &run, Arr
   return options.allLogits ? numbers : numbers.take_back(program.vocabulary);
 }
 
+llvm::Error CompiledExecutor::readAgain(CompiledRun &run) {
+  const int64_t count = run.count, from = run.carriedUpTo();
+  if (from == count)
+    return llvm::Error::success();
+  if (neighbours || run.plain < count)
+    return makeError("the run was truncated to " + llvm::Twine(count) +
+                     " tokens, and its recurrences can go on from " + llvm::Twine(from) +
+                     " alone; " +
+                     (neighbours ? "ranks cannot read the tokens between again"
+                                 : "some between were read with a patch") +
+                     "; truncate it to no more than its last call, or start another");
+  run.count = from;
+  std::vector<Input> tokens(run.given.begin() + from, run.given.begin() + count);
+  std::vector<int64_t> positions(run.slots.begin() + from, run.slots.begin() + count);
+  const ForwardOptions options;
+  const int64_t chunk = chunkOf(count - from, options);
+  for (int64_t at = 0; at < count - from; at += chunk) {
+    run.begin();
+    const int64_t size = std::min(chunk, count - from - at);
+    auto none = runChunk(run, ArrayRef(tokens).slice(at, size), ArrayRef(positions).slice(at, size),
+                         options, weights, /*withHead=*/false);
+    if (!none) {
+      run.count = count;
+      return none.takeError();
+    }
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<ArrayRef<float>>
 CompiledExecutor::forwardAll(CompiledRun &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
                              const ForwardOptions &options, std::vector<float> *earlier) {
@@ -175,6 +204,8 @@ CompiledExecutor::forwardAll(CompiledRun &run, ArrayRef<Input> tokens, ArrayRef<
                               &patchedMemory);
   Weights &from = options.materialize ? static_cast<Weights &>(patched) : weights;
 
+  if (llvm::Error error = readAgain(run))
+    return std::move(error);
   const int64_t before = run.count, count = tokens.size(), chunk = chunkOf(count, options);
   if (llvm::Error error = kernels.checkMemory(run, chunk))
     return std::move(error);
@@ -192,6 +223,7 @@ CompiledExecutor::forwardAll(CompiledRun &run, ArrayRef<Input> tokens, ArrayRef<
       if (options.append) {
         if (bidirectional && before == 0)
           run.sequence = tokens.vec();
+        remember(run, before, tokens, options.patch && !options.patch->parameters.empty());
         restore.release();
       }
       return logits;
@@ -223,27 +255,69 @@ llvm::Expected<int64_t> CompiledExecutor::computeNext(Run &run, const Input &tok
   return largestLogit(*logits);
 }
 
-llvm::Error CompiledExecutor::computePatchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
-                                               ArrayRef<int64_t> positions,
+llvm::Error CompiledExecutor::patchTogether(CompiledRun &full, CompiledRun &reduced,
+                                            ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
+                                            const PatchEachOptions &options, PatchSink sink) {
+  const int64_t before = full.count;
+  if (llvm::Error error =
+          PatchEach(program, stage, neighbours, weights, kernels, full, reduced, options)
+              .run(tokens, positions, sink))
+    return error;
+  remember(full, before, tokens, /*withPatch=*/false);
+  return llvm::Error::success();
+}
+
+llvm::Error CompiledExecutor::computePatchEach(Run &opaqueFull, Run &opaqueReduced,
+                                               ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
                                                const PatchEachOptions &options, PatchSink sink) {
+  auto &full = static_cast<CompiledRun &>(opaqueFull);
+  auto &reduced = static_cast<CompiledRun &>(opaqueReduced);
   const int64_t all = tokens.size();
   int64_t done = 0;
+  auto counting = [&](const TokenPatch &patch) -> llvm::Error {
+    if (llvm::Error error = sink(patch))
+      return error;
+    tell(++done, all, 1);
+    return llvm::Error::success();
+  };
+  for (CompiledRun *run : {&full, &reduced})
+    if (llvm::Error error = readAgain(*run))
+      return error;
   tell(done, all, 1);
-  return PatchEach(program, stage, neighbours, weights, kernels, static_cast<CompiledRun &>(full),
-                   static_cast<CompiledRun &>(reduced), options)
-      .run(tokens, positions, [&](const TokenPatch &patch) -> llvm::Error {
-        if (llvm::Error error = sink(patch))
-          return error;
-        tell(++done, all, 1);
-        return llvm::Error::success();
-      });
+  const bool isBehind = positions.empty() || positions.front() > reduced.last();
+  if (isBehind || !countsTokens(program))
+    return patchTogether(full, reduced, tokens, positions, options, counting);
+  // Where the order of tokens counts, those between two kept ones have a reduced run of their own.
+  RunRestorer restore(full, /*inChunks=*/true);
+  ArrayRef<int32_t> kept = ArrayRef(reduced.slots).take_front(reduced.count);
+  for (int64_t at = 0; at < all;) {
+    const int64_t count = llvm::lower_bound(kept, positions[at]) - kept.begin();
+    int64_t end = at + 1;
+    while (end < all && (count == reduced.count || positions[end] <= kept[count]))
+      ++end;
+    CompiledRun part(reduced.capacity, program.steps.size());
+    if (llvm::Error error = copyState(reduced, part))
+      return error;
+    part.truncate(count);
+    if (llvm::Error error = readAgain(part))
+      return error;
+    if (llvm::Error error = patchTogether(full, part, tokens.slice(at, end - at),
+                                          positions.slice(at, end - at), options, counting))
+      return error;
+    at = end;
+  }
+  restore.release();
+  return llvm::Error::success();
 }
 
 llvm::Error CompiledExecutor::copyState(const Run &given, Run &made) {
   const auto &from = static_cast<const CompiledRun &>(given);
   auto &to = static_cast<CompiledRun &>(made);
   to.count = from.count;
+  to.begin();
   to.sequence = from.sequence;
+  to.given = from.given;
+  to.plain = from.plain;
   std::copy_n(from.slots.begin(), from.count, to.slots.begin());
   for (auto [copy, state] : llvm::zip_equal(to.steps, from.steps))
     copy = state.copy(from.count, to.capacity);

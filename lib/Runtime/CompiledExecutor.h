@@ -28,8 +28,8 @@ public:
                 options.parallelFor ? *options.parallelFor
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},
                 [this] { return checkInterrupt(); }),
-        bidirectional(ctxc::isBidirectional(program)), names(program),
-        promptChunk(options.promptChunk), stages(options.stages) {
+        bidirectional(ctxc::isBidirectional(program)), recurrent(ctxc::isRecurrent(program)),
+        names(program), promptChunk(options.promptChunk), stages(options.stages) {
     if (options.local)
       kernels.share(*options.local, *options.neighbours);
   }
@@ -78,6 +78,20 @@ private:
                                                    llvm::ArrayRef<int64_t> positions,
                                                    const ForwardOptions &options,
                                                    std::vector<float> *earlier);
+  /// Where the run was truncated to tokens from which its recurrences cannot go on: reads those
+  /// that lead there again.
+  llvm::Error readAgain(CompiledRun &run);
+  /// Has the run remember the tokens that it holds behind the first `before`, where they may have
+  /// to be read again.
+  void remember(CompiledRun &run, int64_t before, llvm::ArrayRef<Input> tokens,
+                bool withPatch) const {
+    if (recurrent)
+      run.remember(before, tokens, withPatch);
+  }
+  /// patchEach where all kept tokens come before the first, or their order does not matter.
+  llvm::Error patchTogether(CompiledRun &full, CompiledRun &reduced, llvm::ArrayRef<Input> tokens,
+                            llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
+                            PatchSink sink);
   int64_t chunkOf(int64_t count, const ForwardOptions &options) const;
   bool isHead(size_t step) const;
   bool hasLogits() const { return stage.end == program.steps.size(); }
@@ -95,6 +109,7 @@ private:
   Neighbours *neighbours;
   KernelCalls kernels;
   bool bidirectional;
+  const bool recurrent;
   const PatchableNames names;
   const int64_t promptChunk, stages;
   WeightMemory patchedMemory;

@@ -59,7 +59,10 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
   for (CompiledRun *run : {&full, &reduced}) {
     if (llvm::Error error = checkStep(*run, token, position))
       return std::move(error);
+    if (llvm::Error error = readAgain(*run))
+      return std::move(error);
     run->slots[run->count] = position;
+    run->begin();
   }
   if (llvm::Error error = checkIds(program, token, position))
     return std::move(error);
@@ -129,6 +132,7 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
   if (hasLogits())
     if (llvm::Error error = readLogits(options, result))
       return std::move(error);
+  remember(full, full.count, token, /*withPatch=*/false);
   ++full.count;
   return result;
 }

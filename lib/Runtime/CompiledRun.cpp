@@ -40,6 +40,47 @@ char *StepState::memory(size_t index, size_t bytesOfSlot) {
   return at.bytes.data();
 }
 
+size_t StepState::carriedFrom(int64_t count) {
+  isRecurrent = true;
+  for (auto [i, each] : llvm::enumerate(carried))
+    if (each.count == count)
+      return i;
+  assert(count == 0 && "the run goes on from where its recurrences carry nothing");
+  carried.push_back({});
+  return carried.size() - 1;
+}
+
+std::pair<size_t, size_t> StepState::carry(int64_t count, int64_t rows, int64_t held) {
+  if (count == 0 && !carried.empty() && !llvm::any_of(carried, [](const CarriedState &each) {
+        return each.count == 0;
+      })) { // a run that begins again: the zeros take the place of what it had
+    carried.resize(1);
+    carried.front().count = 0;
+    for (std::vector<float> &memory : carried.front().memories)
+      llvm::fill(memory, 0);
+  }
+  const size_t from = carriedFrom(count);
+  size_t to = carried.size();
+  // In place of what nobody goes back to; within a call also of what it goes on from.
+  for (auto [i, each] : llvm::enumerate(carried))
+    if (i != from && (each.count > count || each.count != held))
+      to = i;
+  if (to == carried.size() && count != held)
+    to = from;
+  if (to == carried.size())
+    carried.push_back({});
+  carried[to].count = count + rows;
+  return {from, to};
+}
+
+float *StepState::memoryOf(size_t place, size_t index, size_t numbers) {
+  std::vector<std::vector<float>> &memories = carried[place].memories;
+  if (memories.size() <= index)
+    memories.resize(index + 1);
+  memories[index].resize(numbers);
+  return memories[index].data();
+}
+
 StepState StepState::copy(int64_t count, int64_t capacity) const {
   StepState made;
   made.first = std::min(first, count);
@@ -51,6 +92,10 @@ StepState StepState::copy(int64_t count, int64_t capacity) const {
     copy.bytes.resize(made.room * each.bytesOfSlot);
     std::memcpy(copy.bytes.data(), each.bytes.data(), (count - made.first) * each.bytesOfSlot);
   }
+  made.isRecurrent = isRecurrent;
+  for (const CarriedState &each : carried)
+    if (each.count == count)
+      made.carried.push_back(each);
   return made;
 }
 
@@ -65,7 +110,33 @@ llvm::Error CompiledRun::checkSeen() const {
   return llvm::Error::success();
 }
 
+void CompiledRun::remember(int64_t before, llvm::ArrayRef<Input> tokens, bool withPatch) {
+  given.erase(given.begin() + std::min<size_t>(before, given.size()), given.end());
+  plain = std::min(plain, before);
+  if (plain == before && !withPatch)
+    plain += tokens.size();
+  given.insert(given.end(), tokens.begin(), tokens.end());
+}
+
+int64_t CompiledRun::carriedUpTo() const {
+  int64_t most = count;
+  for (bool found = false; !found;) {
+    found = true;
+    for (const StepState &step : steps)
+      if (!step.carries(most)) {
+        int64_t before = 0;
+        for (const CarriedState &each : step.carried)
+          if (each.count < most)
+            before = std::max(before, each.count);
+        most = before;
+        found = false;
+      }
+  }
+  return most;
+}
+
 RunRestorer::RunRestorer(CompiledRun &run, bool inChunks) : run(run), count(run.count) {
+  run.begin();
   if (!inChunks || count == 0)
     return;
   for (const StepState &step : run.steps)

@@ -6,10 +6,15 @@
 // order, so that kernels know nothing of it. The first slot that is kept is a multiple of
 // slotsOfTile, on which attention's sums are divided, so that the numbers are, bit for bit, those
 // of a run that keeps all.
+//
+// What a recurrence carries is one tensor, whatever the number of tokens, and is kept for two of
+// their numbers: those before the last call, to which the run can be truncated, and those behind
+// it. A run that is truncated further reads the tokens again that lead there.
 #ifndef CTXC_LIB_RUNTIME_COMPILEDRUN_H
 #define CTXC_LIB_RUNTIME_COMPILEDRUN_H
 
 #include "ctxc/Program/Executor.h"
+#include "llvm/ADT/STLExtras.h"
 #include <vector>
 
 namespace ctxc {
@@ -20,12 +25,34 @@ struct SlotMemory {
   std::vector<char> bytes;
 };
 
+/// What the recurrences of one step carry on from the first `count` tokens.
+struct CarriedState {
+  int64_t count = 0;
+  std::vector<std::vector<float>> memories; ///< one for each recurrence
+};
+
 /// What all contextual ops of one step keep.
 struct StepState {
   int64_t first = 0;                            ///< the token in the first slot
   int64_t room = 0;                             ///< how many slots there is memory for
   std::optional<int64_t> window = std::nullopt; ///< windowOf the step, where the run keeps no more
   std::vector<SlotMemory> memories;
+  bool isRecurrent = false; ///< recurrences of the step carry something
+  std::vector<CarriedState> carried;
+
+  /// Which of `carried` have what recurrences carry on from the first `count` tokens, zeros for
+  /// none, and place for what they carry on from `count` + `rows`. Both may be one. What is carried
+  /// on from the first `held` stays.
+  std::pair<size_t, size_t> carry(int64_t count, int64_t rows, int64_t held);
+  /// The same without a place for more.
+  size_t carriedFrom(int64_t count);
+  /// The memory of recurrence `index`, of so many numbers.
+  float *memoryOf(size_t place, size_t index, size_t numbers);
+  /// Whether recurrences can go on from the first `count` tokens.
+  bool carries(int64_t count) const {
+    return count == 0 || !isRecurrent ||
+           llvm::any_of(carried, [&](const CarriedState &each) { return each.count == count; });
+  }
 
   /// Whether tokens after the first `count` find what they see.
   bool suffices(int64_t count) const {
@@ -48,14 +75,25 @@ public:
   int64_t size() const override { return count; }
   int64_t last() const { return count ? slots[count - 1] : -1; }
   void truncate(int64_t tokens) override { count = std::min(count, tokens); }
+  /// To be called where a call begins: what the run can be truncated to stays until the next.
+  void begin() { held = count; }
+  /// Remembers the tokens behind the first `before`, which may have to be read again.
+  void remember(int64_t before, llvm::ArrayRef<Input> tokens, bool withPatch);
+  /// The most of the first `count` tokens from which on the run's recurrences can go on.
+  int64_t carriedUpTo() const;
 
   /// Fails where the run no longer holds what the next token sees.
   llvm::Error checkSeen() const;
 
   int64_t capacity, count = 0;
+  int64_t held = 0;           ///< its size when the last call began
   std::vector<int32_t> slots; ///< absolute positions of the tokens held
   std::vector<StepState> steps;
   std::vector<Input> sequence; ///< of a bidirectional model: the tokens of its first call
+  /// Where recurrences carry something, the tokens held, and how many come before the first that a
+  /// patch has changed.
+  std::vector<Input> given;
+  int64_t plain = 0;
 };
 
 /// Gives a run back the tokens that it holds now, unless `release` is called: also what tokens of

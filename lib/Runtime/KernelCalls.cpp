@@ -206,6 +206,21 @@ std::array<int64_t, 2> KernelCalls::makeRoom(size_t step, StepCall &call) {
   return visible;
 }
 
+/// What a recurrence carries to the rows of a call, or on from them.
+float *KernelCalls::carriedMemory(size_t step, const KernelArg &arg, StepCall &call,
+                                  Progress &progress) {
+  CompiledRun &run = *call.runs[arg.run];
+  StepState &state = run.steps[step];
+  std::optional<std::pair<size_t, size_t>> &places = progress.carried[arg.run];
+  if (!places) // the reduced run of a dual block carries nothing on
+    places = arg.run == 0 ? state.carry(run.count, call.rows, run.held)
+                          : std::pair(state.carriedFrom(run.count), size_t(0));
+  size_t &next = progress.recurrence[arg.run];
+  return arg.kind == KernelArgKind::Before
+             ? state.memoryOf(places->first, next++, elementsOf(arg.type))
+             : state.memoryOf(places->second, next - 1, elementsOf(arg.type));
+}
+
 /// Sets the arguments that change from call to call.
 void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call,
                                Progress &progress) {
@@ -237,6 +252,10 @@ void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call
       argument = state.memory(progress.state[arg.run]++, bytesOfSlot(arg));
       break;
     }
+    case KernelArgKind::Before:
+    case KernelArgKind::After:
+      argument = carriedMemory(step, arg, call, progress);
+      break;
     case KernelArgKind::Slots: {
       CompiledRun &run = *call.runs[arg.run];
       argument = run.slots.data() + run.steps[step].first;
@@ -264,7 +283,9 @@ void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call
 }
 
 llvm::Error KernelCalls::checkMemory(const CompiledRun &run, int64_t rows) {
-  if (llvm::any_of(run.steps, [](const StepState &step) { return !step.memories.empty(); }))
+  if (llvm::any_of(run.steps, [](const StepState &step) {
+        return !step.memories.empty() || step.isRecurrent;
+      }))
     return llvm::Error::success();
   uint64_t states = 0, work = 0;
   for (auto [i, step] : llvm::enumerate(program.steps)) {
@@ -281,6 +302,8 @@ llvm::Error KernelCalls::checkMemory(const CompiledRun &run, int64_t rows) {
       for (const KernelArg &arg : kernel.args) {
         if (arg.kind == KernelArgKind::State)
           states += room * bytesOfSlot(arg);
+        else if (arg.kind == KernelArgKind::Before || arg.kind == KernelArgKind::After)
+          states += elementsOf(arg.type) * sizeof(float);
         else if (arg.kind == KernelArgKind::Output)
           outputs += together * elementsOf(arg.type) * sizeof(float);
       }

@@ -109,7 +109,9 @@ private:
   /// How far the kernels of a call are: which state, which part of a patch comes next.
   struct Progress {
     const shard::LocalBlock *local = nullptr;
-    size_t state[2] = {0, 0}, part = 0, load = 0;
+    size_t state[2] = {0, 0}, recurrence[2] = {0, 0}, part = 0, load = 0;
+    /// Which of what each run's step carries is read, and which is written.
+    std::optional<std::pair<size_t, size_t>> carried[2];
   };
   llvm::Expected<Binding> bind(size_t step, const Kernel &kernel, Weights &weights,
                                const shard::LocalBlock *local);
@@ -124,6 +126,7 @@ private:
                        llvm::function_ref<Rows &(unsigned)> slot);
   void *loadedPart(const KernelArg &arg, Progress &progress);
   llvm::Expected<const PatchArgs *> patchArgs(size_t step, xf::BlockOp block);
+  float *carriedMemory(size_t step, const KernelArg &arg, StepCall &call, Progress &progress);
   void setArguments(size_t step, const Kernel &kernel, StepCall &call, Progress &progress);
   /// Makes room for the call's tokens in its runs. Returns how many slots its kernel sees of each.
   std::array<int64_t, 2> makeRoom(size_t step, StepCall &call);

@@ -69,6 +69,7 @@ static std::unique_ptr<CompiledRun> followingRun(const CompiledRun *past, int64_
   int64_t before = past ? past->count : 0;
   auto run = std::make_unique<CompiledRun>(before + capacity, steps);
   run->count = before;
+  run->begin();
   if (past)
     std::copy_n(past->slots.begin(), before, run->slots.begin());
   return run;
@@ -147,6 +148,7 @@ llvm::Error Passage::runContextual(size_t step) {
     if (sequence.cached) {
       runs.push_back(cache->runs[*sequence.cached].get());
       runs[i]->count = held[i];
+      runs[i]->begin();
     } else {
       const CompiledRun *past = sequence.after ? runs[*sequence.after] : nullptr;
       owned[i] = followingRun(past, size, kernels->program.steps.size());

@@ -63,6 +63,7 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
   if (llvm::Error error = kernels.checkMemory(full, chunk))
     return error;
   RunRestorer restore(full, /*inChunks=*/chunk < count);
+  reduced.begin();
   for (int64_t from = 0; from < count; from += chunk) {
     int64_t size = std::min(chunk, count - from);
     given = allTokens.slice(from, size);
@@ -203,6 +204,7 @@ llvm::Error PatchEach::runPlainReduced(size_t step) {
     auto kept = ArrayRef(reduced.slots).take_front(reduced.count);
     run.count = llvm::lower_bound(kept, positions[row]) - kept.begin();
     run.slots[run.count] = positions[row];
+    run.begin();
     StepCall frame;
     frame.tokens = ArrayRef(tokens).slice(row, 1);
     frame.positions = ArrayRef(positions).slice(row, 1);

@@ -116,6 +116,10 @@ static Expected<mlir::OwningOpRef<mlir::ModuleOp>> kernelsOf(const Program &prog
   mlir::MLIRContext &context = *program.module->getContext();
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
+  for (xf::BlockOp block : kernelBlocks(program))
+    if (std::string reason = options.gpu ? obstacleToGpu(block) : ""; !reason.empty())
+      return makeError("block '" + block.getSymName() + "' cannot be compiled for a GPU: " +
+                       reason + "; compile it for a processor");
   auto kernels = buildKernelModule(kernelBlocks(program), options.prefix);
   if (mlir::failed(kernels))
     return makeError("a block has no compiled form; see the messages above");

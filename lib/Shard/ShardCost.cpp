@@ -66,6 +66,12 @@ static double cacheOf(const ProgramStep &step, const RegionSplit &split,
         if (auto setting = attention.getWindow().getDefiningOp<xf::SettingOp>())
           if (auto value = llvm::dyn_cast_or_null<IntegerAttr>(layer.getSettingValue(setting)))
             window = value.getInt();
+    if (RankedTensorType carried = op.getCarried()) { // whatever the number of tokens
+      for (size_t run = 0; run < std::size(request.visible); ++run)
+        bytes += double(carried.getNumElements()) * sizeof(float);
+      return;
+    }
+    window = op.getReach().value_or(window);
     for (Value state : op.getStateOperands()) {
       auto found = split.values.find(state);
       bool isPart = found != split.values.end() && found->second.kind == Split::Part;

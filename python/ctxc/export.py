@@ -256,8 +256,14 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
         with torch.device(device):
             model = causal_model(config, attn_implementation="eager").eval()
     from ctxc._experts import compute_by_token
+    from ctxc._recurrences import in_one_op
     compute_by_token(model)
-    inner: Callable[..., Any] = model.forward
+    whole: Callable[..., Any] = model.forward
+
+    @functools.wraps(whole)
+    def inner(**arguments: Any) -> Any:
+        with in_one_op(model):
+            return whole(**arguments)
     taken = inspect.signature(inner).parameters
     takes_positions = "position_ids" in taken
     ids = torch.zeros(1, length_for(model), dtype=torch.long, device=device)

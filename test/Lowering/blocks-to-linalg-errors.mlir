@@ -1,18 +1,10 @@
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --split-input-file --verify-diagnostics
 
-xf.block @recurrent(%x: tensor<3xf32>) -> tensor<3xf32> {
-  // expected-error @below {{'xf.scan' op has no compiled kernel; the reference engine runs it}}
-  %y = xf.scan %x, %x : tensor<3xf32>
-  xf.yield %y : tensor<3xf32>
-}
-
-// -----
-
-xf.block @convolution(%x: tensor<3xf32>) -> tensor<3xf32> {
-  %W = xf.param "w" : tensor<3x2xf32>
-  // expected-error @below {{'xf.conv' op has no compiled kernel; the reference engine runs it}}
-  %y = xf.conv %W, %x : tensor<3x2xf32>, tensor<3xf32>
-  xf.yield %y : tensor<3xf32>
+xf.block @convolution(%x: tensor<32xf32>) -> tensor<32xf32> {
+  %W = xf.param "w" : tensor<32x32x!xf.quantized<q8_0>>
+  // expected-error @below {{'xf.conv' op has no compiled kernel for a quantised weight; the reference engine runs it}}
+  %y = xf.conv %W, %x : tensor<32x32x!xf.quantized<q8_0>>, tensor<32xf32>
+  xf.yield %y : tensor<32xf32>
 }
 
 // -----

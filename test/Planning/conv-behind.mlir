@@ -4,8 +4,8 @@
 // RUN: ctxc check-proof %s %t.json --seed 5 | FileCheck %s --check-prefix=PROOF
 // RUN: ctxc verify %s --weights random:3 --tokens 1,2,3,4,5,6 --generate 3 --backend reference --tolerance 1e-9
 // RUN: ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 --keep 3 --backend reference --tolerance 1e-9
-// RUN: not ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 2>&1 | FileCheck %s --check-prefix=KERNEL
-// KERNEL: error: 'xf.conv' op has no compiled kernel; the reference engine runs it (--backend reference)
+// RUN: ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 --generate 3
+// RUN: ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 --keep 3
 // PROOF-COUNT-4: replayed: error
 // PROOF: the proof holds
 // CHECK: 4 of 4 layers can take the context into their parameters

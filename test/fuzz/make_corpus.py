@@ -154,7 +154,7 @@ def checkpoints(write):
     write("gguf", gguf({"general.architecture": (8, "gemma3"), "x": (10, 2**63), "y": (12, 0.5)},
                        [("q", (32, 2), 8, 68), ("k", (256,), 12, 144), ("h", (3,), 30, 6)]))
     for config in sorted(TESTS.glob("goldens/*/config.json")) + sorted(
-            TESTS.glob("check-only/*/config.json")):
+            TESTS.glob("mixers/*/config.json")):
         write("config", json.dumps(json.loads(config.read_text()),
                                    separators=(",", ":")).encode())
 

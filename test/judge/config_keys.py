@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Changes every key of a checkpoint's config.json, one by one, and compares ctxc with transformers.
 
-  config_keys.py READER CHECKPOINT... [--shard I/N] [--check-only] [--verbose]
+  config_keys.py READER CHECKPOINT... [--shard I/N] [--modules] [--verbose]
 
 For each change (a bool negated, a number changed, a name replaced by another, a key removed; also nested
 keys), either ctxc must refuse it with a message that names the key; or both must read the same
@@ -10,7 +10,7 @@ tensor for a parameter, ctxc must refuse too, with any message; where ctxc finds
 block, there are no logits to compare; and where a stored tensor is not read under the changed config, ctxc
 refuses, and transformers computes without it. Thus no key that changes results is overlooked.
 
-With --check-only, for families that ctxc checks but does not run, the imported module is compared instead of
+With --modules, the imported module is compared instead of
 ctxc's logits: where a change leaves the module unchanged, transformers' logits must not change either.
 --shard takes only every N-th checkpoint from the I-th on. The results of transformers are cached in the
 judges' Python environment, under a digest of everything that they depend on: the versions of transformers and
@@ -212,7 +212,7 @@ def fault(path, folder, reader, config, answers):
     return verdict(path, found, message, config, lambda: answers.of(folder), differ)
 
 
-def check_only_fault(source, reader):
+def modules_fault(source, reader):
     """For a family that ctxc only checks: either the module changes, or transformers' logits do not."""
     module, message = reader.read(source)
     logits, reason = transformers_logits(source)
@@ -231,12 +231,12 @@ def check_only_fault(source, reader):
     return find
 
 
-def faults_of(reader, checkpoint, verbose, check_only):
+def faults_of(reader, checkpoint, verbose, modules):
     """The number of changes, and the errors with the changes that caused them."""
     source = Path(checkpoint)
     config = json.loads((source / "config.json").read_text())
     count, faults, answers = 0, [], Answers(source)
-    find = check_only_fault(checkpoint, reader) if check_only else fault
+    find = modules_fault(checkpoint, reader) if modules else fault
     with tempfile.TemporaryDirectory() as folder:
         for file in source.iterdir():
             if file.name != "config.json":
@@ -261,17 +261,17 @@ def main():
     parser.add_argument("reader", metavar="READER")
     parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+")
     parser.add_argument("--shard", default="0/1", metavar="I/N")
-    parser.add_argument("--check-only", action="store_true")
+    parser.add_argument("--modules", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     transformers.utils.logging.set_verbosity(logging.CRITICAL)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     index, parts = map(int, args.shard.split("/"))
-    reader = Reader(args.reader, *(["--import"] if args.check_only else []))
+    reader = Reader(args.reader, *(["--import"] if args.modules else []))
     bad = 0
     for checkpoint in args.checkpoints[index::parts]:
-        count, faults = faults_of(reader, checkpoint, args.verbose, args.check_only)
+        count, faults = faults_of(reader, checkpoint, args.verbose, args.modules)
         print(f"{Path(checkpoint).name}: {count} changes, {len(faults)} faults", flush=True)
         for text in faults:
             print("  " + text, flush=True)

@@ -3,11 +3,12 @@
   export_test.py PACKAGE"""
 import sys
 import unittest
+import unittest.mock
 
 import torch
 
 sys.path.insert(0, sys.argv.pop(1))
-from ctxc import _experts, _known, export, small_configs  # noqa: E402
+from ctxc import _experts, _known, _recurrences, export, small_configs  # noqa: E402
 
 
 def logits_of(model, ids):
@@ -38,6 +39,27 @@ class Experts(unittest.TestCase):
 
     def test_some_without_weights(self):
         self.compare("longcat_flash", _experts.some_without_weights)
+
+
+class Recurrences(unittest.TestCase):
+    def test_as_one_op(self):
+        for model_type in ("mamba", "falcon_mamba", "jamba", "zamba", "mamba2", "bamba", "falcon_h1", "granitemoehybrid",
+                           "nemotron_h", "zamba2", "qwen3_next", "olmo_hybrid"):
+            with self.subTest(model_type):
+                torch.manual_seed(0)
+                model = export.causal_model(small_configs.small_config(model_type), attn_implementation="eager",
+                                            experts_implementation="eager").eval()
+                for parameter in model.parameters():
+                    torch.nn.init.normal_(parameter, std=0.3)
+                ids = torch.randint(3, 100, (1, 7))
+                expected = logits_of(model, ids)
+                op = _recurrences.linear_attention
+                with unittest.mock.patch.object(_recurrences, "linear_attention", wraps=op) as called, \
+                        _recurrences.in_one_op(model):
+                    found = logits_of(model, ids)
+                self.assertGreater(called.call_count, 0)
+                self.assertLess((found - expected).abs().max(), 1e-4 * expected.abs().max())
+                self.assertLess((logits_of(model, ids) - expected).abs().max(), 1e-12)
 
 
 class Recent(torch.nn.Module):

@@ -34,7 +34,7 @@ TYPE.pt2`). The patch is added to the weights of transformers' model, which then
 If the paper's sites give no verdict, the table has the verdict of `--sites all`, which also patches the mixer's own last
 matrix, marked with *(all)*.
 
-The column *runs by* says what runs the type: *kernels* are ctxc's own, with a KV cache; *program* is
+The column *runs by* says what runs the type: *kernels* are ctxc's own, with a KV cache or another state; *program* is
 the exported program, in float64, because `xf` has no op for some part of it. A table below names this part.
 
 {summary}

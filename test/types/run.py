@@ -84,8 +84,6 @@ def how_it_runs(text):
     program has; nothing where ctxc's own kernels run all of it."""
     kept = {"mixing": set(), "op": set()}
     for line in text.splitlines():
-        if " = xf.conv " in line:  # has no kernel
-            kept["mixing"].add("xf.conv")
         part = re.search(r'(xf\.contextual|graph\.opaque) "([^"]*)"', line)
         if not part or 'why "it is not shown' in line:
             continue
@@ -132,7 +130,7 @@ def study(model_type, binary, folder, fresh, with_numbers):
         for key in ("reason", "stage"):
             row.pop(key, None)
         found = checked(binary, program)
-        if not page.has_verdict(found):
+        if not page.has_verdict(found) or page.verdict_of(found).startswith("rejected"):
             # What is no more than a mixer has nothing behind it that may be patched but for that itself.
             by_all = checked(binary, program, "--sites", "all")
             if page.has_verdict(by_all):

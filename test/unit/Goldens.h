@@ -1,5 +1,5 @@
 // The tiny checkpoints under test/goldens, for tests that run over all of them, and those under
-// test/check-only, which are only checked.
+// test/mixers, whose layers mix tokens by more than attention.
 #ifndef CTXC_TEST_UNIT_GOLDENS_H
 #define CTXC_TEST_UNIT_GOLDENS_H
 
@@ -16,7 +16,7 @@ namespace ctxc::test {
 /// The directory of a checkpoint from either folder.
 inline std::string golden(llvm::StringRef name) {
   std::string path = (CTXC_SOURCE_DIR "/test/goldens/" + name).str();
-  std::string other = (CTXC_SOURCE_DIR "/test/check-only/" + name).str();
+  std::string other = (CTXC_SOURCE_DIR "/test/mixers/" + name).str();
   return llvm::sys::fs::exists(other) ? other : path;
 }
 
@@ -33,7 +33,7 @@ inline std::vector<std::string> namesUnder(llvm::StringRef folder, llvm::StringR
 }
 
 inline std::vector<std::string> allGoldens() { return namesUnder("goldens", "golden.safetensors"); }
-inline std::vector<std::string> allCheckOnly() { return namesUnder("check-only", "config.json"); }
+inline std::vector<std::string> allMixers() { return namesUnder("mixers", "config.json"); }
 
 /// A golden's name in the form of a part of a test's name.
 inline std::string goldenTestName(const testing::TestParamInfo<std::string> &info) {

@@ -81,6 +81,10 @@ struct GpuRefusal {
 /// Registers the dialects and translations that lowering to GPUs needs.
 void registerGpuDialects(mlir::DialectRegistry &registry);
 
+/// Why no GPU has a kernel of `block`, whose op reads the context otherwise than by attention;
+/// empty where nothing is known to be in the way.
+std::string obstacleToGpu(xf::BlockOp block);
+
 /// Lowers a module of linalg kernels, as buildKernelModule makes them, to launches and a gpu.module
 /// named `kernels`, with `rows` rows each (at least 1). A kernel with an op that has no GPU form is
 /// left out, with a warning at the op, and is returned as a refusal. Fails, with a diagnostic, if

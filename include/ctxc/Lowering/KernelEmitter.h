@@ -62,6 +62,14 @@ public:
   mlir::Value setting(llvm::StringRef name);
   /// The state tensors of the contextual op `op`, and their memrefs.
   llvm::SmallVector<mlir::Value> states(mlir::Operation *op);
+  /// The tensor of a state's memref.
+  mlir::Value readState(mlir::Value memref, bool writable = false);
+  /// Replaces the last S rows of a state by `fresh`, and returns all its rows.
+  mlir::Value extendState(mlir::Value memref, mlir::Value fresh, mlir::Value visible);
+  /// What the recurrence `op` carries to the first row and on from the last: memrefs. `after` is
+  /// null in the reduced run, where each row is a sequence of its own.
+  mlir::Value before(mlir::Operation *op);
+  mlir::Value after(mlir::Operation *op);
   mlir::Value slots(std::optional<xf::Run> run);
   mlir::Value argument(KernelArgKind kind, llvm::StringRef name, int64_t index);
 

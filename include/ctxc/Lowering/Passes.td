@@ -137,6 +137,22 @@ def LowerAttention : KernelPass<"lower-attention"> {
   ];
 }
 
+def LowerScans : KernelPass<"lower-scans"> {
+  let summary = "make recurrences calls of functions that threads share out";
+  let description = [{
+    A kernel.scan becomes a call of the caller's parallel-for: a unit of work is some of its parts,
+    which go through all rows in order. A function of its own computes a row of a unit, so that a
+    result depends neither on the number of threads nor on how many rows a call has.
+
+    The pass needs buffers. It comes before --ctxc-place-buffers, since it allocates memory.
+  }];
+  let dependentDialects = [
+    "::ctxc::kernel::KernelDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def ShareRows : KernelPass<"share-rows"> {
   let summary = "make ops that go over rows functions over a range of rows, run by several threads";
   let description = [{

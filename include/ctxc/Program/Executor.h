@@ -44,11 +44,15 @@ namespace ctxc {
 
 /// The tokens whose state a run keeps.
 enum class Keeps {
-  All, ///< all tokens
-  /// In a layer whose attention has a window, only the tokens that later ones can see, so that
-  /// memory does not grow with the run. Such a run can be truncated only to its size before its
-  /// last call or to 0, and can be the reduced run only of tokens behind its last one. A call that
-  /// needs dropped state returns an error. An executor may keep more.
+  /// All tokens. A recurrence's state is kept only for the run's size before its last call and
+  /// behind it: a run that is truncated to another size reads tokens again in its next call. It
+  /// cannot do so if they were read with a patch, or on several ranks.
+  All,
+  /// In a layer whose attention has a window, and in one of convolutions, only the tokens that
+  /// later ones can see, so that memory does not grow with the run. Such a run can be truncated
+  /// only to its size before its last call or to 0, and can be the reduced run only of tokens
+  /// behind its last one. A call that needs dropped state returns an error. An executor may keep
+  /// more.
   Seen
 };
 

@@ -61,6 +61,12 @@ bool readsContext(xf::BlockOp block);
 /// token itself. None if one op reads all tokens.
 std::optional<int64_t> windowOf(ProgramStep step);
 
+/// Whether an op carries a state from token to token (getCarried).
+bool isRecurrent(const Program &program);
+/// Whether an op reads the tokens before its own by their order, whatever their positions are: a
+/// convolution or a recurrence.
+bool countsTokens(const Program &program);
+
 /// Whether tokens see later ones.
 bool isBidirectional(const Program &program);
 

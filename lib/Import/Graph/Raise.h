@@ -60,7 +60,7 @@ public:
   /// Emits a call of the tail, all of whose data has been bound.
   llvm::Error raise(graph::CallOp call);
   /// Emits the contextual op for `value`, which a call of the scope's `calls` makes: attention
-  /// or a convolution where it is one, in a block.
+  /// with or without a softmax, or a convolution where it is one, in a block.
   llvm::Error raiseMixed(mlir::Value value, const Parts &parts,
                          const llvm::DenseSet<mlir::Operation *> &calls);
 
@@ -103,6 +103,9 @@ private:
   llvm::Expected<bool> raiseAttention(Value mixed, std::string &obstacle);
   /// Binds `mixed` to an xf.conv where it is a causal convolution of each channel.
   bool raiseConvolution(Value mixed);
+  /// Binds `mixed` to an xf.linear_attention where ctxc.export wrote that op.
+  bool raiseLinearAttention(Value mixed);
+  graph::StoredOp rateOf(Value value) const;
   /// Binds values that a region of mixing computes for each token by itself.
   bool raiseTokens(llvm::ArrayRef<Value> wanted, std::string &obstacle);
   Value firstUnknown(Value value) const;
@@ -139,6 +142,7 @@ private:
   Value writtenActivation(graph::CallOp call);
   /// W_{sel_j} x_j, and Σ_j w_j y_j.
   Value expertProduct(graph::CallOp call);
+  Value productFromLeft(graph::CallOp call);
   Value combined(graph::CallOp call, Value product);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);

@@ -95,6 +95,12 @@ Value Raiser::withScale(Location loc, Value data, Value scale) {
   Value s = parameter(stored);
   ArrayRef<int64_t> shape = ranked(s).getShape(), of = ranked(data).getShape();
   bool fits = shape.size() <= of.size() && of.take_back(shape.size()) == shape;
+  // Fixed numbers of a token's shape behind axes of one entry, which no patch changes.
+  bool isFixed = stored.getFixed() && offset == 0 && ranked(s).getElementType().isF32() &&
+                 shape.size() > of.size() && shape.take_back(of.size()) == of &&
+                 ranked(s).getNumElements() == ranked(data).getNumElements();
+  if (isFixed)
+    return xf::MulOp::create(builder, loc, data, reshaped(loc, s, data.getType()));
   return fits ? Value(xf::ScaleOp::create(builder, loc, data, s, llvm::APFloat(offset))) : Value();
 }
 
@@ -185,8 +191,9 @@ Raiser::Results Raiser::linear(graph::CallOp call) {
 
 Raiser::Results Raiser::product(graph::CallOp call) {
   bool isMm = call.getBaseName() == "mm";
-  if (Value y = isMm ? Value() : expertProduct(call))
-    return {y};
+  for (auto pattern : {&Raiser::expertProduct, &Raiser::productFromLeft})
+    if (Value y = isMm ? Value() : (this->*pattern)(call))
+      return {y};
   Value x = lookup(call.getTensor("self"));
   auto [weight, turned] = beforeTurn(call.getTensor(isMm ? "mat2" : "other"));
   graph::StoredOp stored = storedOf(weight);

@@ -219,3 +219,18 @@ Value Raiser::writtenActivation(graph::CallOp call) {
   }
   return {};
 }
+
+/// W x of a stored matrix on the left, with the tokens side by side on the right.
+mlir::Value Raiser::productFromLeft(graph::CallOp call) {
+  mlir::Value right = call.getTensor("other");
+  mlir::Value x = right && isData(right) ? lookup(right) : mlir::Value();
+  graph::StoredOp stored = storedOf(call.getTensor("self"));
+  auto shapeOf = [](mlir::Value v) { return cast<RankedTensorType>(v.getType()).getShape(); };
+  if (!x || !stored || shapeOf(x).size() != 1 ||
+      axes.axis(right) != unsigned(cast<graph::SymbolicType>(right.getType()).getRank() - 1))
+    return {};
+  mlir::Value weight = parameter(stored);
+  if (shapeOf(weight).size() != 2 || shapeOf(weight)[1] != shapeOf(x)[0])
+    return {};
+  return xf::LinearOp::create(builder, call.getLoc(), weight, x, /*transposed=*/false);
+}

@@ -187,11 +187,18 @@ mlir::Value BlockBuilder::attention(StringRef as, Value q, Value k, Value v, con
                                  scores.bidirectional, xf::RunAttr());
 }
 
-mlir::Value BlockBuilder::contextual(StringRef as, StringRef module, StringRef kind,
-                                     ArrayRef<Value> operands, ArrayRef<int64_t> shape) {
-  auto type = RankedTensorType::get(shape, builder.getF32Type());
-  return xf::OpaqueContextualOp::create(builder, at(as, module), type, kind, operands,
-                                        xf::RunAttr());
+mlir::Value BlockBuilder::conv(StringRef as, StringRef module, Value K, Value x) {
+  return xf::ConvOp::create(builder, at(as, module), K, x, xf::RunAttr());
+}
+
+mlir::Value BlockBuilder::linearAttention(StringRef as, StringRef module, Value q, Value k, Value v,
+                                          Value decay, Value rates, Value delta) {
+  return xf::LinearAttentionOp::create(builder, at(as, module), q, k, v, decay, rates, delta,
+                                       xf::RunAttr());
+}
+
+mlir::Value BlockBuilder::transpose(StringRef as, Value x) {
+  return xf::TransposeOp::create(builder, at(as), x, ArrayRef<int64_t>{1, 0});
 }
 
 mlir::Value BlockBuilder::router(StringRef as, StringRef module, int64_t count, Value z) {

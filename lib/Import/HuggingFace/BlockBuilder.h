@@ -90,6 +90,8 @@ public:
   Value heads(StringRef as, Value x, int64_t dim);
   Value flat(StringRef as, Value x);
   Value reshape(StringRef as, Value x, llvm::ArrayRef<int64_t> shape);
+  /// Columns as rows.
+  Value transpose(StringRef as, Value x);
   /// Rows [from, from + size); of the dimension `along`, where it is not the first.
   Value slice(StringRef as, Value x, int64_t from, int64_t size, int64_t along = 0);
 
@@ -112,10 +114,11 @@ public:
   };
   Value attention(StringRef as, Value q, Value k, Value v, const Scores &scores);
 
-  /// Another op that reads the tokens before, of a kind that xf does not have: it can be checked,
-  /// and not run. The operands are values and stored parameters, these of MODULE.
-  Value contextual(StringRef as, StringRef module, StringRef kind, llvm::ArrayRef<Value> operands,
-                   llvm::ArrayRef<int64_t> shape);
+  /// A causal convolution of each channel, with K (channels, taps).
+  Value conv(StringRef as, StringRef module, Value K, Value x);
+  /// Attention without a softmax (xf.linear_attention); `delta` may be null.
+  Value linearAttention(StringRef as, StringRef module, Value q, Value k, Value v, Value decay,
+                        Value rates, Value delta = {});
 
   /// The entries of MODULE.weight z as probabilities: one for each of `count` experts.
   Value router(StringRef as, StringRef module, int64_t count, Value z);

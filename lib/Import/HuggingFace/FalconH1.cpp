@@ -5,8 +5,7 @@
 //   S(n) = W_o' N(y, t)     [t; u; B; C; τ] = m ⊙ W_i s_i n,  [u'; B'; C'] = silu(K * [u; B; C] +
 //   b) y = scan(u', softplus(τ + b_τ), −exp A_log, B', C') + D ⊙ u'
 // with one of m for each part, and N the product y ⊙ silu t, normalised before or after it where
-// mamba_rms_norm. A and D are numbers of a head, so that the contextual op "state_space_scan" takes
-// D as well. Checked, and not run.
+// mamba_rms_norm. A and D are numbers of a head. `scan` is an xf.linear_attention.
 #include "Mixers.h"
 #include "Parts.h"
 #include <cmath>
@@ -142,10 +141,18 @@ private:
     Value dt = b.activation("dt", ActivationKind::softplus,
                             b.bias("step_biased", step, b.param("mamba.dt_bias", {heads})));
     Value A = b.param("mamba.A_log", {heads}), D = b.param("mamba.D", {heads});
-    Value y = b.contextual("scanned", "mamba", "state_space_scan",
-                           {b.slice("u_c", c, 0, width), dt, A, b.slice("B_c", c, width, shared),
-                            b.slice("C_c", c, width + shared, shared), D},
-                           {width});
+    // Δ and D have a number for each head: columns of the transposed heads are multiplied by it.
+    int64_t dim = width / heads;
+    Value columns =
+        b.transpose("u_columns", b.heads("u_c_heads", b.slice("u_c", c, 0, width), dim));
+    Value steps = b.broadcast("dt_rows", b.reshape("dt_row", dt, {1, heads}), dim);
+    Value v = b.transpose("dtu", b.mul("dtu_columns", columns, steps));
+    Value skip = b.flat("skip", b.transpose("skip_heads", b.scale("skip_columns", columns, D)));
+    Value h = b.linearAttention(
+        "scanned_heads", "mamba",
+        b.heads("C_groups", b.slice("C_c", c, width + shared, shared), this->state),
+        b.heads("B_groups", b.slice("B_c", c, width, shared), this->state), v, dt, A);
+    Value y = b.add("kept", b.flat("scanned", h), skip);
     return b.linear("mixed", "mamba.out_proj", hidden, gate(b, y, t), outBias);
   }
 

@@ -3,7 +3,7 @@
 //   v = x + M n, or v = x + W_o attention(W_q n, W_k n, W_v n)      n = w₁ ⊙ rms x
 //   y = v + W_d (silu(W_g z) ⊙ W_u z), or y = v + Σ_e p_e E_e z     z = w₂ ⊙ rms v
 // with gated MLPs E_e, over the experts with the largest entries of p = softmax(R z). Nothing is
-// rotated. Checked, and not run.
+// rotated.
 #include "Mixers.h"
 #include "Parts.h"
 

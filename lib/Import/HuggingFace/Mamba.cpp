@@ -1,6 +1,5 @@
 // Mamba: a mixer with a state and no MLP.
 //   y = x + M n                                    n = w ⊙ rms x, M as in Mixers.h
-// Checked, and not run.
 #include "Mixers.h"
 
 using namespace llvm;

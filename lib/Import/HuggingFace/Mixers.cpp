@@ -8,8 +8,8 @@ using xf::ActivationKind;
 mlir::Value CausalConv::operator()(BlockBuilder &b, StringRef as, StringRef module,
                                    mlir::Value x) const {
   int64_t channels = width(x);
-  mlir::Value K = b.param((module + ".weight").str(), {channels, 1, kernel});
-  mlir::Value c = b.contextual((as + "_conv").str(), module, "causal_conv", {K, x}, {channels});
+  mlir::Value K = b.param((module + ".weight").str(), {channels, kernel});
+  mlir::Value c = b.conv((as + "_conv").str(), module, K, x);
   if (bias)
     c = b.bias((as + "_biased").str(), c, b.param((module + ".bias").str(), {channels}));
   return b.activation(as, act, c);
@@ -33,7 +33,11 @@ mlir::Value SelectiveScan::operator()(BlockBuilder &b, StringRef as, StringRef m
   mlir::Value dt = b.activation("dt", ActivationKind::softplus, steps);
 
   mlir::Value A = b.param(path("A_log"), {inner, state});
-  mlir::Value h = b.contextual("scanned", module, "selective_scan", {u, dt, A, B, C}, {inner});
+  // Each channel is a head of one number, and all share a query, C, and a key, B.
+  mlir::Value v = b.reshape("dtu_heads", b.mul("dtu", dt, u), {inner, 1});
+  mlir::Value h = b.flat(
+      "scanned", b.linearAttention("scanned_heads", module, b.reshape("C_group", C, {1, state}),
+                                   b.reshape("B_group", B, {1, state}), v, dt, A));
   mlir::Value y = b.add("kept", h, b.scale("skip", u, b.param(path("D"), {inner})));
   return b.linear(as, path("out_proj"), width(n), b.mul("gated", y, g), bias);
 }

@@ -1,8 +1,8 @@
 //===- Mixers.h - what stands in the place of attention -------------------===//
 //
 // Mixers that remember a state instead of all tokens. Their projections, norms and gates are ops
-// like any other; an xf.contextual op reads the tokens before, and can be checked and
-// not run. Parameters are read from MODULE, a path below the layer.
+// like any other; xf.conv and xf.linear_attention read the tokens before. Parameters are read from
+// MODULE, a path below the layer.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_IMPORT_MIXERS_H
@@ -28,8 +28,8 @@ struct CausalConv {
 ///   W_o (y ⊙ silu g)      [c; g] = W_i n,   u = act(K * c + b),   [τ; B; C] = W_x u
 ///   y = scan(u, Δ, −exp A_log, B, C) + D ⊙ u       Δ = softplus(W_τ τ + b_τ)
 ///
-/// with norms of τ, B and C where there is one. `scan` is the contextual op "selective_scan":
-/// h = exp(Δ A) ⊙ h' + Δ u Bᵀ with the state h' of the token before, and h C.
+/// with norms of τ, B and C where there is one. `scan` is an xf.linear_attention, in which each
+/// channel is a head: h = exp(Δ A) ⊙ h' + Δ u Bᵀ with the state h' of the token before, and h C.
 struct SelectiveScan {
   int64_t inner = 1, state = 16, rank = 1;
   bool bias = false; ///< of W_i and W_o

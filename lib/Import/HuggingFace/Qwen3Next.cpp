@@ -5,9 +5,8 @@
 // W_q n holds q and g, head by head. R rotates a part of each head.
 //   D n = W_o' (w ⊙ rms h ⊙ silu t)        [q; k; v; t] = W_i n, head by head of k
 //   h = delta(q' / √dim, k', v', softplus(a + b_τ), A_log, σ(b))      [b; a] = W_b n, the same
-// with [q'; k'; v'] = silu(K * [q; k; v]), and q' and k' made unit vectors. `delta` is the
-// contextual op "gated_delta_rule", of the decays exp(−exp A_log softplus(…)). Checked, and not
-// run.
+// with [q'; k'; v'] = silu(K * [q; k; v]), and q' and k' made unit vectors. `delta` is an
+// xf.linear_attention with the decays exp(−exp A_log softplus(…)).
 #include "Mixers.h"
 #include "QwenMixture.h"
 #include <cmath>
@@ -89,8 +88,7 @@ private:
                             b.bias("step", part("a", ba, each, each), bias));
     Value A = b.param("linear_attn.A_log", {valueHeads});
     q = b.times("q_scaled", q, 1 / std::sqrt(double(keyDim)));
-    Value h = b.contextual("h", "linear_attn", "gated_delta_rule", {q, k, v, dt, A, beta},
-                           {valueHeads, valueDim});
+    Value h = b.linearAttention("h", "linear_attn", q, k, v, dt, A, beta);
 
     Norm inside = Norm::rms(norm.eps);
     Value h_n = b.flat("h_row", b.norm("h_n", "linear_attn.norm", inside, h));

@@ -17,7 +17,7 @@ mlir::RankedTensorType StoredTensors::type(StringRef name, ArrayRef<int64_t> sha
     const TensorView *view = checkpoint->find(name);
     if (first && !view)
       problems.add(place + ": has no tensor " + quoted(name) + "; expected " + shapeText(shape));
-    else if (first && ArrayRef(view->shape) != shape)
+    else if (first && !isSameShape(view->shape, shape))
       problems.add(view->file + ": tensor " + quoted(name) + " has shape " +
                    shapeText(view->shape) + "; expected " + shapeText(shape) + " from config.json");
     if (first && view && !isReadable(view->dtype))

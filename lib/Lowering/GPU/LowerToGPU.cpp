@@ -244,6 +244,14 @@ struct GpuLaunches : ctxc::impl::GpuLaunchesBase<GpuLaunches> {
 
 } // namespace
 
+std::string ctxc::obstacleToGpu(xf::BlockOp block) {
+  for (Operation &op : block.getBody().getOps())
+    if (auto contextual = dyn_cast<xf::ContextualOpInterface>(op))
+      if (contextual.getCarried() || contextual.getReach())
+        return ("'" + op.getName().getStringRef() + "' has no GPU kernel").str();
+  return "";
+}
+
 void ctxc::buildGpuPipeline(OpPassManager &pm, const GpuTarget &target, int64_t rows,
                             std::vector<GpuRefusal> *refusals) {
   pm.addPass(createGpuExpandAttention());

@@ -39,6 +39,12 @@ static KindText textOf(KernelArgKind kind) {
     return {"add", "obligations: harmless and harmful counts, added to"};
   case KernelArgKind::Replay:
     return {"write", "predicted replay error of the output, written"};
+  case KernelArgKind::Before:
+    return {"read", "what a recurrence carries to the first row (of a reduced run to each row), 0 "
+                    "before a run's first token"};
+  case KernelArgKind::After:
+    return {"write", "what the recurrence carries on from the last row; may be the memory of the "
+                     "argument before"};
   }
   llvm_unreachable("all kinds are above");
 }
@@ -143,7 +149,8 @@ std::vector<ArgumentLayout> ctxc::argumentLayouts(func::FuncOp kernel) {
       layout.identifier += "_" + layout.part;
     } else if (arg.name.empty() &&
                (arg.kind == KernelArgKind::Input || arg.kind == KernelArgKind::Output ||
-                arg.kind == KernelArgKind::State)) {
+                arg.kind == KernelArgKind::State || arg.kind == KernelArgKind::Before ||
+                arg.kind == KernelArgKind::After)) {
       layout.identifier += "_" + std::to_string(arg.index);
     }
     if (arg.run)

@@ -1,7 +1,6 @@
-// Lowers the ops that read positions and the context: rotary embeddings, and attention over a KV
-// cache that is written in place.
+// Lowers the ops that read positions and the context: rotary embeddings, and attention and
+// convolutions over the slots of a state that is written in place.
 #include "ctxc/Lowering/LinalgArith.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
 
@@ -63,25 +62,6 @@ struct LowerRotary : Lowering<LowerRotary, xf::RotaryOp> {
   }
 };
 
-/// Replaces the last S rows of a state by `fresh`, and returns all its rows.
-Value extendState(KernelEmitter &e, Value memref, Value fresh, Value visible) {
-  OpBuilder &b = e.builder;
-  auto type = cast<MemRefType>(memref.getType());
-  Value state = bufferization::ToTensorOp::create(
-      b, e.loc, RankedTensorType::get(type.getShape(), type.getElementType()), memref,
-      /*restrict=*/true, /*writable=*/true);
-  Value seen = arith::SubIOp::create(b, e.loc, visible, e.rows());
-  SmallVector<OpFoldResult> offsets{seen}, sizes{e.rows()},
-      strides(type.getRank(), b.getIndexAttr(1));
-  for (int64_t d : type.getShape().drop_front()) {
-    offsets.push_back(b.getIndexAttr(0));
-    sizes.push_back(b.getIndexAttr(d));
-  }
-  Value extended = tensor::InsertSliceOp::create(b, e.loc, fresh, state, offsets, sizes, strides);
-  e.store(extended, memref); // in place: the tensor lies in this memref
-  return extended;
-}
-
 Value int32(OpBuilder &b, Location l, int64_t value) {
   return arith::ConstantIntOp::create(b, l, value, 32);
 }
@@ -140,7 +120,8 @@ public:
     if (isolated && kernel::isMarked<kernel::Alone>(attention) && !attention.getSinks())
       return bind(ownValues(own[1]));
     for (auto [memref, fresh] : llvm::zip(memrefs, own))
-      states.push_back(isolated ? keptState(memref) : extendState(e, memref, fresh, visible));
+      states.push_back(isolated ? firstSlots(e.readState(memref))
+                                : e.extendState(memref, fresh, visible));
     Value query = grouped(e.data(attention.getQuery()), width);
     Value slots = e.slots(run), window, sinks, ownScore;
     if (isolated) {
@@ -195,12 +176,6 @@ private:
                               strides(sizes.size(), b.getIndexAttr(1));
     sizes[0] = arith::SubIOp::create(b, e.loc, visible, e.index(1)).getResult();
     return tensor::ExtractSliceOp::create(b, e.loc, all, offsets, sizes, strides);
-  }
-  Value keptState(Value memref) {
-    auto type = cast<MemRefType>(memref.getType());
-    return firstSlots(bufferization::ToTensorOp::create(
-        b, e.loc, RankedTensorType::get(type.getShape(), type.getElementType()), memref,
-        /*restrict=*/true));
   }
 
   SmallVector<OpFoldResult> groupedSizes(OpFoldResult last) {
@@ -345,11 +320,69 @@ struct LowerAttention : Lowering<LowerAttention, xf::AttentionOp> {
   }
 };
 
+/// Σ_i W[c, k − 1 − i] x_c(p − i): the last k slots are read, the row's own first.
+struct LowerConv : Lowering<LowerConv, xf::ConvOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto conv = cast<xf::ConvOp>(op);
+    OpBuilder &b = e.builder;
+    MLIRContext *context = op->getContext();
+    const int64_t taps = ranked(conv.getWeight()).getDimSize(1);
+    Value own = e.data(conv.getData()), weight = e.lookup(conv.getWeight());
+    if (KernelEmitter::quantized(weight))
+      return op->emitOpError("has no compiled kernel for a quantised weight; the reference engine "
+                             "runs it");
+    const bool isolated = runIndex(conv.getRun()) == 1, hasRows = e.hasRows(conv.getWeight());
+    Value visible = e.visible(conv.getRun()), memref = e.states(op).front();
+    // In the reduced run the slots have the kept tokens alone, behind which each row comes.
+    Value slots = isolated ? e.readState(memref) : e.extendState(memref, own, visible);
+    Value behind = isolated ? visible : arith::SubIOp::create(b, e.loc, visible, e.rows());
+
+    AffineExpr s, c;
+    bindDims(context, s, c);
+    SmallVector<Value> ins{own};
+    SmallVector<AffineMap> maps{AffineMap::get(2, 0, {s, c}, context)};
+    for (int64_t i = 0; i < taps; ++i) {
+      AffineExpr tap = getAffineConstantExpr(taps - 1 - i, context);
+      ins.push_back(weight);
+      maps.push_back(AffineMap::get(
+          2, 0, hasRows ? ArrayRef<AffineExpr>{s, c, tap} : ArrayRef<AffineExpr>{c, tap}, context));
+    }
+    maps.push_back(maps.front());
+    Value made = e.generic(
+        e.emptyRows({ranked(conv).getDimSize(0)}), ins, maps,
+        SmallVector<IteratorType>(2, IteratorType::parallel),
+        [&](OpBuilder &n, Location l, ValueRange a) {
+          Value zero = ctxc::constant(n, l, 0.0);
+          Value row = isolated
+                          ? behind
+                          : arith::AddIOp::create(n, l, linalg::IndexOp::create(n, l, 0), behind)
+                                .getResult();
+          Value channel = linalg::IndexOp::create(n, l, 1);
+          Value sum = mul(n, l, a[1], a[0]);
+          for (int64_t i = 1; i < taps; ++i) {
+            // The row's own slot is `row`, and one less in a reduced run, which has none for it.
+            Value place = arith::SubIOp::create(
+                n, l, row, arith::ConstantIndexOp::create(n, l, isolated ? i + 1 : i));
+            Value first = arith::ConstantIndexOp::create(n, l, 0);
+            Value isThere = arith::CmpIOp::create(n, l, arith::CmpIPredicate::sge, place, first);
+            Value at = arith::MaxSIOp::create(n, l, place, first);
+            Value x = tensor::ExtractOp::create(n, l, slots, ValueRange{at, channel});
+            x = arith::SelectOp::create(n, l, isThere, x, zero);
+            sum = add(n, l, sum, mul(n, l, a[1 + i], x));
+          }
+          return sum;
+        });
+    e.bind(conv, made);
+    return success();
+  }
+};
+
 } // namespace
 
 namespace ctxc {
 void registerContextLoweringModels(MLIRContext *context) {
   xf::RotaryOp::attachInterface<LowerRotary>(*context);
   xf::AttentionOp::attachInterface<LowerAttention>(*context);
+  xf::ConvOp::attachInterface<LowerConv>(*context);
 }
 } // namespace ctxc

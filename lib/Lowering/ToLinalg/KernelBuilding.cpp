@@ -223,3 +223,26 @@ void KernelEmitter::store(Value tensor, Value memref) {
   op.setRestrict(true);
   op.setWritable(true);
 }
+
+Value KernelEmitter::readState(Value memref, bool writable) {
+  auto type = cast<MemRefType>(memref.getType());
+  return bufferization::ToTensorOp::create(
+      builder, loc, RankedTensorType::get(type.getShape(), type.getElementType()), memref,
+      /*restrict=*/true, writable);
+}
+
+Value KernelEmitter::extendState(Value memref, Value fresh, Value visible) {
+  auto type = cast<MemRefType>(memref.getType());
+  Value state = readState(memref, /*writable=*/true);
+  Value seen = arith::SubIOp::create(builder, loc, visible, rows());
+  SmallVector<OpFoldResult> offsets{seen}, sizes{rows()},
+      strides(type.getRank(), builder.getIndexAttr(1));
+  for (int64_t d : type.getShape().drop_front()) {
+    offsets.push_back(builder.getIndexAttr(0));
+    sizes.push_back(builder.getIndexAttr(d));
+  }
+  Value extended =
+      tensor::InsertSliceOp::create(builder, loc, fresh, state, offsets, sizes, strides);
+  store(extended, memref); // in place: the tensor lies in this memref
+  return extended;
+}

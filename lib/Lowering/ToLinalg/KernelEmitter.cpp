@@ -94,10 +94,17 @@ void KernelEmitter::addArguments() {
                 s.getName());
   });
 
-  int64_t states = 0;
+  int64_t states = 0, carried = 0;
   bool runs[2] = {false, false};
   block.walk([&](xf::ContextualOpInterface op) {
     int64_t run = runIndex(op.getStateRun());
+    if (RankedTensorType type = op.getCarried()) {
+      addArgument(KernelArgKind::Before, MemRefType::get(type.getShape(), f32), "", carried, run);
+      if (run == 0)
+        addArgument(KernelArgKind::After, MemRefType::get(type.getShape(), f32), "", carried);
+      firstState[op] = carried++;
+      return;
+    }
     firstState[op] = states;
     runs[run] = true;
     Type kept = kernel::isMarked<kernel::RoundedState>(op) ? builder.getBF16Type() : f32;
@@ -181,6 +188,15 @@ SmallVector<Value> KernelEmitter::states(Operation *op) {
                         int64_t(cast<xf::ContextualOpInterface>(op).getStateOperands().size()))
       memrefs.push_back(kernel.getArgument(i));
   return memrefs;
+}
+
+Value KernelEmitter::before(Operation *op) {
+  return argument(KernelArgKind::Before, "", firstState.lookup(op));
+}
+
+Value KernelEmitter::after(Operation *op) {
+  bool isReduced = runIndex(cast<xf::ContextualOpInterface>(op).getStateRun()) == 1;
+  return isReduced ? Value() : argument(KernelArgKind::After, "", firstState.lookup(op));
 }
 
 static Value slotsArgument(func::FuncOp kernel, ArrayRef<KernelArg> args, int64_t run) {

@@ -92,7 +92,9 @@ llvm::Error FunctionRun::set(Value value, Array array) {
 }
 
 llvm::Error FunctionRun::call(graph::CallOp op) {
-  Meaning meaning = op.getTarget().starts_with("aten.") ? meaningOf(op.getBaseName()) : nullptr;
+  const bool isKnown = op.getTarget().starts_with("aten.") ||
+                       op.getTarget() == "ctxc.linear_attention.default"; // of _recurrences.py
+  Meaning meaning = isKnown ? meaningOf(op.getBaseName()) : nullptr;
   if (!meaning)
     return errorAt(op, "of '" + op.getTarget() +
                            "' cannot be run: it has no meaning here (lib/Reference/Graph)");

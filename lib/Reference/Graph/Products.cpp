@@ -225,10 +225,56 @@ static Results attention(Call &c) {
   return result ? Results{*result} : Results();
 }
 
+/// python/ctxc/_recurrences.py: (batch, tokens, groups or heads, …).
+static Results linearAttention(Call &c) {
+  Array q = c.tensor("query").contiguous(), k = c.tensor("key").contiguous(),
+        v = c.tensor("value").contiguous(), d = c.tensor("decay").contiguous();
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || d.rank() < 3) {
+    c.fail("has operands of another number of axes");
+    return {};
+  }
+  std::optional<Array> given = c.optional("rates"), delta = c.optional("delta");
+  Array rates = given ? given->contiguous() : Array(), b = delta ? delta->contiguous() : Array();
+  const int64_t tokens = v.size(1), heads = v.size(2), V = v.size(3), groups = k.size(2),
+                K = k.size(3);
+  Array result(Kind::Float, v.shape());
+  auto entry = [&](const Array &of, int64_t row, int64_t h, int64_t i, bool isOfRows) {
+    return of.data()[(row * heads + h) * (isOfRows ? K : 1) + (isOfRows ? i : 0)];
+  };
+  for (int64_t batch = 0; batch < v.size(0); ++batch)
+    for (int64_t h = 0; h < heads; ++h) {
+      Matrix S = Matrix::Zero(K, V);
+      for (int64_t t = batch * tokens; t < (batch + 1) * tokens; ++t) {
+        for (int64_t i = 0; i < K; ++i) {
+          double exponent = entry(d, t, h, i, d.rank() == 4);
+          S.row(i) *=
+              std::exp(given ? exponent * entry(rates, 0, h, i, rates.rank() == 2) : exponent);
+        }
+        Eigen::Map<const Eigen::RowVectorXd> qt(q.data() + (t * groups + h * groups / heads) * K,
+                                                K),
+            kt(k.data() + (t * groups + h * groups / heads) * K, K),
+            vt(v.data() + (t * heads + h) * V, V);
+        Eigen::RowVectorXd u = vt;
+        if (delta)
+          u = entry(b, t, h, 0, false) * (vt - kt * S);
+        S += kt.transpose() * u;
+        Eigen::Map<Eigen::RowVectorXd>(result.data() + (t * heads + h) * V, V) = qt * S;
+      }
+    }
+  return {result};
+}
+
 Meanings ctxc::reference::productMeanings() {
   static const std::pair<llvm::StringRef, Meaning> all[] = {
-      {"matmul", matmul}, {"mm", matmul},          {"bmm", matmul},
-      {"linear", linear}, {"addmm", added},        {"baddbmm", added},
-      {"einsum", einsum}, {"conv1d", convolution}, {"scaled_dot_product_attention", attention}};
+      {"matmul", matmul},
+      {"mm", matmul},
+      {"bmm", matmul},
+      {"linear", linear},
+      {"addmm", added},
+      {"baddbmm", added},
+      {"einsum", einsum},
+      {"conv1d", convolution},
+      {"scaled_dot_product_attention", attention},
+      {"linear_attention", linearAttention}};
   return all;
 }

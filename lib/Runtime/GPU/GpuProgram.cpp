@@ -25,6 +25,18 @@ Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
   auto target = GpuTarget::named(store.device->target());
   if (!target)
     return target.takeError();
+  auto refusal = [&](const std::string &kernel, const std::string &reason) {
+    return "kernel '" + kernel + "' is not carried to " + (*target)->name() + ": " + reason +
+           "; the compiled engine runs it";
+  };
+  llvm::erase_if(blocks, [&](xf::BlockOp block) {
+    std::string name = kernelName(block, prefix), reason = obstacleToGpu(block);
+    if (!reason.empty())
+      refusals[name] = refusal(name, reason);
+    return !reason.empty();
+  });
+  if (blocks.empty())
+    return Error::success();
   auto module = buildKernelModule(blocks, prefix);
   if (failed(module))
     return makeError("the model has no compiled form; the reference engine runs it");
@@ -43,10 +55,8 @@ Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
       return makeError("the kernels could not be lowered for " + (*target)->name());
     refused = std::move(*lowered);
   }
-  for (const GpuRefusal &refusal : refused)
-    refusals[refusal.kernel] = "kernel '" + refusal.kernel + "' is not carried to " +
-                               (*target)->name() + ": " + refusal.reason +
-                               "; the compiled engine runs it";
+  for (const GpuRefusal &each : refused)
+    refusals[each.kernel] = refusal(each.kernel, each.reason);
   std::vector<GpuKernel> made = gpuKernels(**module);
   if (made.empty())
     return Error::success();
@@ -218,6 +228,9 @@ Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Kern
     GpuRun &run = *at.runs[arg.run];
     return own(run.slotBuffer, run.room * sizeof(int32_t));
   }
+  case KernelArgKind::Before:
+  case KernelArgKind::After:
+    break; // such kernels are refused
   case KernelArgKind::Load:
     return store.applied(at.step, index, argumentBytes(arg.type));
   case KernelArgKind::Store:

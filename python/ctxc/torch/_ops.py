@@ -386,3 +386,29 @@ def _scan(op: Op, run: Evaluation) -> None:
     result = torch.stack(made)
     state.append(run.positions, result)
     run.set(op.results[0], result)
+
+
+@meaning("xf.linear_attention")
+def _linear_attention(op: Op, run: Evaluation) -> None:
+    operands = iter(op.operands)
+    query, key, value, decay, rates, delta = (
+        [next(operands) for _ in range(size)] for size in op.attributes["operandSegmentSizes"])
+    v = run.rows(value[0])
+    count, heads, width = v.shape
+    q, k = (run.rows(each[0]).repeat_interleave(heads // run.rows(each[0]).shape[1], 1) for each in (query, key))
+    steps = run.rows(decay[0]).reshape(count, heads, -1)
+    exponents = steps if not rates else -run.wide(rates[0]).exp().reshape(heads, -1) * steps
+    kept = exponents.exp()[..., None]
+    b = run.rows(delta[0])[..., None] if delta else None
+    state = run.state(op)
+    has_before = state.tensors and len(state.tensors[0])
+    last = state.tensors[0][-1] if has_before else v.new_zeros(heads, k.shape[-1], width)
+    states, results = [], []
+    for t in range(count):
+        last = kept[t] * last
+        added = v[t] if b is None else b[t] * (v[t] - torch.einsum("hk,hkv->hv", k[t], last))
+        last = last + k[t][:, :, None] * added[:, None, :]
+        states.append(last)
+        results.append(torch.einsum("hk,hkv->hv", q[t], last))
+    state.append(run.positions, torch.stack(states))
+    run.set(op.results[0], torch.stack(results))

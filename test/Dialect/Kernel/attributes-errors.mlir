@@ -171,3 +171,8 @@ xf.block @negative() -> tensor<4xf32> {
   %y = xf.embed %E[%id] {kernel.rows_from = -1 : i32} : tensor<5x4xf32>, tensor<i32>
   xf.yield %y : tensor<4xf32>
 }
+
+// -----
+
+// expected-error @below {{role 'after' is of the full run alone: a reduced one carries nothing on}}
+func.func private @after_of_reduced(memref<4xf32> {kernel.arg = #kernel.arg<after, run = reduced>})

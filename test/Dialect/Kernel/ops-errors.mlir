@@ -264,3 +264,56 @@ func.func @call_c4_rows(%x: memref<3x8xf32>, %counts: memref<4x2xi64>) {
   kernel.call @ctxc_rows_count_zeros [0 : i32, 1, 8] (%x, %counts) : memref<3x8xf32>, memref<4x2xi64>
   return
 }
+
+// -----
+
+#both = affine_map<(s, p) -> (s, p)>
+func.func @scan_c1(%x: memref<?x4x8xf32>, %h: memref<4x8xf32>, %after: memref<4x7xf32>) {
+  // expected-error @below {{'kernel.scan' op carries 'memref<4x8xf32>'; it needs one known shape of one or more dimensions}}
+  kernel.scan(%x : memref<?x4x8xf32>) at [#both] from %h : memref<4x8xf32> to %after : memref<4x7xf32> into %x : memref<?x4x8xf32> {
+  ^bb0(%state: memref<8xf32>, %a: memref<8xf32>, %y: memref<8xf32>):
+  }
+  return
+}
+
+// -----
+
+#both = affine_map<(s, p) -> (s, p)>
+func.func @scan_c1_results(%x: memref<?x3x8xf32>, %h: memref<4x8xf32>) {
+  // expected-error @below {{'kernel.scan' op writes 'memref<?x3x8xf32>'; expected (rows, 4, …)}}
+  kernel.scan(%x : memref<?x3x8xf32>) at [#both] from %h : memref<4x8xf32> into %x : memref<?x3x8xf32> {
+  ^bb0(%state: memref<8xf32>, %a: memref<8xf32>, %y: memref<8xf32>):
+  }
+  return
+}
+
+// -----
+
+func.func @scan_c2(%x: memref<?x4x8xf32>, %h: memref<4x8xf32>) {
+  // expected-error @below {{'kernel.scan' op has 0 maps for 1 operands that it reads}}
+  kernel.scan(%x : memref<?x4x8xf32>) at [] from %h : memref<4x8xf32> into %x : memref<?x4x8xf32> {
+  ^bb0(%state: memref<8xf32>, %a: memref<8xf32>, %y: memref<8xf32>):
+  }
+  return
+}
+
+// -----
+
+func.func @scan_c2_map(%x: memref<?x4x8xf32>, %h: memref<4x8xf32>) {
+  // expected-error @below {{'kernel.scan' op reads 'memref<?x4x8xf32>' at affine_map<(d0) -> (d0)>; expected a map from (s, p) to its first dimensions}}
+  kernel.scan(%x : memref<?x4x8xf32>) at [affine_map<(s) -> (s)>] from %h : memref<4x8xf32> into %x : memref<?x4x8xf32> {
+  ^bb0(%state: memref<8xf32>, %a: memref<4x8xf32>, %y: memref<8xf32>):
+  }
+  return
+}
+
+// -----
+
+#both = affine_map<(s, p) -> (s, p)>
+func.func @scan_c3(%x: memref<?x4x8xf32>, %h: memref<4x8xf32>) {
+  // expected-error @below {{'kernel.scan' op needs a region of what is left of each operand; found ('memref<8xf32>', 'memref<4x8xf32>', 'memref<8xf32>')}}
+  kernel.scan(%x : memref<?x4x8xf32>) at [#both] from %h : memref<4x8xf32> into %x : memref<?x4x8xf32> {
+  ^bb0(%state: memref<8xf32>, %a: memref<4x8xf32>, %y: memref<8xf32>):
+  }
+  return
+}

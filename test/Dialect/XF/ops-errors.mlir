@@ -468,3 +468,44 @@ xf.block @run_of_another_name(%x: tensor<2xf32>) -> tensor<2xf32> {
   %y = xf.scan %x, %x run other : tensor<2xf32>
   xf.yield %y : tensor<2xf32>
 }
+
+// -----
+
+xf.block @linear_attention_c1(%q: tensor<2x4xf32>, %v: tensor<3x4xf32>, %d: tensor<3xf32>) -> tensor<3x4xf32> {
+  // expected-error @below {{'xf.linear_attention' op has query 'tensor<2x4xf32>', key 'tensor<2x4xf32>' and value 'tensor<3x4xf32>'; the first two must be (groups, dims), and the value (heads, dims) with a multiple of the groups}}
+  %y = xf.linear_attention %q, %q, %v decay %d : tensor<2x4xf32>, tensor<2x4xf32>, tensor<3x4xf32>, tensor<3xf32>
+  xf.yield %y : tensor<3x4xf32>
+}
+
+// -----
+
+xf.block @linear_attention_c1_key(%q: tensor<2x4xf32>, %k: tensor<1x4xf32>, %v: tensor<4x4xf32>, %d: tensor<4xf32>) -> tensor<4x4xf32> {
+  // expected-error @below {{the first two must be (groups, dims)}}
+  %y = xf.linear_attention %q, %k, %v decay %d : tensor<2x4xf32>, tensor<1x4xf32>, tensor<4x4xf32>, tensor<4xf32>
+  xf.yield %y : tensor<4x4xf32>
+}
+
+// -----
+
+xf.block @linear_attention_c2(%q: tensor<1x4xf32>, %v: tensor<3x4xf32>, %d: tensor<4xf32>) -> tensor<3x4xf32> {
+  // expected-error @below {{'xf.linear_attention' op has decay 'tensor<4xf32>' for query 'tensor<1x4xf32>' and value 'tensor<3x4xf32>'; there must be one number for each head, or for each row of its state}}
+  %y = xf.linear_attention %q, %q, %v decay %d : tensor<1x4xf32>, tensor<1x4xf32>, tensor<3x4xf32>, tensor<4xf32>
+  xf.yield %y : tensor<3x4xf32>
+}
+
+// -----
+
+xf.block @linear_attention_c2_rates(%q: tensor<1x4xf32>, %v: tensor<3x4xf32>, %d: tensor<3xf32>) -> tensor<3x4xf32> {
+  %A = xf.param "A" : tensor<4x3xbf16>
+  // expected-error @below {{'xf.linear_attention' op has rates 'tensor<4x3xbf16>'}}
+  %y = xf.linear_attention %q, %q, %v decay %d rates %A : tensor<4x3xbf16> : tensor<1x4xf32>, tensor<1x4xf32>, tensor<3x4xf32>, tensor<3xf32>
+  xf.yield %y : tensor<3x4xf32>
+}
+
+// -----
+
+xf.block @linear_attention_c3(%q: tensor<1x4xf32>, %v: tensor<3x4xf32>, %d: tensor<3xf32>, %b: tensor<1xf32>) -> tensor<3x4xf32> {
+  // expected-error @below {{'xf.linear_attention' op has delta 'tensor<1xf32>' for value 'tensor<3x4xf32>'; there must be one for each head}}
+  %y = xf.linear_attention %q, %q, %v decay %d delta %b : tensor<1xf32> : tensor<1x4xf32>, tensor<1x4xf32>, tensor<3x4xf32>, tensor<3xf32>
+  xf.yield %y : tensor<3x4xf32>
+}

@@ -74,6 +74,13 @@ xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
   %cv = xf.conv %W, %q : tensor<8x6xbf16>, tensor<8xf32>
   // CHECK: xf.scan %{{[a-z0-9]+}}, %{{[a-z0-9]+}} run reduced : tensor<8xf32>
   %sn = xf.scan %cv, %q run reduced : tensor<8xf32>
+  %lq = xf.reshape %sn : tensor<8xf32> to tensor<1x8xf32>
+  %lv = xf.reshape %sn : tensor<8xf32> to tensor<8x1xf32>
+  // CHECK: xf.linear_attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} decay %{{[a-z0-9]+}} : tensor<1x8xf32>, tensor<1x8xf32>, tensor<8x1xf32>, tensor<8xf32>
+  %la = xf.linear_attention %lq, %lq, %lv decay %sn : tensor<1x8xf32>, tensor<1x8xf32>, tensor<8x1xf32>, tensor<8xf32>
+  %lA = xf.param "la" : tensor<8xbf16>
+  // CHECK: xf.linear_attention %{{.*}} decay %{{[a-z0-9]+}} rates %{{[a-z0-9A-Z]+}} : tensor<8xbf16> delta %{{[a-z0-9]+}} : tensor<8xf32> run full : tensor<1x8xf32>
+  %lb = xf.linear_attention %lq, %lq, %la decay %sn rates %lA : tensor<8xbf16> delta %sn : tensor<8xf32> run full : tensor<1x8xf32>, tensor<1x8xf32>, tensor<8x1xf32>, tensor<8xf32>
   // CHECK: xf.contextual "mix"(%{{[a-z0-9]+}}, %{{[a-z0-9]+}}) : (tensor<8xf32>, index) -> tensor<6xf32>
   %op = xf.contextual "mix"(%sn, %w) : (tensor<8xf32>, index) -> tensor<6xf32>
   xf.yield %op : tensor<6xf32>

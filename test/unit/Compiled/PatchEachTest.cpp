@@ -9,49 +9,6 @@ using namespace ctxc::test;
 
 namespace {
 
-std::vector<int64_t> before(Ids kept, int64_t position) {
-  return kept.take_while([&](int64_t k) { return k < position; }).vec();
-}
-
-void expectBitEqual(const Patch &found, const Patch &expected, const std::string &what) {
-  ASSERT_EQ(found.parameters.size(), expected.parameters.size()) << what;
-  for (auto [a, b] : llvm::zip(found.parameters, expected.parameters)) {
-    EXPECT_EQ(a.parameter, b.parameter) << what;
-    EXPECT_EQ(a.kind, b.kind) << what;
-    EXPECT_EQ(a.shape, b.shape) << what;
-    EXPECT_TRUE(a.u == b.u && a.v == b.v && a.delta == b.delta)
-        << what << ", " << a.parameter << ": u by " << largestDifference(a.u, b.u) << ", v by "
-        << largestDifference(a.v, b.v) << ", delta by " << largestDifference(a.delta, b.delta);
-  }
-}
-
-/// Compares with `patch` for each token alone after the same context.
-void expectOneByOne(Executor &executor, Ids tokens, Ids kept, const PatchEachOptions &options) {
-  std::vector<Given> all = patchAll(executor, tokens, kept, 1, options);
-  auto full = runOf(executor, tokens, 0, tokens.size());
-  for (const Given &given : all) {
-    int64_t at = given.token.position;
-    std::string what = "position " + std::to_string(at);
-    EXPECT_EQ(given.token.token, tokens[at]);
-    auto reduced = runOf(executor, tokens, before(kept, at), 1);
-    PatchOptions one;
-    one.startLayer = options.startLayer;
-    auto step = executor.patch(*full, *reduced, tokens[at], at, one);
-    ASSERT_TRUE(bool(step)) << llvm::toString(step.takeError());
-    expectBitEqual(given.patch, step->patch, what);
-    ASSERT_EQ(given.token.obligations.size(), step->obligations.size());
-    for (auto [a, b] : llvm::zip(given.token.obligations, step->obligations)) {
-      EXPECT_EQ(a.harmful, b.harmful) << what;
-      EXPECT_EQ(a.harmless, b.harmless) << what;
-    }
-    EXPECT_EQ(given.token.replayError, step->replayError) << what;
-    if (options.logits) {
-      EXPECT_EQ(given.token.fullLogits, step->fullLogits) << what;
-      EXPECT_EQ(given.token.reducedLogits, step->reducedLogits) << what;
-    }
-  }
-}
-
 /// A separate run of each token with its patch gives the full run's logits; without it, it does
 /// not.
 void expectVerified(Executor &executor, Ids tokens, Ids kept, double tolerance) {

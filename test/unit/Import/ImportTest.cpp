@@ -83,8 +83,7 @@ TEST_P(ImportGolden, EveryOpHasALocation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Goldens, ImportGolden, testing::ValuesIn(allGoldens()), goldenTestName);
-INSTANTIATE_TEST_SUITE_P(CheckOnly, ImportGolden, testing::ValuesIn(allCheckOnly()),
-                         goldenTestName);
+INSTANTIATE_TEST_SUITE_P(Mixers, ImportGolden, testing::ValuesIn(allMixers()), goldenTestName);
 
 TEST_F(Import, BothConfigGenerationsGiveTheSameModel) {
   for (StringRef name : {"gemma3", "llama3-rope", "falcon"})

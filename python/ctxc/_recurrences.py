@@ -1,0 +1,104 @@
+"""Recurrences of transformers as one op, linear_attention. Transformers goes through the tokens in a loop, or through
+chunks of them, which an exported program then spells out for so many tokens."""
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Any, Callable, Iterator, Optional
+
+import torch
+import torch.nn.functional as F
+
+
+@torch.library.custom_op("ctxc::linear_attention", mutates_args=())
+def linear_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: torch.Tensor,
+                     rates: Optional[torch.Tensor] = None, delta: Optional[torch.Tensor] = None) -> torch.Tensor:
+    """xf.linear_attention: query and key are (batch, tokens, groups, K), value (batch, tokens, heads, V), decay (batch,
+    tokens, heads) or (batch, tokens, heads, K), delta (batch, tokens, heads), all in float. A head's state is multiplied
+    by exp(decay), or exp(decay · rates) with rates (heads) or (heads, K)."""
+    heads = value.shape[2]
+    query, key = (x.repeat_interleave(heads // x.shape[2], 2) for x in (query, key))
+    if rates is not None:
+        of_rows = max(rates.dim(), decay.dim() - 2) == 2
+        decay = (decay.unsqueeze(-1) if of_rows and decay.dim() == 3 else decay) * \
+            (rates.unsqueeze(-1) if of_rows and rates.dim() == 1 else rates)
+    kept = decay.exp()
+    kept = (kept.unsqueeze(-1) if kept.dim() == 3 else kept).unsqueeze(-1)
+    state = value.new_zeros(value.shape[0], heads, key.shape[3], value.shape[3])
+    results = []
+    for t in range(value.shape[1]):
+        state = state * kept[:, t]
+        added = value[:, t]
+        if delta is not None:
+            added = delta[:, t, :, None] * (added - (key[:, t, :, None, :] @ state).squeeze(2))
+        state = state + key[:, t, :, :, None] * added[:, :, None, :]
+        results.append((query[:, t, :, None, :] @ state).squeeze(2))
+    return torch.stack(results, 1)
+
+
+@linear_attention.register_fake
+def _(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: torch.Tensor,
+      rates: Optional[torch.Tensor] = None, delta: Optional[torch.Tensor] = None) -> torch.Tensor:
+    return torch.empty_like(value, memory_format=torch.contiguous_format)
+
+
+def with_softplus(step: torch.Tensor, bias: torch.Tensor | None, does: bool) -> torch.Tensor:
+    step = step if bias is None else step + bias
+    return F.softplus(step) if does else step
+
+
+def selective_scan(hidden_states: torch.Tensor, dt: torch.Tensor, A: torch.Tensor, B: torch.Tensor, C: torch.Tensor,
+                   D: torch.Tensor | None = None, z: torch.Tensor | None = None,
+                   delta_bias: torch.Tensor | None = None, delta_softplus: bool = False,
+                   return_last_state: bool = False, **_: Any) -> Any:
+    """Mamba's: each channel is a head of one number, and all share one query, C, and one key, B."""
+    x, step = hidden_states.transpose(1, 2), with_softplus(dt.transpose(1, 2), delta_bias, delta_softplus)
+    query, key = (each.transpose(1, 2).unsqueeze(2) for each in (C, B))
+    y = linear_attention(query, key, (step * x).unsqueeze(-1), step, A).squeeze(-1)
+    y = y if D is None else y + x * D
+    y = y if z is None else y * F.silu(z.transpose(1, 2))
+    y = y.transpose(1, 2)
+    return (y, None) if return_last_state else y
+
+
+def chunk_scan(hidden_states: torch.Tensor, dt: torch.Tensor, A: torch.Tensor, B: torch.Tensor, C: torch.Tensor,
+               chunk_size: int, D: torch.Tensor | None = None, dt_bias: torch.Tensor | None = None,
+               dt_softplus: bool = False, dt_limit: tuple[float, float] = (0.0, float("inf")),
+               return_final_states: bool = False, **_: Any) -> Any:
+    """Mamba 2's."""
+    step = with_softplus(dt, dt_bias, dt_softplus)
+    if not dt_softplus or tuple(dt_limit) != (0.0, float("inf")):
+        step = step.clamp(dt_limit[0], dt_limit[1])
+    columns = hidden_states.transpose(2, 3)
+    y = linear_attention(C, B, (columns * step.unsqueeze(2)).transpose(2, 3), step, A)
+    y = y if D is None else y + (columns * D).transpose(2, 3)
+    return (y, None) if return_final_states else y
+
+
+def gated_delta_rule(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, g: torch.Tensor, beta: torch.Tensor,
+                     use_qk_l2norm_in_kernel: bool = False, **_: Any) -> tuple[torch.Tensor, None]:
+    """The delta rule of Qwen3-Next and others."""
+    if use_qk_l2norm_in_kernel:
+        query, key = (x * torch.rsqrt((x * x).sum(dim=-1, keepdim=True) + 1e-6) for x in (query, key))
+    return linear_attention(query * query.shape[-1] ** -0.5, key, value, g, None, beta), None
+
+
+FORMS: dict[str, Callable[..., Any]] = {
+    "mamba_selective_scan": selective_scan, "mamba2_chunk_scan": chunk_scan,
+    "torch_chunk_gated_delta_rule": gated_delta_rule}
+
+
+@contextlib.contextmanager
+def in_one_op(model: torch.nn.Module) -> Iterator[None]:
+    """Meanwhile the recurrences of a model of transformers are computed by linear_attention."""
+    spaces = {type(module).__module__ for module in model.modules()}
+    found = [(vars(sys.modules[space]), name) for space in sorted(spaces) for name in FORMS
+             if name in vars(sys.modules[space])]
+    own = [space[name] for space, name in found]
+    for space, name in found:
+        space[name] = FORMS[name]
+    try:
+        yield
+    finally:
+        for (space, name), function in zip(found, own):
+            space[name] = function
