@@ -222,6 +222,12 @@ private:
 
   /// Reads one prompt from each line: text, or token ids where the model has no tokenizer.
   Error readPrompts() {
+    if (!experiment->takesPrompts) {
+      if (arguments.has("--prompts"))
+        return makeError("--prompts: the experiment " + experiment->name +
+                         " has inputs of its own; leave it out");
+      return Error::success();
+    }
     std::vector<std::string> lines;
     std::string where = "--prompts: ";
     if (auto file = arguments.get("--prompts")) {

@@ -78,6 +78,8 @@ struct Lab {
   /// Opens the model with a setting. Weights are shared in memory and kernels cached on disk, so
   /// that opening again is cheap.
   llvm::Expected<std::unique_ptr<ReadyModel>> open(const Setting &setting) const;
+  /// The same without what runs it.
+  llvm::Expected<std::unique_ptr<Model>> openModel(const Setting &setting) const;
 
   llvm::StringRef option(llvm::StringRef name, llvm::StringRef otherwise) const {
     auto found = options.find(name);
@@ -94,9 +96,10 @@ struct ExperimentOption {
 
 struct Experiment {
   llvm::StringRef name;
-  llvm::StringRef paper;   ///< "figures 1 and 2", "not in the paper"
-  llvm::StringRef summary; ///< a clause; may have several lines
-  int64_t generate = 20;   ///< tokens for each prompt, unless the caller says otherwise
+  llvm::StringRef paper;    ///< "figures 1 and 2", "not in the paper"
+  llvm::StringRef summary;  ///< a clause; may have several lines
+  bool takesPrompts = true; ///< false: it has inputs of its own
+  int64_t generate = 20;    ///< tokens for each prompt, unless the caller says otherwise
   std::vector<llvm::StringRef> dtypes = {"f32", "bf16"};
   std::vector<llvm::StringRef> updates = {"least", "balanced", "naive", "stable", "scaled"};
   std::vector<ExperimentOption> options = {};
