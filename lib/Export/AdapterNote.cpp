@@ -83,7 +83,7 @@ std::map<std::string, std::string>
 ctxc::adapterMetadata(const Adapter &adapter, const AdapterOrigin &origin, StringRef modelHash) {
   std::map<std::string, std::string> strings = {
       {"ctxc_adapter_sha256", origin.sha256},
-      {"ctxc_adapter_strength", formatv("{0}", origin.strength)},
+      {"ctxc_adapter_strength", formatv("{0}", origin.strength).str()},
       {"ctxc_original_model", modelHash.str()}};
   if (!adapter.prefix.empty())
     strings["ctxc_prefix"] = prefixText(adapter);
@@ -95,7 +95,7 @@ ctxc::adapterMetadata(const Adapter &adapter, const AdapterOrigin &origin, Strin
   if (auto tokens = origin.card->getInteger("context_tokens"))
     strings["ctxc_context_tokens"] = std::to_string(*tokens);
   if (auto share = origin.card->getNumber("share_recovered"))
-    strings["ctxc_share_recovered"] = formatv("{0:F4}", *share);
+    strings["ctxc_share_recovered"] = formatv("{0:F4}", *share).str();
   return strings;
 }
 

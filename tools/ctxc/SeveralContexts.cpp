@@ -60,11 +60,12 @@ private:
 static Arguments optionsOf(const Arguments &arguments, const ContextEntry &entry,
                            const std::string &ids) {
   Arguments own = arguments;
-  for (auto [option, value] : {std::pair<StringRef, StringRef>("--context", entry.context),
-                               {"--context-tokens", ids},
-                               {"--text", entry.text},
-                               {"--held-out", entry.heldOut},
-                               {"--prompts", entry.prompts}})
+  const std::pair<StringRef, StringRef> options[] = {{"--context", entry.context},
+                                                     {"--context-tokens", ids},
+                                                     {"--text", entry.text},
+                                                     {"--held-out", entry.heldOut},
+                                                     {"--prompts", entry.prompts}};
+  for (auto [option, value] : options)
     if (!value.empty())
       own = own.with(option, value);
   return own;
@@ -87,9 +88,9 @@ Error SeveralContexts::readPart(const ContextEntry &entry) {
                             "the same in front of every text"));
   if (Error error = distilTexts(own, *opened.model, part.context, opened.seed).moveInto(part.texts))
     return inLine(std::move(error));
+  fit.texts += part.texts.fitted.size();
   if (settings.fit.passes > 0)
     part.choosing = takeFifth(part.texts.fitted);
-  fit.texts += part.texts.fitted.size();
   fit.choosingTexts += part.choosing.size();
   fit.splitsText |= part.texts.splitsText;
   fit.sampledTokens += part.texts.sampledTokens;

@@ -3,7 +3,7 @@
 import math
 
 from plots import style
-from plots.data import Figure, Table, finite, number, short
+from plots.data import Figure, Table, finite, median, number, short
 from plots.style import plt
 
 FLOOR = -0.6  # of the axes of shares; what is below is written there
@@ -43,46 +43,61 @@ def methods_of(data):
     return [m for m in METHODS if data.select(**m[1])]
 
 
+def by_share(data):
+    """The contexts, those of which an adapter recovers most first."""
+    order = {context: -mean(shares(data.select(context=context, **CLOSED))) for context in data.values("context")}
+    return sorted(order, key=lambda context: (not math.isfinite(order[context]), order[context]))
+
+
 def methods_figure(data):
-    contexts, methods = data.values("context"), methods_of(data)
-    figure, axes = plt.subplots(figsize=(8.6, 1.3 + 0.62 * (len(contexts) + 1)), layout="constrained")
-    for row, context in enumerate([*contexts, None]):
-        y = len(contexts) - row
+    rows, methods = [None, *by_share(data)], methods_of(data)
+    figure, axes = plt.subplots(figsize=(8.6, 1.4 + 0.56 * len(rows)), layout="constrained")
+    for row, context in enumerate(rows):
+        y = len(rows) - 1 - row
         for place, (label, wanted, colour, marker) in enumerate(methods):
             records = data.select(**wanted, **({"context": context} if context else {}))
             if not records:
                 continue
             at = y + 0.3 - 0.6 * place / max(len(methods) - 1, 1)
-            value = mean(shares(records))
-            axes.plot([max(value, FLOOR)], [at], marker=marker, color=colour, markersize=6,
+            value = mean(shares(records)) if context else median(shares(records))
+            axes.plot([max(value, FLOOR)], [at], marker=marker, color=colour, markersize=6 if context else 8,
                       linestyle="none", label=label if row == 0 else None, zorder=3)
-            low = mean([number(r["interval"][0]) for r in records])
-            high = mean([number(r["interval"][1]) for r in records])
+            low, high = (mean([number(r["interval"][i]) for r in records]) for i in (0, 1))
             if context and max(low, high) > FLOOR:
                 axes.plot([max(low, FLOOR), max(high, FLOOR)], [at, at], color=colour, linewidth=1.4,
                           alpha=0.6)
-            if value < FLOOR:
+            if value < FLOOR:  # neighbours stand beside each other
                 axes.annotate(f"{100 * value:.0f} %", (FLOOR, at), textcoords="offset points",
-                              xytext=(7, 0), va="center", fontsize=7.5, color=colour)
-        if row:
-            axes.axhline(y + 0.5, color="#cbd5e1", linewidth=1.6 if context is None else 0.7)
-    axes.set_yticks(range(len(contexts) + 1), ["mean", *reversed(contexts)], color=style.INK)
-    axes.set_ylim(-0.5, len(contexts) + 0.5)
+                              xytext=(7 + 36 * (place % 2), 0), va="center", fontsize=7.5, color=colour)
+        axes.axhline(y - 0.5, color="#cbd5e1", linewidth=0.7 if context else 1.8)
+    axes.set_yticks(range(len(rows)), [context or "median" for context in reversed(rows)], color=style.INK)
+    axes.set_ylim(-0.5, len(rows) - 0.5)
     axes.grid(axis="y", visible=False)
     share_axis(axes, "x")
     axes.set_xlabel("share of the context's effect that is recovered")
-    figure.legend(loc="outside upper center", ncols=3, fontsize=8.5)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8.5)
     return figure
+
+
+def name_ends(axes, ends):
+    """Writes names at the right ends of lines, apart from each other."""
+    gap, last = 0.042, -math.inf
+    for y, x, name in sorted((y, x, name) for name, (x, y) in ends.items() if math.isfinite(y)):
+        last = max(y, last + gap)
+        axes.annotate(name, (x, y), (1.01, last), xycoords="data",
+                      textcoords=axes.get_yaxis_transform(), va="center", fontsize=7, color=style.QUIET,
+                      arrowprops={"arrowstyle": "-", "color": "#cbd5e1", "linewidth": 0.6, "shrinkB": 2})
 
 
 def curve_figure(data, name, label, records, extra):
     """Share against a number: thin, each context; thick, their mean. `extra` are points of another method."""
-    figure, panels = plt.subplots(1, 2, figsize=(9, 3.7), sharey=True, layout="constrained")
+    figure, panels = plt.subplots(1, 2, figsize=(9.6, 4.4), sharey=True, layout="constrained")
     for axes, member, title in zip(panels, ("share", "dependent"),
                                    ("all tokens", "the tokens that depend on the context most")):
         places = sorted({round(r[name]) for r in records})
         # Texts end where they end: counts that belong together differ a little between contexts.
         steps = sorted({r["step"] for r in records})
+        ends = {}
         for context in data.values("context"):
             points = []
             for step in steps:
@@ -91,8 +106,7 @@ def curve_figure(data, name, label, records, extra):
                     points.append((mean([r[name] for r in own]), mean(shares(own, member))))
             axes.plot(*zip(*points), color=style.QUIET, linewidth=0.9, alpha=0.7, marker=".",
                       markersize=4)
-            axes.annotate(context, points[-1], textcoords="offset points", xytext=(5, -2),
-                          fontsize=7, color=style.QUIET)
+            ends[context] = points[-1]
         middle = [[r for r in records if r["step"] == step] for step in steps]
         axes.plot([mean([r[name] for r in group]) for group in middle],
                   [mean(shares(group, member)) for group in middle], color="#0072b2", linewidth=2.2,
@@ -104,7 +118,7 @@ def curve_figure(data, name, label, records, extra):
         axes.set_xticks(places if len(places) <= 6 else [round(mean([r[name] for r in g])) for g in middle])
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f}")
         axes.xaxis.set_minor_locator(style.NullLocator())
-        axes.margins(x=0.12)
+        name_ends(axes, ends)
         axes.set_title(title)
         axes.set_xlabel(label)
     every = [v for member in ("share", "dependent") for v in finite(shares(records, member))]
@@ -120,7 +134,7 @@ def with_step(records, step):
 
 
 def front_figure(data):
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7.4, 4.2), layout="constrained")
     contexts = data.values("context")
     lines = [("kept tokens by themselves", "#e69f00", "v", {"method": "kept"}),
              ("with an adapter, closed form", "#0072b2", "o", {"method": "closed", "rank": 16, "asked": 0})]
@@ -128,22 +142,22 @@ def front_figure(data):
         for context in [*contexts, None]:
             records = data.select(**wanted, **({"context": context} if context else {}))
             kept = sorted({r["kept"] for r in records})
-            values = [mean(shares([r for r in records if r["kept"] == k])) for k in kept]
-            if method_is_kept := wanted["method"] == "kept":
+            values = [median(shares([r for r in records if r["kept"] == k])) for k in kept]
+            if wanted["method"] == "kept":  # nothing in front is the model without the context
                 kept, values = [0, *kept], [0, *values]
             thick = context is None
             axes.plot([100 * k for k in kept], [max(v, FLOOR) for v in values], color=colour,
                       marker=marker if thick else None, markersize=5.5, zorder=3 if thick else 2,
                       linewidth=2.2 if thick else 0.8, alpha=1 if thick else 0.35,
-                      linestyle="-" if method_is_kept or thick else "--", label=label if thick else None)
-    cut = data.select(method="cut")
-    axes.plot([50], [max(mean(shares(cut)), FLOOR)], color="#8b95a3", marker="x", markersize=7,
-              linestyle="none", label="the first half of the context")
+                      label=f"{label}: median" if thick else None)
+    cut = shares(data.select(method="cut"))
+    axes.plot([50], [max(median(cut), FLOOR)], color=style.INK, marker="x", markersize=7, zorder=4,
+              linestyle="none", label="the first half of the context: median")
     share_axis(axes)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f} %")
     axes.set_xlabel("of the context's tokens that stay in front of every text")
     axes.set_ylabel("share recovered")
-    axes.legend(loc="lower right", fontsize=8.5)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8.5)
     return figure
 
 
@@ -164,7 +178,7 @@ def figures(data):
         "All texts are fitted. Thin: each context; thick: their mean.")
     yield Figure("front", front_figure(data), "Share recovered against what stays in front",
                  "Tokens of the context that stay in front of every text, chosen by surprise and copies, by themselves "
-                 "and completed by an adapter of rank 16. Thin: each context; thick: their mean.")
+                 "and completed by an adapter of rank 16. Thin: each context; thick: their median.")
 
 
 def drift_of(records):

@@ -1,6 +1,6 @@
 #include "ctxc/Export/ApplyAdapter.h"
 #include "Fixture.h"
-#include "ctxc/Export/LastingAdapter.h"
+#include <cmath>
 
 using namespace ctxc;
 using namespace ctxc::test;
@@ -38,6 +38,9 @@ struct ApplyAdapter : PatchDirectory {
     return messageOf(applyAdapter(*checkpoint(), adapter, origin, path("out"), storage));
   }
   std::unique_ptr<Checkpoint> out() { return cantFail(Checkpoint::open(path("out"))); }
+  static void expect(const std::string &message, const char *part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
   void expectReadme(std::initializer_list<const char *> parts) {
     std::string readme = contentOf("out/README.md");
     for (const char *part : parts)
