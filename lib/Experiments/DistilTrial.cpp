@@ -71,7 +71,7 @@ Error addTexts(Model &model, const ContextEntry &entry, const TrialSizes &sizes,
                     : writeTexts(model, trial.context.context,
                                  cycled(judges, std::max<int64_t>(sizes.judged / sizes.length, 2)),
                                  sizes.length, 3 * seed + 2);
-  return judged.moveInto(trial.about.texts);
+  return std::move(judged).moveInto(trial.about.texts);
 }
 
 } // namespace
