@@ -65,12 +65,16 @@ Error DistilRuns::readOptions() {
     return error;
   auto tokens = numbers("fit-tokens", "250,500,1000", 1, 1 << 24);
   auto ranks = numbers("ranks", "1,4,64", 1, 1 << 16), passes = numbers("passes", "3", 0, 1000),
-       repeats = numbers("seeds", "1", 1, 1000);
-  if (!tokens || !ranks || !passes || !repeats)
-    return llvm::joinErrors(llvm::joinErrors(tokens.takeError(), ranks.takeError()),
-                            llvm::joinErrors(passes.takeError(), repeats.takeError()));
+       repeats = numbers("seeds", "1", 1, 1000),
+       judged = numbers("judge-tokens", "200", 1, 1 << 20);
+  Error error = Error::success();
+  for (auto *each : {&tokens, &ranks, &passes, &repeats, &judged})
+    error = llvm::joinErrors(std::move(error), each->takeError());
+  if (error)
+    return error;
   llvm::sort(*tokens);
   sizes.fitted = tokens->back();
+  sizes.judged = judged->front();
   seeds = repeats->front();
   for (double share : keptShares)
     methods.push_back({"kept", share});
@@ -192,6 +196,7 @@ Experiment experiments::distilExperiment() {
       {"contexts", "FILE", "distil: JSON lines, as those of `ctxc distil`; each with 'prompts'"},
       {"seeds", "N", "distil: of the texts that the model writes, so many; default 1"},
       {"fit-tokens", "COUNTS", "distil: tokens of text to fit; default 250,500,1000"},
+      {"judge-tokens", "N", "distil: of answers that judge, where no 'held_out' does; default 200"},
       {"ranks", "RANKS", "distil: beside 16; default 1,4,64"},
       {"passes", "N", "distil: of the refinement; default 3, 0: none"}};
   experiment.run = runDistil;

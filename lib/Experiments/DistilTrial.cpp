@@ -78,7 +78,7 @@ Error addTexts(Model &model, const ContextEntry &entry, const TrialSizes &sizes,
 
 Expected<Trial> experiments::makeTrial(Model &model, const ContextEntry &entry,
                                        const TrialSizes &sizes, uint64_t seed) {
-  constexpr size_t unrelated = 16, length = 64;
+  constexpr size_t unrelated = 16, length = 32;
   Trial trial;
   auto context = entry.context.empty() ? contextOfTokens(entry.tokens, model)
                                        : readContext(entry.context, "--contexts", model);

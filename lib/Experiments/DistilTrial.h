@@ -9,7 +9,7 @@ namespace ctxc::experiments {
 
 /// How many tokens the model writes.
 struct TrialSizes {
-  int64_t fitted = 1000, judged = 400, length = 40; ///< of an answer
+  int64_t fitted = 1000, judged = 200, length = 40; ///< the last: of an answer
 };
 
 /// A context with the texts of one seed.
