@@ -19,21 +19,8 @@ namespace {
 constexpr double keptShares[] = {0.05, 0.15, 0.3, 0.5};
 constexpr int64_t rank = 16, patchedTokens = 64;
 
-class DistilRuns {
-public:
-  explicit DistilRuns(Lab &lab) : lab(lab) {}
-  Error run();
-
-private:
-  Expected<std::vector<int64_t>> numbers(StringRef option, StringRef otherwise, int64_t least,
-                                         int64_t most) const;
-  Error readOptions();
-  Error run(Model &model, const ContextEntry &entry, int64_t seed);
-  Error run(Model &model, const ContextEntry &entry, int64_t seed, const Method &method,
-            const Trial &trial);
-  std::string keyOf(const ContextEntry &entry, int64_t seed, const Method &method) const;
-
-  Lab &lab;
+/// What the experiment's options ask for.
+struct Plan {
   TrialSizes sizes;
   int64_t seeds = 1;
   std::vector<ContextEntry> entries;
@@ -41,11 +28,12 @@ private:
 };
 
 /// An option's numbers, separated by commas.
-Expected<std::vector<int64_t>> DistilRuns::numbers(StringRef option, StringRef otherwise,
-                                                   int64_t least, int64_t most) const {
+Expected<std::vector<int64_t>> numbersOf(const OptionValues &options, StringRef option,
+                                         StringRef otherwise, int64_t least, int64_t most) {
   std::vector<int64_t> values;
   llvm::SmallVector<StringRef> words;
-  lab.option(option, otherwise).split(words, ',');
+  auto given = options.find(option);
+  (given == options.end() ? otherwise : StringRef(given->second)).split(words, ',');
   for (StringRef word : words) {
     int64_t value;
     if (word.trim().getAsInteger(10, value) || value < least || value > most)
@@ -56,41 +44,70 @@ Expected<std::vector<int64_t>> DistilRuns::numbers(StringRef option, StringRef o
   return values;
 }
 
-Error DistilRuns::readOptions() {
-  StringRef path = lab.option("contexts", "");
-  if (path.empty())
-    return makeError("--contexts: the experiment distil needs a file of contexts, such as "
-                     "examples/08-contexts/contexts.jsonl");
-  if (Error error = readContextsFile(path, "--contexts").moveInto(entries))
-    return error;
-  auto tokens = numbers("fit-tokens", "250,500,1000", 1, 1 << 24);
-  auto ranks = numbers("ranks", "1,4,64", 1, 1 << 16), passes = numbers("passes", "3", 0, 1000),
-       repeats = numbers("seeds", "1", 1, 1000),
-       judged = numbers("judge-tokens", "200", 1, 1 << 20);
-  Error error = Error::success();
-  for (auto *each : {&tokens, &ranks, &passes, &repeats, &judged})
-    error = llvm::joinErrors(std::move(error), each->takeError());
-  if (error)
-    return error;
-  llvm::sort(*tokens);
-  sizes.fitted = tokens->back();
-  sizes.judged = judged->front();
-  seeds = repeats->front();
+std::vector<Method> methodsFor(llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> ranks,
+                               int64_t passes) {
+  std::vector<Method> methods;
   for (double share : keptShares)
     methods.push_back({"kept", share});
   methods.push_back({"cut", 0.5});
   methods.push_back({"patches", 0, 0, patchedTokens});
   methods.push_back({"closed", 0, rank});
   methods.push_back({"closed", 0.15, rank});
-  for (int64_t count : llvm::ArrayRef(*tokens).drop_back())
+  for (int64_t count : tokens.drop_back())
     methods.push_back({"closed", 0, rank, count});
-  for (int64_t other : *ranks)
+  for (int64_t other : ranks)
     if (other != rank)
       methods.push_back({"closed", 0, other});
-  if (passes->front() > 0)
-    methods.push_back({"refined", 0, rank, 0, passes->front()});
-  return Error::success();
+  if (passes > 0)
+    methods.push_back({"refined", 0, rank, 0, passes});
+  return methods;
 }
+
+Expected<Plan> planOf(const OptionValues &options) {
+  Plan plan;
+  auto path = options.find("contexts");
+  if (path == options.end())
+    return makeError("--contexts: the experiment distil needs a file of contexts, such as "
+                     "examples/08-contexts/contexts.jsonl");
+  if (Error error = readContextsFile(path->second, "--contexts").moveInto(plan.entries))
+    return std::move(error);
+  for (const ContextEntry &entry : plan.entries)
+    if (entry.prompts.empty() && (entry.text.empty() || entry.heldOut.empty()))
+      return makeError("--contexts: " + entry.where +
+                       ": expected 'prompts', from which the model writes the texts, or both "
+                       "'text' and 'held_out'");
+  auto tokens = numbersOf(options, "fit-tokens", "250,500,1000", 1, 1 << 24);
+  auto ranks = numbersOf(options, "ranks", "1,4,64", 1, 1 << 16);
+  auto passes = numbersOf(options, "passes", "3", 0, 1000);
+  auto seeds = numbersOf(options, "seeds", "1", 1, 1000);
+  auto judged = numbersOf(options, "judge-tokens", "200", 1, 1 << 20);
+  Error error = Error::success();
+  for (auto *each : {&tokens, &ranks, &passes, &seeds, &judged})
+    error = llvm::joinErrors(std::move(error), each->takeError());
+  if (error)
+    return std::move(error);
+  llvm::sort(*tokens);
+  plan.sizes.fitted = tokens->back();
+  plan.sizes.judged = judged->front();
+  plan.seeds = seeds->front();
+  plan.methods = methodsFor(*tokens, *ranks, passes->front());
+  return plan;
+}
+
+class DistilRuns {
+public:
+  DistilRuns(Lab &lab, Plan plan) : lab(lab), plan(std::move(plan)) {}
+  Error run();
+
+private:
+  Error run(Model &model, const ContextEntry &entry, int64_t seed);
+  Error run(Model &model, const ContextEntry &entry, int64_t seed, const Method &method,
+            const Trial &trial);
+  std::string keyOf(const ContextEntry &entry, int64_t seed, const Method &method) const;
+
+  Lab &lab;
+  Plan plan;
+};
 
 std::string DistilRuns::keyOf(const ContextEntry &entry, int64_t seed, const Method &method) const {
   return key({{"context", entry.name},
@@ -145,10 +162,10 @@ Error DistilRuns::run(Model &model, const ContextEntry &entry, int64_t seed, con
 Error DistilRuns::run(Model &model, const ContextEntry &entry, int64_t seed) {
   lab.progress.begin(entry.name);
   std::optional<Trial> trial;
-  for (const Method &method : methods) {
+  for (const Method &method : plan.methods) {
     bool isThere = lab.records.has(keyOf(entry, seed, method));
     if (!isThere && !trial) {
-      auto made = makeTrial(model, entry, sizes, seed);
+      auto made = makeTrial(model, entry, plan.sizes, seed);
       if (!made)
         return makeError(entry.name + ": " + llvm::toString(made.takeError()));
       trial.emplace(std::move(*made));
@@ -162,22 +179,27 @@ Error DistilRuns::run(Model &model, const ContextEntry &entry, int64_t seed) {
 }
 
 Error DistilRuns::run() {
-  if (Error error = readOptions())
-    return error;
-  lab.progress.expect(entries.size() * seeds * methods.size());
+  lab.progress.expect(plan.entries.size() * plan.seeds * plan.methods.size());
   Setting setting;
   setting.dtype = "f32";
   auto model = lab.openModel(setting);
   if (!model)
     return model.takeError();
-  for (int64_t seed = 0; seed < seeds; ++seed)
-    for (const ContextEntry &entry : entries)
+  for (int64_t seed = 0; seed < plan.seeds; ++seed)
+    for (const ContextEntry &entry : plan.entries)
       if (Error error = run(**model, entry, seed))
         return error;
   return Error::success();
 }
 
-Error runDistil(Lab &lab) { return DistilRuns(lab).run(); }
+Error checkDistil(const OptionValues &options) { return planOf(options).takeError(); }
+
+Error runDistil(Lab &lab) {
+  auto plan = planOf(lab.options);
+  if (!plan)
+    return plan.takeError();
+  return DistilRuns(lab, std::move(*plan)).run();
+}
 
 } // namespace
 
@@ -199,6 +221,7 @@ Experiment experiments::distilExperiment() {
       {"judge-tokens", "N", "distil: of answers that judge, where no 'held_out' does; default 200"},
       {"ranks", "RANKS", "distil: beside 16; default 1,4,64"},
       {"passes", "N", "distil: of the refinement; default 3, 0: none"}};
+  experiment.check = checkDistil;
   experiment.run = runDistil;
   return experiment;
 }

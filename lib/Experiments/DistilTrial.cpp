@@ -50,10 +50,6 @@ Error addTexts(Model &model, const ContextEntry &entry, const TrialSizes &sizes,
     shuffle(prompts, seed);
   }
   const bool isGiven = !entry.text.empty(), isJudgeGiven = !entry.heldOut.empty();
-  if (prompts.empty() && !(isGiven && isJudgeGiven))
-    return makeError("--contexts: " + entry.where +
-                     ": expected 'prompts', from which the model writes the texts, or both 'text' "
-                     "and 'held_out'");
   const size_t apart = isJudgeGiven ? 0 : prompts.size() / 5;
   llvm::ArrayRef<Tokens> own = llvm::ArrayRef(prompts).drop_back(apart);
   llvm::ArrayRef<Tokens> judges = llvm::ArrayRef(prompts).take_back(apart);

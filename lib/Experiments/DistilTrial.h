@@ -20,7 +20,7 @@ struct Trial {
 };
 
 /// Reads the texts of `entry`, or has the model write them. What judges was written from other
-/// prompts than what is fitted. Errors: neither texts nor prompts are given.
+/// prompts than what is fitted. It has prompts, or both kinds of texts.
 llvm::Expected<Trial> makeTrial(Model &model, const ContextEntry &entry, const TrialSizes &sizes,
                                 uint64_t seed);
 
