@@ -32,9 +32,11 @@ def percent(share):
     return f"{100 * share:.1f} %" if math.isfinite(share) else ""
 
 
-def share_axis(axes, which="y"):
+def share_axis(axes, which="y", values=()):
+    """An axis of shares, down to the lowest of `values` that is drawn."""
     axis = axes.yaxis if which == "y" else axes.xaxis
-    (axes.set_ylim if which == "y" else axes.set_xlim)(FLOOR - 0.04, 1.02)
+    low = max(FLOOR, min([0, *finite(values)]))
+    (axes.set_ylim if which == "y" else axes.set_xlim)(low - 0.04, 1.02)
     axis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     (axes.axhline if which == "y" else axes.axvline)(0, color=style.QUIET, linewidth=0.8)
 
@@ -73,7 +75,8 @@ def methods_figure(data):
     axes.set_yticks(range(len(rows)), [context or "median" for context in reversed(rows)], color=style.INK)
     axes.set_ylim(-0.5, len(rows) - 0.5)
     axes.grid(axis="y", visible=False)
-    share_axis(axes, "x")
+    ends = [number(r["interval"][0]) for m in methods for r in data.select(**m[1])]
+    share_axis(axes, "x", ends)
     axes.set_xlabel("share of the context's effect that is recovered")
     figure.legend(loc="outside lower center", ncols=3, fontsize=8.5)
     return figure
@@ -122,8 +125,7 @@ def curve_figure(data, name, label, records, extra):
         axes.set_title(title)
         axes.set_xlabel(label)
     every = [v for member in ("share", "dependent") for v in finite(shares(records, member))]
-    share_axis(panels[0])
-    panels[0].set_ylim(max(FLOOR, min(0, *every)) - 0.04, 1.02)
+    share_axis(panels[0], values=every)
     panels[0].set_ylabel("share recovered")
     panels[0].legend(loc="lower right", fontsize=8)
     return figure
@@ -153,7 +155,7 @@ def front_figure(data):
     cut = shares(data.select(method="cut"))
     axes.plot([50], [max(median(cut), FLOOR)], color=style.INK, marker="x", markersize=7, zorder=4,
               linestyle="none", label="the first half of the context: median")
-    share_axis(axes)
+    share_axis(axes, values=shares(data.select(method="kept")) + cut)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f} %")
     axes.set_xlabel("of the context's tokens that stay in front of every text")
     axes.set_ylabel("share recovered")
