@@ -9,6 +9,21 @@
 using namespace mlir;
 using namespace ctxc;
 
+/// The texts of all contexts, in their order.
+static std::vector<TextSequence> textsOf(const DistilRequest &request) {
+  std::vector<TextSequence> all = request.texts;
+  for (const OtherContext &other : request.others)
+    llvm::append_range(all, other.texts);
+  return all;
+}
+
+static size_t longestContext(const DistilRequest &request) {
+  size_t longest = request.context.size();
+  for (const OtherContext &other : request.others)
+    longest = std::max(longest, other.context.size());
+  return longest;
+}
+
 namespace {
 
 using Numbers = std::vector<float>;
@@ -48,13 +63,16 @@ llvm::Error Distiller::check() const {
   if (request.texts.empty())
     return makeError("there is no text to fit");
   int64_t tokens = 0;
-  for (const TextSequence &text : request.texts)
+  for (const TextSequence &text : textsOf(request))
     tokens += text.tokens.size();
   if (tokens < request.fit.rank)
     return makeError("the text has " + llvm::Twine(tokens) + " tokens, fewer than the rank, " +
                      llvm::Twine(request.fit.rank) + "; expected more text, or a smaller rank");
   if (request.context.empty())
     return makeError("the context is empty");
+  for (const OtherContext &other : request.others)
+    if (other.context.empty() || other.texts.empty())
+      return makeError("a context that is fitted with another one is empty, or has no text");
   return llvm::Error::success();
 }
 
@@ -72,21 +90,24 @@ void Distiller::pair(size_t teacherSequence, size_t studentSequence, size_t coun
 }
 
 llvm::Error Distiller::start() {
-  const size_t texts = request.texts.size();
   const bool isProtected = request.protection > 0 && !request.unrelated.empty();
   llvm::ArrayRef<TextSequence> unrelated;
   if (isProtected)
     unrelated = request.unrelated;
   std::vector<PassageSequence> full, reduced;
-  size_t taughtTexts = addAfter(full, request.context, request.texts);
+  std::vector<std::pair<size_t, size_t>> taughtTexts; // a context's first, and how many
+  taughtTexts.emplace_back(addAfter(full, request.context, request.texts), request.texts.size());
+  for (const OtherContext &other : request.others)
+    taughtTexts.emplace_back(addAfter(full, other.context, other.texts), other.texts.size());
   size_t taughtFront = full.size(); // what should not change, without the context
   size_t taughtUnrelated = addAfter(full, request.prefix, unrelated);
-  std::vector<TextSequence> all = request.texts;
+  std::vector<TextSequence> all = textsOf(request);
+  const size_t texts = all.size();
   all.insert(all.end(), unrelated.begin(), unrelated.end());
   size_t learnedTexts = addAfter(reduced, request.prefix, all);
   auto first = Passage::start(model.steps, model.weights, std::move(full));
   if (!first)
-    return makeError("with the context of " + llvm::Twine(request.context.size()) +
+    return makeError("with the context of " + llvm::Twine(longestContext(request)) +
                      " tokens in front: " + llvm::toString(first.takeError()));
   auto second = Passage::start(model.steps, weights, std::move(reduced));
   if (!second)
@@ -98,7 +119,11 @@ llvm::Error Distiller::start() {
   result.protectedTokens = student->rows() - student->firstRow(learnedTexts + texts);
   options.lambda = ridgeStrength(request.fit, result.tokens);
   double total = result.tokens;
-  pair(taughtTexts, learnedTexts, texts, total);
+  size_t next = learnedTexts;
+  for (auto [first, count] : taughtTexts) {
+    pair(first, next, count, student->firstRow(next + count) - student->firstRow(next));
+    next += count;
+  }
   pair(taughtUnrelated, learnedTexts + texts, unrelated.size(), request.protection * total);
   if (!request.prefix.empty())
     pair(taughtFront, 0, 1, request.prefixWeight * total);
@@ -248,6 +273,10 @@ llvm::Expected<Distilled> ctxc::distil(SplitModel model, const DistilRequest &re
   DistilRequest whole = request;
   llvm::append_range(whole.texts, request.choosing);
   whole.choosing.clear();
+  for (OtherContext &other : whole.others) {
+    llvm::append_range(other.texts, other.choosing);
+    other.choosing.clear();
+  }
   whole.fit.passes = tried->passes;
   auto made = Distiller(model, whole).run();
   if (!made)

@@ -17,6 +17,7 @@ struct Scores {
   double klPlain, klAdapted;
   bool agreesPlain, agreesAdapted;
   double lossFull, lossPlain, lossAdapted;
+  bool rightFull, rightPlain, rightAdapted; ///< whether the likeliest token is the text's own
 };
 
 /// None where some logits are not finite.
@@ -34,7 +35,10 @@ std::optional<Scores> compare(const Prediction &prediction, llvm::ArrayRef<float
                 p.largest == r.largest,
                 -p[prediction.next],
                 -q[prediction.next],
-                -r[prediction.next]};
+                -r[prediction.next],
+                p.largest == prediction.next,
+                q.largest == prediction.next,
+                r.largest == prediction.next};
 }
 
 /// Compares three models on all predictions, some rows at a time: their logits are as wide as the
@@ -255,6 +259,9 @@ llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
     losses[0] += s.lossFull;
     losses[1] += s.lossPlain;
     losses[2] += s.lossAdapted;
+    card.rightFull += double(s.rightFull) / scores->size();
+    card.rightPlain += double(s.rightPlain) / scores->size();
+    card.rightAdapted += double(s.rightAdapted) / scores->size();
   }
   card.perplexityFull = std::exp(losses[0] / scores->size());
   card.perplexityPlain = std::exp(losses[1] / scores->size());

@@ -1,5 +1,5 @@
 #include "Refine.h"
-#include "Predictions.h"
+#include "Groups.h"
 #include "TextReader.h"
 #include "Variable.h"
 #include "ctxc/Gradient/Tape.h"
@@ -8,38 +8,8 @@ using namespace mlir;
 using namespace ctxc;
 using gradient::Rows;
 using gradient::Tape;
-using gradient::TapeTokens;
 
 namespace {
-
-/// Texts that go through the model together, and what their tokens should predict.
-struct Group {
-  std::vector<PassageSequence> sequences;
-  TapeTokens tokens;
-  Predictions truth;
-  std::vector<double> weights; ///< of each row
-};
-
-/// Adds the texts of `more`, so that all go through the model together. Where they follow a front,
-/// it is the first sequence of both, and the same.
-void append(Group &group, const Group &more, bool hasFront) {
-  const size_t dropped = hasFront ? more.sequences.front().tokens.size() : 0;
-  const size_t width = more.truth.tokens.size() / more.tokens.ids.size();
-  const int64_t before = group.tokens.ids.size() - dropped;
-  auto add = [](auto &to, const auto &from, size_t first) {
-    llvm::append_range(to, llvm::ArrayRef(from).drop_front(first));
-  };
-  add(group.sequences, more.sequences, hasFront);
-  for (TapeTokens::Sequence sequence : llvm::ArrayRef(more.tokens.sequences).drop_front(hasFront)) {
-    sequence.first += before;
-    group.tokens.sequences.push_back(sequence);
-  }
-  add(group.tokens.ids, more.tokens.ids, dropped);
-  add(group.tokens.positions, more.tokens.positions, dropped);
-  add(group.truth.tokens, more.truth.tokens, dropped * width);
-  add(group.truth.probabilities, more.truth.probabilities, dropped * width);
-  add(group.weights, more.weights, dropped);
-}
 
 class Refiner {
 public:
@@ -49,9 +19,9 @@ public:
   llvm::Error run();
 
 private:
-  using Groups = std::vector<Group>;
-
   llvm::Error start();
+  llvm::Error addGroups(llvm::ArrayRef<int64_t> context, llvm::ArrayRef<TextSequence> texts,
+                        llvm::ArrayRef<TextSequence> choosingTexts);
   llvm::Expected<Groups> groupsOf(llvm::ArrayRef<TextSequence> texts,
                                   llvm::ArrayRef<int64_t> truthAfter, size_t most, double weight);
   llvm::Expected<Group> groupOf(llvm::ArrayRef<TextSequence> texts,
@@ -109,9 +79,9 @@ llvm::Expected<Group> Refiner::groupOf(llvm::ArrayRef<TextSequence> texts,
 }
 
 /// Texts together up to about `most` tokens; a token of a group has its share of `weight`.
-llvm::Expected<Refiner::Groups> Refiner::groupsOf(llvm::ArrayRef<TextSequence> texts,
-                                                  llvm::ArrayRef<int64_t> truthAfter, size_t most,
-                                                  double weight) {
+llvm::Expected<Groups> Refiner::groupsOf(llvm::ArrayRef<TextSequence> texts,
+                                         llvm::ArrayRef<int64_t> truthAfter, size_t most,
+                                         double weight) {
   Groups groups;
   while (!texts.empty()) {
     size_t count = 0, tokens = 0;
@@ -317,9 +287,23 @@ llvm::Error Refiner::pass(int64_t number) {
   return llvm::Error::success();
 }
 
+// Small groups: many short steps go further than a few long ones of the same cost.
+static constexpr size_t together = 128, atOnce = 1024;
+
+/// Adds a context's texts. A pass takes those of several contexts by turns, since what it learns
+/// last it knows best.
+llvm::Error Refiner::addGroups(llvm::ArrayRef<int64_t> context, llvm::ArrayRef<TextSequence> texts,
+                               llvm::ArrayRef<TextSequence> choosingTexts) {
+  auto own = groupsOf(texts, context, together, 1),
+       chooses = groupsOf(choosingTexts, context, atOnce, 1);
+  if (!own || !chooses)
+    return llvm::joinErrors(own.takeError(), chooses.takeError());
+  std::move(chooses->begin(), chooses->end(), std::back_inserter(choosing));
+  takeByTurns(fitted, std::move(*own));
+  return llvm::Error::success();
+}
+
 llvm::Error Refiner::start() {
-  // Small groups: many short steps go further than a few long ones of the same cost.
-  constexpr size_t together = 128, atOnce = 1024;
   if (!program.head())
     return makeError("the model has no head that gives each token's logits by itself; it cannot be "
                      "refined");
@@ -334,10 +318,11 @@ llvm::Error Refiner::start() {
   }
   for (VectorChange &change : adapter.vectors)
     vectors.try_emplace(change.parameter, change.delta, request.fit.rate);
-  if (llvm::Error error = groupsOf(request.texts, request.context, together, 1).moveInto(fitted))
+  if (llvm::Error error = addGroups(request.context, request.texts, request.choosing))
     return error;
-  if (llvm::Error error = groupsOf(request.choosing, request.context, atOnce, 1).moveInto(choosing))
-    return error;
+  for (const OtherContext &other : request.others)
+    if (llvm::Error error = addGroups(other.context, other.texts, other.choosing))
+      return error;
   if (request.protection <= 0)
     return llvm::Error::success();
   return groupsOf(request.unrelated, request.prefix, together / 2, request.protection)

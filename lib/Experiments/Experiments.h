@@ -14,6 +14,7 @@ Experiment portabilityExperiment();
 Experiment softContextExperiment();
 Experiment specificityExperiment();
 Experiment traceExperiment();
+Experiment distilExperiment();
 
 } // namespace ctxc::experiments
 

@@ -27,7 +27,7 @@ Expected<std::unique_ptr<ReadyModel>> ReadyModel::create(std::unique_ptr<Model> 
   return ready;
 }
 
-Expected<std::unique_ptr<ReadyModel>> Lab::open(const Setting &setting) const {
+Expected<std::unique_ptr<Model>> Lab::openModel(const Setting &setting) const {
   LoadOptions options = model.options();
   options.needWeights = true;
   options.storage.reset();
@@ -50,7 +50,11 @@ Expected<std::unique_ptr<ReadyModel>> Lab::open(const Setting &setting) const {
     if (tell && diagnostic.place.isKnown())
       tell(diagnostic);
   };
-  auto opened = model.reopen(std::move(options));
+  return model.reopen(std::move(options));
+}
+
+Expected<std::unique_ptr<ReadyModel>> Lab::open(const Setting &setting) const {
+  auto opened = openModel(setting);
   if (!opened)
     return opened.takeError();
   return ReadyModel::create(std::move(*opened));

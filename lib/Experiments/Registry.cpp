@@ -8,7 +8,7 @@ llvm::ArrayRef<Experiment> ctxc::experiments::experiments() {
   static const std::vector<Experiment> all = {
       generationExperiment(), normsExperiment(),       startLayerExperiment(),
       scalingExperiment(),    portabilityExperiment(), softContextExperiment(),
-      traceExperiment(),      specificityExperiment(),
+      traceExperiment(),      specificityExperiment(), distilExperiment(),
   };
   return all;
 }

@@ -1,4 +1,5 @@
 #include "AppliedNote.h"
+#include "ChangedCheckpoint.h"
 #include "PatchMetadata.h"
 #include "ctxc/Export/ApplyPatch.h"
 #include "llvm/ADT/ArrayRef.h"

@@ -16,10 +16,9 @@ namespace ctxc {
 std::map<std::string, std::string> appliedMetadata(const PatchMetadata &metadata);
 
 /// The text of README.md. `relativeRounding` is the share of the patch that rounding took.
-/// A README.md of the original model is kept there as `originalReadme`.
+/// A README.md of the original model is kept there as `originalReadme` (ChangedCheckpoint.h).
 std::string appliedReadme(const PatchMetadata &metadata, double relativeRounding,
                           bool hasOriginalReadme);
-inline constexpr llvm::StringLiteral originalReadme = "MODEL_README.md";
 
 } // namespace ctxc
 

@@ -70,26 +70,33 @@ static void writeSavings(llvm::raw_ostream &os, const Card &card, const CardSett
        << counted(*requests, "request") << "\n";
 }
 
+void ctxc::writeFitted(llvm::raw_ostream &os, const CardSettings::Fit &fit) {
+  os << "fitted on " << counted(fit.tokens, "token") << " of " << counted(fit.texts, "text") << " ("
+     << fit.protectedTokens << " of unrelated text) in " << format("%.1f s", fit.seconds) << "\n";
+}
+
+void ctxc::writeRefined(llvm::raw_ostream &os, const CardSettings::Fit &fit) {
+  if (fit.mostPasses)
+    os << "refined by " << fit.passes << " of " << counted(fit.mostPasses, "pass")
+       << " of gradient: "
+       << format("KL %.3f, then %.3f", fit.divergenceBefore, fit.divergenceAfter)
+       << (fit.choosingTexts
+               ? " on " + counted(fit.choosingTexts, "text") + " that chose their number"
+               : " on the fitted text")
+       << "\n";
+}
+
 void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
   os << "approximate: an adapter of rank " << settings.rank << " in the place of "
      << counted(settings.contextTokens, "token") << " of context\n";
   if (settings.strength != 1)
     os << llvm::formatv("strength: {0} of what was fitted\n", settings.strength);
   if (settings.fit)
-    os << "fitted on " << counted(settings.fit->tokens, "token") << " of "
-       << counted(settings.fit->texts, "text") << " (" << settings.fit->protectedTokens
-       << " of unrelated text) in " << format("%.1f s", settings.fit->seconds) << "\n";
+    writeFitted(os, *settings.fit);
   if (!settings.objective.empty())
     os << "objective: " << settings.objective << "\n";
-  if (settings.fit && settings.fit->mostPasses)
-    os << "refined by " << settings.fit->passes << " of "
-       << counted(settings.fit->mostPasses, "pass") << " of gradient: "
-       << format("KL %.3f, then %.3f", settings.fit->divergenceBefore,
-                 settings.fit->divergenceAfter)
-       << (settings.fit->choosingTexts
-               ? " on " + counted(settings.fit->choosingTexts, "text") + " that chose their number"
-               : " on the fitted text")
-       << "\n";
+  if (settings.fit)
+    writeRefined(os, *settings.fit);
   if (settings.fit && settings.fit->sampledTokens)
     os << "the model wrote " << counted(settings.fit->sampledTokens, "token") << " in "
        << format("%.1f s", settings.fit->sampleSeconds) << "\n";
@@ -111,6 +118,9 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
   writeGroup(os, "most dependent (> 1 nat)", card.dependent);
   os << format("\nperplexity of the text: %.2f with the context, %.2f adapted, %.2f without\n",
                card.perplexityFull, card.perplexityAdapted, card.perplexityPlain)
+     << format("likeliest token is the text's own: %.0f %% with the context, %.0f %% adapted, "
+               "%.0f %% without\n",
+               100 * card.rightFull, 100 * card.rightAdapted, 100 * card.rightPlain)
      << format("tokens before the first other choice: %.1f adapted, %.1f without\n",
                card.agreedAdapted, card.agreedPlain);
   if (card.unrelatedTokens)
@@ -207,6 +217,22 @@ static void addFailuresJson(llvm::json::Object &json, const Card &card,
     json["failures"] = failuresJson(card, settings);
 }
 
+llvm::json::Value ctxc::fitJson(const CardSettings::Fit &fit) {
+  return llvm::json::Object{{"texts", fit.texts},
+                            {"tokens", fit.tokens},
+                            {"protected_tokens", fit.protectedTokens},
+                            {"seed", int64_t(fit.seed)},
+                            {"held_out_of_text", fit.splitsText},
+                            {"passes", fit.passes},
+                            {"kl_before_passes", fit.divergenceBefore},
+                            {"kl_after_passes", fit.divergenceAfter},
+                            {"choosing_texts", fit.choosingTexts},
+                            {"sampled_tokens", fit.sampledTokens},
+                            {"sample_seconds", fit.sampleSeconds},
+                            {"seconds", fit.seconds},
+                            {"processor_seconds", fit.processorSeconds}};
+}
+
 llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings) {
   llvm::json::Object json{
       {"format", "ctxc-card"},
@@ -225,6 +251,9 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
       {"perplexity", llvm::json::Object{{"full", card.perplexityFull},
                                         {"adapted", card.perplexityAdapted},
                                         {"without", card.perplexityPlain}}},
+      {"own_token", llvm::json::Object{{"full", card.rightFull},
+                                       {"adapted", card.rightAdapted},
+                                       {"without", card.rightPlain}}},
       {"tokens_before_first_other",
        llvm::json::Object{{"adapted", card.agreedAdapted}, {"without", card.agreedPlain}}},
       {"numbers", card.numbers},
@@ -251,18 +280,6 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
   if (settings.keptShare)
     json["share_of_kept_tokens_alone"] = *settings.keptShare;
   if (const auto &fit = settings.fit)
-    json["fit"] = llvm::json::Object{{"texts", fit->texts},
-                                     {"tokens", fit->tokens},
-                                     {"protected_tokens", fit->protectedTokens},
-                                     {"seed", int64_t(fit->seed)},
-                                     {"held_out_of_text", fit->splitsText},
-                                     {"passes", fit->passes},
-                                     {"kl_before_passes", fit->divergenceBefore},
-                                     {"kl_after_passes", fit->divergenceAfter},
-                                     {"choosing_texts", fit->choosingTexts},
-                                     {"sampled_tokens", fit->sampledTokens},
-                                     {"sample_seconds", fit->sampleSeconds},
-                                     {"seconds", fit->seconds},
-                                     {"processor_seconds", fit->processorSeconds}};
+    json["fit"] = fitJson(*fit);
   return json;
 }

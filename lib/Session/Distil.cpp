@@ -78,9 +78,14 @@ auto Model::withSplit(Function function) -> decltype(function(std::declval<Split
 Expected<Distilled> Model::distil(const DistilRequest &request) {
   return withSplit([&](SplitModel model) {
     size_t longest = 0;
-    for (const TextSequence &text : request.texts)
-      longest = std::max(longest, text.tokens.size());
-    warnOfLength(request.context.size() + longest);
+    auto see = [&](size_t context, llvm::ArrayRef<TextSequence> texts) {
+      for (const TextSequence &text : texts)
+        longest = std::max(longest, context + text.tokens.size());
+    };
+    see(request.context.size(), request.texts);
+    for (const OtherContext &other : request.others)
+      see(other.context.size(), other.texts);
+    warnOfLength(longest);
     return ctxc::distil(model, request);
   });
 }

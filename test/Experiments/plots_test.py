@@ -26,7 +26,10 @@ RUNS = [  # experiment, required figures, options
     ("soft-context", ["rows-f32"], []),
     ("trace", ["path", "tokens", "losses"], []),
     ("specificity", ["elsewhere", "stale"], ["--generate", "3"]),
+    ("distil", ["methods", "tokens", "ranks", "front"],
+     ["--fit-tokens", "40,80", "--ranks", "2", "--passes", "1"]),
 ]
+COMMON = ["--dtypes", "f32", "--updates", "least,naive"]
 
 
 class Page(html.parser.HTMLParser):
@@ -72,8 +75,8 @@ def check_page(path, head):
         assert reference in inside or reference.startswith("data:image/png"), reference
     assert not re.search(r"@import|<script|<link|url\((?!#)", source)
     text = "".join(page.text)
-    for wanted in (head["command"], head["settings"]["hash"], head["machine"]["processor"],
-                   head["settings"]["prompts"][0]["text"]):
+    prompts = [prompt["text"] for prompt in head["settings"]["prompts"]]
+    for wanted in (head["command"], head["settings"]["hash"], head["machine"]["processor"], *prompts[:1]):
         assert wanted in text, wanted
     return page.headings
 
@@ -90,6 +93,28 @@ def check_figure(directory, name, headings):
     return texts
 
 
+def contexts_of(folder):
+    """Two small contexts for the experiment that has inputs of its own."""
+    file = folder / "contexts.jsonl"
+    (folder / "prompts.txt").write_text("And they\nThen\nThe king\nAnd she\nSo\n")
+    lines = []
+    for name, text in (("joshua", "And Joshua the son of Nun sent two men to spy out the land. "),
+                       ("da_vid", "And David said unto Saul, Let no man fail because of him. ")):
+        (folder / f"{name}.txt").write_text(text)
+        lines.append(json.dumps({"context": f"{name}.txt", "prompts": "prompts.txt"}))
+    file.write_text("\n".join(lines))
+    return file
+
+
+def inputs_of(name, prompts):
+    """The options of an experiment that give its inputs."""
+    if name == "distil":
+        folder = prompts.parent / "contexts"
+        folder.mkdir()
+        return ["--contexts", contexts_of(folder)]
+    return ["--prompts", prompts, *COMMON]
+
+
 def main():
     ctxc, source, *names = sys.argv[1:]
     runs = [run for run in RUNS if not names or run[0] in names]
@@ -103,8 +128,7 @@ def main():
             directory = Path(folder, name)
             directories.append(directory)
             done = subprocess.run(
-                [ctxc, "experiment", name, model, "--prompts", prompts, "--dtypes", "f32",
-                 "--updates", "least,naive", *options, "-o", directory],
+                [ctxc, "experiment", name, model, *inputs_of(name, prompts), *options, "-o", directory],
                 capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
         script = f"{source}/tools/plot_experiment.py"
@@ -118,14 +142,16 @@ def main():
             first = (directory / "records.jsonl").read_text().splitlines()[0]
             headings = check_page(directory / "index.html", json.loads(first))
             texts = {t for figure in figures for t in check_figure(directory, figure, headings)}
-            assert all(any(t.startswith(u) for t in texts) for u in ("least", "naive")), \
-                f"{name}: {texts}"
+            named = ("adapter", "joshua") if name == "distil" else ("least", "naive")
+            assert all(any(t.startswith(u) for t in texts) for u in named), f"{name}: {texts}"
         # The same records give the same files, whatever existed before.
-        before = (directories[0] / "summary.svg").read_bytes()
-        subprocess.run([ctxc, "experiment", runs[0][0], model, "--prompts", prompts, "--dtypes",
-                        "f32", "--updates", "least,naive", *runs[0][2], "-o", directories[0],
-                        "--python", sys.executable], check=True, capture_output=True)
-        assert (directories[0] / "summary.svg").read_bytes() == before
+        first = directories[0] / f"{runs[0][1][0]}.svg"
+        before = first.read_bytes()
+        inputs = ["--contexts", prompts.parent / "contexts" / "contexts.jsonl"] \
+            if runs[0][0] == "distil" else inputs_of(runs[0][0], prompts)
+        subprocess.run([ctxc, "experiment", runs[0][0], model, *inputs, *runs[0][2], "-o",
+                        directories[0], "--python", sys.executable], check=True, capture_output=True)
+        assert first.read_bytes() == before
 
         # A page that somebody else wrote is replaced by --force alone.
         page = directories[0] / "index.html"

@@ -55,6 +55,7 @@ def numbers(model, adapted, context, lines):
     kl = {"without": [], "adapted": []}
     same = {"without": [], "adapted": []}
     loss = {"full": [], "without": [], "adapted": []}
+    right = {"full": [], "without": [], "adapted": []}
     before = {"without": [], "adapted": []}
     for line in lines:
         answer = torch.tensor(line["answer"])[:, None]
@@ -65,6 +66,7 @@ def numbers(model, adapted, context, lines):
         full = runs["full"]
         for name, found in runs.items():
             loss[name] += (-found.gather(1, answer)[:, 0]).tolist()
+            right[name] += (found.argmax(-1) == answer[:, 0]).tolist()
         for name in kl:
             kl[name] += (full.exp() * (full - runs[name])).sum(-1).tolist()
             agrees = (full.argmax(-1) == runs[name].argmax(-1)).tolist()
@@ -77,6 +79,7 @@ def numbers(model, adapted, context, lines):
         result[f"all.same_token_{name}"] = mean(same[name])
         result[f"tokens_before_first_other.{name}"] = mean(before[name])
     for name, values in loss.items():
+        result[f"own_token.{name}"] = mean(right[name])
         result[f"perplexity.{name}"] = torch.tensor(values).mean().exp().item()
     return result
 

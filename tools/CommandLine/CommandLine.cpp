@@ -134,6 +134,12 @@ llvm::ArrayRef<StringRef> Arguments::all(StringRef option) const {
   return found->second;
 }
 
+Arguments Arguments::with(StringRef option, StringRef value) const {
+  Arguments copy = *this;
+  copy.values[option] = {value};
+  return copy;
+}
+
 StringRef Arguments::get(StringRef option, StringRef otherwise) const {
   return get(option).value_or(otherwise);
 }

@@ -82,6 +82,8 @@ public:
   llvm::StringRef get(llvm::StringRef option, llvm::StringRef otherwise) const;
   /// Every value of a repeatable option, in order.
   llvm::ArrayRef<llvm::StringRef> all(llvm::StringRef option) const;
+  /// A copy in which `option` has the value `value`, which must outlive it.
+  Arguments with(llvm::StringRef option, llvm::StringRef value) const;
   /// The value of an integer option, in [low, high]; `otherwise` where the option is not given.
   llvm::Expected<int64_t> integer(llvm::StringRef option, int64_t low, int64_t high,
                                   int64_t otherwise) const;

@@ -4,6 +4,7 @@
 #include "DistilTexts.h"
 #include "Objective.h"
 #include "OpenedContext.h"
+#include "SeveralContexts.h"
 #include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Report/CardReport.h"
 #include "ctxc/Support/Error.h"
@@ -64,8 +65,12 @@ Expected<double> keptShare(const Arguments &arguments) {
 }
 
 Error checkDistilOptions(const Arguments &arguments) {
-  if (Error error = checkContextOptions(arguments))
+  if (arguments.has("--contexts")) {
+    if (Error error = checkSeveralOptions(arguments))
+      return error;
+  } else if (Error error = checkContextOptions(arguments)) {
     return error;
+  }
   if (Error error = checkTextOptions(arguments))
     return error;
   StringRef directory = arguments.get("-o", "");
@@ -133,20 +138,6 @@ Expected<double> shareOfKept(Model &model, const Adapter &adapter, const Evaluat
   if (!card)
     return card.takeError();
   return card->all.share();
-}
-
-/// Takes every fifth text away. Fewer than eight would choose by chance: of few texts, none is
-/// taken.
-std::vector<TextSequence> takeFifth(std::vector<TextSequence> &texts) {
-  constexpr size_t fewest = 40;
-  std::vector<TextSequence> taken;
-  if (texts.size() < fewest)
-    return taken;
-  for (size_t i = 4; i < texts.size(); i += 4) {
-    taken.push_back(std::move(texts[i]));
-    texts.erase(texts.begin() + i);
-  }
-  return taken;
 }
 
 Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest request,
@@ -242,6 +233,8 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto request = distilRequest(arguments);
   if (!request)
     return request.takeError();
+  if (arguments.has("--contexts"))
+    return distilSeveral(arguments, std::move(*request));
   Expected<double> keeping = keptShare(arguments);
   if (!keeping)
     return keeping.takeError();
@@ -315,6 +308,7 @@ Command driver::distilCommand() {
       "  ctxc distil gemma-3-270m --context persona.txt -o persona\n"
       "  ctxc distil gemma-3-270m --context persona.txt --prompts questions.txt -o persona\n"
       "  ctxc distil gemma-3-270m --context persona.txt --text chats.jsonl --rank 4 -o small\n"
+      "  ctxc distil gemma-3-270m --contexts both.jsonl -o both\n"
       "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
       runDistil};
   const OptionSpec own[] = {
@@ -328,6 +322,7 @@ Command driver::distilCommand() {
        "the penalty on large changes of a matrix in the closed form, relative to the data of the\n"
        "first 550 tokens of text; default 0.01. A larger penalty recovers less, and unrelated\n"
        "text drifts less"},
+      contextsOption(),
       strengthOption(),
       objectiveOption(),
       {"--protection", "X",

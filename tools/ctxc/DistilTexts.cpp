@@ -2,7 +2,6 @@
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/TokenProgress.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <random>
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -41,24 +40,6 @@ Error driver::checkTextOptions(const Arguments &arguments) {
   return Error::success();
 }
 
-/// Shuffled by the seed, so that which texts are taken does not depend on their order in the file.
-/// (std::shuffle is another on every standard library.)
-template <typename T> static void shuffle(std::vector<T> &texts, uint64_t seed) {
-  std::mt19937_64 engine(seed);
-  for (size_t i = texts.size(); i > 1; --i)
-    std::swap(texts[i - 1], texts[engine() % i]);
-}
-
-/// Takes every second text of `texts` away.
-static std::vector<TextSequence> takeHalf(std::vector<TextSequence> &texts) {
-  std::vector<TextSequence> taken;
-  for (size_t i = 0; texts.size() > 1 && i < texts.size(); ++i) {
-    taken.push_back(std::move(texts[i]));
-    texts.erase(texts.begin() + i);
-  }
-  return taken;
-}
-
 static Error readGiven(const Arguments &arguments, Model &model, uint64_t seed, int64_t most,
                        DistilTexts &all) {
   std::vector<TextSequence> texts;
@@ -75,13 +56,7 @@ static Error readGiven(const Arguments &arguments, Model &model, uint64_t seed, 
     texts.resize(texts.size() - count);
     all.splitsText = true;
   }
-  int64_t tokens = 0;
-  for (TextSequence &text : texts) {
-    if (tokens >= most)
-      break;
-    tokens += text.tokens.size();
-    all.fitted.push_back(std::move(text));
-  }
+  all.fitted = firstTokens(texts, most);
   return Error::success();
 }
 
@@ -114,18 +89,6 @@ private:
 };
 
 } // namespace
-
-std::vector<int64_t> driver::stopTokens(const Checkpoint &checkpoint) {
-  std::vector<int64_t> stops;
-  const llvm::json::Value *value = checkpoint.config().get("eos_token_id");
-  if (!value)
-    return stops;
-  llvm::json::Array one{*value};
-  for (const llvm::json::Value &each : value->getAsArray() ? *value->getAsArray() : one)
-    if (auto id = each.getAsInteger())
-      stops.push_back(*id);
-  return stops;
-}
 
 Expected<Writer> Writer::make(const Arguments &arguments, Model &model, const ContextTexts &context,
                               uint64_t seed) {
@@ -245,6 +208,18 @@ Expected<DistilTexts> driver::distilTexts(const Arguments &arguments, Model &mod
     if (Error error = readTexts(arguments, "--held-out", model).moveInto(all.heldOut))
       return std::move(error);
   return std::move(all);
+}
+
+std::vector<TextSequence> driver::takeFifth(std::vector<TextSequence> &texts) {
+  constexpr size_t fewest = 40;
+  std::vector<TextSequence> taken;
+  if (texts.size() < fewest)
+    return taken;
+  for (size_t i = 4; i < texts.size(); i += 4) {
+    taken.push_back(std::move(texts[i]));
+    texts.erase(texts.begin() + i);
+  }
+  return taken;
 }
 
 Expected<std::string> driver::textLines(llvm::ArrayRef<TextSequence> texts, Model &model) {

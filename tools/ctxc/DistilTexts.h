@@ -26,8 +26,9 @@ struct DistilTexts {
 llvm::Expected<DistilTexts> distilTexts(const Arguments &arguments, Model &model,
                                         const ContextTexts &context, uint64_t seed);
 
-/// config.json's eos_token_id: a number, or a list of them.
-std::vector<int64_t> stopTokens(const Checkpoint &checkpoint);
+/// Takes every fifth text away, to choose the number of passes. Fewer than eight would choose by
+/// chance: of few texts, none is taken.
+std::vector<TextSequence> takeFifth(std::vector<TextSequence> &texts);
 
 /// The texts as JSON lines, which --text reads: ids, and beside them the text where there is a
 /// tokenizer.

@@ -67,6 +67,12 @@ public:
     Clock::time_point begin = Clock::now();
     if (Error error = find())
       return std::move(error);
+    for (const ExperimentOption &option : experiment->options)
+      if (auto value = arguments.get(flagOf(option)))
+        options[option.name] = value->str();
+    if (experiment->check)
+      if (Error error = experiment->check(options))
+        return std::move(error);
     if (Error error = openModel())
       return std::move(error);
     if (Error error = chooseWays())
@@ -87,9 +93,7 @@ public:
     Progress progress(llvm::errs(), llvm::sys::Process::StandardErrIsDisplayed());
     Lab lab{*model,  **records,      progress,           directory, prompts, generate,       dtypes,
             updates, /*options=*/{}, model->tokenName(), hash,      layers,  isBidirectional};
-    for (const ExperimentOption &option : experiment->options)
-      if (auto value = arguments.get(flagOf(option)))
-        lab.options[option.name] = value->str();
+    lab.options = options;
     Error error = experiment->run(lab);
     progress.finish();
     if (error)
@@ -222,6 +226,12 @@ private:
 
   /// Reads one prompt from each line: text, or token ids where the model has no tokenizer.
   Error readPrompts() {
+    if (!experiment->takesPrompts) {
+      if (arguments.has("--prompts"))
+        return makeError("--prompts: the experiment " + experiment->name +
+                         " has inputs of its own; leave it out");
+      return Error::success();
+    }
     std::vector<std::string> lines;
     std::string where = "--prompts: ";
     if (auto file = arguments.get("--prompts")) {
@@ -275,9 +285,8 @@ private:
     for (const Prompt &prompt : prompts)
       texts.push_back(Object{{"text", prompt.text}, {"tokens", Array(prompt.tokens)}});
     Object own;
-    for (const ExperimentOption &option : experiment->options)
-      if (auto value = arguments.get(flagOf(option)))
-        own[flagOf(option)] = *value;
+    for (const auto &[name, value] : options)
+      own["--" + name.str()] = value;
     return Object{{"experiment", experiment->name},
                   {"model", arguments.positional(1)},
                   {"hash", hash},
@@ -314,6 +323,7 @@ private:
 
   const Arguments &arguments;
   const Experiment *experiment = nullptr;
+  OptionValues options; ///< the experiment's own
   std::string directory;
   std::unique_ptr<Model> model;
   std::string hash;

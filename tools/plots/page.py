@@ -135,6 +135,8 @@ def write(directory, force=False):
     for table in module.tables(data):
         parts.append(f"<h2>{escape(table.title)}</h2>\n{table_html(table.columns, table.rows)}")
     prompts = "".join(f"<li>{escape(p['text'])}</li>\n" for p in data.settings["prompts"])
+    if prompts:
+        prompts = f"<h2>Prompts</h2>\n<ol>\n{prompts}</ol>"
     summary = " ".join(data.head["summary"].split())
     page = f"""<!DOCTYPE html>
 <!-- {MARK} experiment. -->
@@ -152,9 +154,7 @@ def write(directory, force=False):
 {chr(10).join(parts)}
 <h2>Settings</h2>
 {table_html(["", ""], settings_rows(data))}
-<h2>Prompts</h2>
-<ol>
-{prompts}</ol>
+{prompts}
 </body>
 </html>
 """

@@ -55,6 +55,13 @@ struct FitOptions {
 /// the computation ends with an error.
 using ProgressCall = std::function<void(int64_t done, int64_t all)>;
 
+/// A further context, for which the same adapter stands in front of its own texts.
+struct OtherContext {
+  std::vector<int64_t> context;       ///< with the tokens that the tokenizer puts in front
+  std::vector<TextSequence> texts;    ///< each follows this context
+  std::vector<TextSequence> choosing; ///< as DistilRequest's; may be empty
+};
+
 struct DistilRequest {
   std::vector<int64_t> context; ///< with the tokens that the tokenizer puts in front
   /// What still stands before every text when the context is left out: the tokens that the
@@ -65,6 +72,9 @@ struct DistilRequest {
   /// Texts that choose the number of gradient passes: the one after which the adapter is best on
   /// them. Then the fit is repeated with that number on all texts, these included. May be empty.
   std::vector<TextSequence> choosing;
+  /// What is fitted together with this context and its texts: a token of any text has the same
+  /// weight. May be empty.
+  std::vector<OtherContext> others;
   /// The weight of all unrelated tokens, and of the prefix's, relative to the texts' weight.
   double protection = 0.3, prefixWeight = 0.05;
   FitOptions fit;

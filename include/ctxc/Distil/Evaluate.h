@@ -59,6 +59,8 @@ struct Card {
   Interval shareInterval; ///< 95 %, by bootstrap over the sequences
   /// Perplexity of the text's own tokens.
   double perplexityFull = 0, perplexityPlain = 0, perplexityAdapted = 0;
+  /// How often the likeliest token is the text's own: of right answers, how many are given.
+  double rightFull = 0, rightPlain = 0, rightAdapted = 0;
   /// How many tokens of a sequence come, on average, before the first at which the likeliest token
   /// is not the full model's: from there on, a greedy answer differs.
   double agreedPlain = 0, agreedAdapted = 0;

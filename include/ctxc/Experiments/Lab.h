@@ -60,6 +60,9 @@ struct Prompt {
   std::vector<int64_t> tokens;
 };
 
+/// An experiment's own options that were given, by name.
+using OptionValues = llvm::StringMap<std::string>;
+
 /// The input of an experiment, and where it writes.
 struct Lab {
   Model &model; ///< the model, planned with the default options
@@ -69,7 +72,7 @@ struct Lab {
   std::vector<Prompt> prompts;
   int64_t generate = 0; ///< tokens to generate after each prompt
   std::vector<std::string> dtypes, updates;
-  llvm::StringMap<std::string> options; ///< the experiment's own options that were given
+  OptionValues options;
   TokenName tokenName;
   std::string hash; ///< of the model, as in its patch files: Model::hash
   int64_t layers = 0;
@@ -78,6 +81,8 @@ struct Lab {
   /// Opens the model with a setting. Weights are shared in memory and kernels cached on disk, so
   /// that opening again is cheap.
   llvm::Expected<std::unique_ptr<ReadyModel>> open(const Setting &setting) const;
+  /// The same without what runs it.
+  llvm::Expected<std::unique_ptr<Model>> openModel(const Setting &setting) const;
 
   llvm::StringRef option(llvm::StringRef name, llvm::StringRef otherwise) const {
     auto found = options.find(name);
@@ -94,12 +99,16 @@ struct ExperimentOption {
 
 struct Experiment {
   llvm::StringRef name;
-  llvm::StringRef paper;   ///< "figures 1 and 2", "not in the paper"
-  llvm::StringRef summary; ///< a clause; may have several lines
-  int64_t generate = 20;   ///< tokens for each prompt, unless the caller says otherwise
+  llvm::StringRef paper;    ///< "figures 1 and 2", "not in the paper"
+  llvm::StringRef summary;  ///< a clause; may have several lines
+  bool takesPrompts = true; ///< false: it has inputs of its own
+  int64_t generate = 20;    ///< tokens for each prompt, unless the caller says otherwise
   std::vector<llvm::StringRef> dtypes = {"f32", "bf16"};
   std::vector<llvm::StringRef> updates = {"least", "balanced", "naive", "stable", "scaled"};
   std::vector<ExperimentOption> options = {};
+  /// Checks the experiment's own options before anything is written; null: there is nothing to
+  /// check.
+  llvm::Error (*check)(const OptionValues &options) = nullptr;
   llvm::Error (*run)(Lab &lab) = nullptr;
 };
 

@@ -10,9 +10,9 @@
 namespace ctxc {
 
 struct ApplyReport {
-  unsigned patched = 0; ///< tensors that were changed
-  /// ‖rounded − exact‖ / ‖change‖, Frobenius over all patched tensors: the part of the patch
-  /// that was lost by rounding to the storage type. Small for F32; in BF16 a patch much
+  unsigned changed = 0; ///< tensors
+  /// ‖rounded − exact‖ / ‖change‖, Frobenius over all changed tensors: the part of the change
+  /// that was lost by rounding to the storage type. Small for F32; in BF16 a change much
   /// smaller than its weights can lose most of itself.
   double relativeRounding = 0;
 };

@@ -88,6 +88,11 @@ void writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &sett
 /// `format` is "ctxc-card"; docs/distil.md describes the members.
 llvm::json::Value cardJson(const Card &card, const CardSettings &settings);
 
+/// A line on what was fitted, and one on what refined it, where something did.
+void writeFitted(llvm::raw_ostream &os, const CardSettings::Fit &fit);
+void writeRefined(llvm::raw_ostream &os, const CardSettings::Fit &fit);
+llvm::json::Value fitJson(const CardSettings::Fit &fit);
+
 } // namespace ctxc
 
 #endif // CTXC_REPORT_CARDREPORT_H

@@ -19,6 +19,7 @@ TEST(Cards, TellNothingFromEverything) {
   EXPECT_EQ(none.drift, 0);
   EXPECT_GT(none.driftOfContext, 0);
   EXPECT_EQ(none.perplexityAdapted, none.perplexityPlain);
+  EXPECT_EQ(none.rightAdapted, none.rightPlain);
   EXPECT_EQ(none.agreedAdapted, none.agreedPlain);
   EXPECT_EQ(none.tokensSaved, 11);
   EXPECT_EQ(none.all.tokens, 4 * 6);
@@ -28,6 +29,7 @@ TEST(Cards, TellNothingFromEverything) {
   EXPECT_EQ(all.shareInterval.low, 1);
   EXPECT_EQ(all.all.agreementAdapted, 1);
   EXPECT_EQ(all.perplexityAdapted, all.perplexityFull);
+  EXPECT_EQ(all.rightAdapted, all.rightFull);
   EXPECT_EQ(all.drift, all.driftOfContext);
   EXPECT_EQ(all.agreedAdapted, 6);
   EXPECT_EQ(all.tokensSaved, 0);
@@ -40,7 +42,7 @@ TEST(Cards, RestOnTheExecutorsLogits) {
     EvaluateRequest request = heldOut();
     Executor &executor = llvm::cantFail(model->executor());
     double loss = 0;
-    int64_t count = 0;
+    int64_t count = 0, right = 0;
     for (const TextSequence &text : request.texts) {
       std::vector<int64_t> tokens = request.context, positions;
       llvm::append_range(tokens, text.tokens);
@@ -57,6 +59,7 @@ TEST(Cards, RestOnTheExecutorsLogits) {
         for (double x : row)
           sum += std::exp(x);
         loss -= row[tokens[at]] - std::log(sum);
+        right += std::max_element(row.begin(), row.end()) - row.begin() == tokens[at];
         ++count;
       }
     }
@@ -65,6 +68,7 @@ TEST(Cards, RestOnTheExecutorsLogits) {
     Card card = llvm::cantFail(model->evaluate(nothing, request));
     EXPECT_NEAR(card.perplexityFull, std::exp(loss / count), 1e-6 * card.perplexityFull)
         << name.str();
+    EXPECT_NEAR(card.rightFull, double(right) / count, 1e-12) << name.str();
   }
 }
 

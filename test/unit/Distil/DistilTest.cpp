@@ -122,6 +122,65 @@ TEST(Distilling, IsDeterministic) {
   }
 }
 
+/// Two halves of the texts, each after the same context, are the whole.
+TEST(SeveralContexts, OfOneAreThatOne) {
+  auto model = modelOf("gemma3");
+  DistilRequest whole = training(3), halves = training(3);
+  whole.unrelated = halves.unrelated = heldOut().unrelated;
+  halves.others = {{halves.context, {halves.texts.begin() + 2, halves.texts.end()}, {}}};
+  halves.texts.resize(2);
+  Distilled a = llvm::cantFail(model->distil(whole)), b = llvm::cantFail(model->distil(halves));
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.protectedTokens, b.protectedTokens);
+  for (auto [x, y] : llvm::zip_equal(a.adapter.matrices, b.adapter.matrices)) {
+    EXPECT_EQ(x.left, y.left) << x.parameter;
+    EXPECT_EQ(x.right, y.right) << x.parameter;
+  }
+  for (auto [x, y] : llvm::zip_equal(a.adapter.vectors, b.adapter.vectors))
+    EXPECT_EQ(x.delta, y.delta) << x.parameter;
+}
+
+/// One adapter recovers more of each of two contexts than the other one's own adapter does, before
+/// and after a refinement, which improves both together.
+TEST(SeveralContexts, AreServedByOneAdapter) {
+  auto model = modelOf("llama");
+  DistilRequest first = training(0), second = training(0);
+  second.context = front;
+  llvm::append_range(second.context, someTokens(13, 5));
+  second.texts.clear();
+  for (int64_t i = 0; i < 6; ++i)
+    second.texts.push_back({someTokens(8, 60 + i), 2});
+  auto shareOf = [&](const Adapter &adapter, const DistilRequest &of) {
+    EvaluateRequest seen = heldOut();
+    seen.context = of.context;
+    seen.texts = of.texts;
+    return llvm::cantFail(model->evaluate(adapter, seen)).all.share();
+  };
+  Adapter ofFirst = llvm::cantFail(model->distil(first)).adapter;
+  Adapter ofSecond = llvm::cantFail(model->distil(second)).adapter;
+  DistilRequest both = first;
+  both.others = {{second.context, second.texts, {}}};
+  Distilled closed = llvm::cantFail(model->distil(both));
+  EXPECT_GT(shareOf(closed.adapter, first), shareOf(ofSecond, first) + 0.1);
+  EXPECT_GT(shareOf(closed.adapter, second), shareOf(ofFirst, second) + 0.1);
+  both.fit.rank = 3; // without a limit the closed form is hardly improved on
+  both.fit.passes = 4;
+  both.choosing = {first.texts[0]};
+  both.others[0].choosing = {second.texts[0]};
+  Distilled refined = llvm::cantFail(model->distil(both));
+  EXPECT_EQ(refined.tokens, closed.tokens + 16);
+  EXPECT_GT(refined.passes, 0);
+  EXPECT_LT(refined.divergenceAfter, refined.divergenceBefore);
+}
+
+TEST(SeveralContexts, NeedTextsEach) {
+  auto model = modelOf("llama");
+  DistilRequest request = training(2);
+  request.others = {{request.context, {}, {}}};
+  EXPECT_EQ(messageOf(model->distil(request).takeError()),
+            "a context that is fitted with another one is empty, or has no text");
+}
+
 /// By the executor's logits: how much a token surprises, and how much more likely the context makes
 /// it in the texts' answers; no token that is left out has more of it than one that is kept.
 TEST(Kept, AreTheMostTelling) {

@@ -25,7 +25,7 @@ TEST_F(ApplyPatch, AddsThePatchInTheStoredTypes) {
   write("m/model.safetensors.index.json", "{}");
   auto report = applyPatch(*checkpoint(), patch(), metadata(), path("out"));
   ASSERT_TRUE(bool(report)) << messageOf(std::move(report));
-  EXPECT_EQ(report->patched, 2u);
+  EXPECT_EQ(report->changed, 2u);
   EXPECT_EQ(names("out"), (std::vector<std::string>{"README.md", "config.json", "model.safetensors",
                                                     "tokenizer.json", "tokenizer.model"}));
   EXPECT_EQ(names(), (std::vector<std::string>{"m", "out"}));
@@ -158,7 +158,7 @@ TEST_F(ApplyPatch, LeavesNothingBehindOnFailure) {
   Patch huge = patch();
   huge.parameters[0].parameter = "untouched";
   huge.parameters[0].delta = {0, 65504};
-  expect(apply(huge, "out"), "tensor 'untouched': element 1, patched, is 131008");
+  expect(apply(huge, "out"), "tensor 'untouched': element 1, changed, is 131008");
   huge.parameters[0].delta = {0};
   expect(apply(huge, "out"), "found 1 entries in delta");
   huge.parameters.resize(1);
