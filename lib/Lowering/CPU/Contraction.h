@@ -25,10 +25,12 @@
 // changes no sum.
 //
 // Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side as float32,
-// stays in the caches while all vectors are multiplied with it; a tile keeps rows × vectors sums in
-// registers. Each tile prefetches a few lines of the next panel, so that loading a panel takes no
-// extra time: without this, the patches of a prompt's positions, 148 to 192 vectors at a time, took
-// 3 to 7 % longer.
+// stays in the second-level cache while a block of vectors, which stays there too, is multiplied
+// with it. Long rows are multiplied part by part, so that a tile's part of the vectors stays in the
+// first-level cache for all rows of the panel. A tile keeps rows × vectors sums in registers, and
+// between two parts in memory. Each tile prefetches a few lines of the next panel, so that loading
+// a panel takes no extra time: without this, the patches of a prompt's positions, 148 to 192
+// vectors at a time, took 3 to 7 % longer.
 //
 // On request, many vectors are rounded to bfloat16 where W is bfloat16 (RoundedContraction.h), and
 // multiplied in tile registers where the processor has them (TileContraction.h). A matrix that is
