@@ -49,7 +49,7 @@ void KernelEmitter::addArgument(KernelArgKind kind, MemRefType type, StringRef n
 }
 
 /// A memref of `shape` with a leading dynamic dimension.
-static MemRefType tokensOf(ArrayRef<int64_t> shape, Type element) {
+static MemRefType memoryOfTokens(ArrayRef<int64_t> shape, Type element) {
   SmallVector<int64_t> full{ShapedType::kDynamic};
   llvm::append_range(full, shape);
   return MemRefType::get(full, element);
@@ -57,14 +57,14 @@ static MemRefType tokensOf(ArrayRef<int64_t> shape, Type element) {
 
 void KernelEmitter::addArguments() {
   Type f32 = builder.getF32Type(), i32 = builder.getI32Type(), i64 = builder.getI64Type();
-  addArgument(KernelArgKind::Positions, tokensOf({}, i32));
-  addArgument(KernelArgKind::Tokens, tokensOf({}, i32));
+  addArgument(KernelArgKind::Positions, memoryOfTokens({}, i32));
+  addArgument(KernelArgKind::Tokens, memoryOfTokens({}, i32));
   for (auto [i, type] : llvm::enumerate(block.getArgumentTypes()))
-    addArgument(KernelArgKind::Input, tokensOf(cast<RankedTensorType>(type).getShape(), f32), "",
-                i);
+    addArgument(KernelArgKind::Input, memoryOfTokens(cast<RankedTensorType>(type).getShape(), f32),
+                "", i);
   for (auto [i, type] : llvm::enumerate(block.getResultTypes()))
-    addArgument(KernelArgKind::Output, tokensOf(cast<RankedTensorType>(type).getShape(), f32), "",
-                i);
+    addArgument(KernelArgKind::Output, memoryOfTokens(cast<RankedTensorType>(type).getShape(), f32),
+                "", i);
 
   llvm::StringSet<> seenParams, seenSettings;
   block.walk([&](xf::ParamOp p) {
@@ -110,18 +110,18 @@ void KernelEmitter::addArguments() {
     Type kept = kernel::isMarked<kernel::RoundedState>(op) ? builder.getBF16Type() : f32;
     for (Value operand : op.getStateOperands())
       if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
-        addArgument(KernelArgKind::State, tokensOf(type.getShape(), kept), "", states++, run);
+        addArgument(KernelArgKind::State, memoryOfTokens(type.getShape(), kept), "", states++, run);
   });
   for (int64_t run : {0, 1})
     if (runs[run])
-      addArgument(KernelArgKind::Slots, tokensOf({}, i32), "", 0, run);
+      addArgument(KernelArgKind::Slots, memoryOfTokens({}, i32), "", 0, run);
 
   int64_t obligations = 0;
   block.walk([&](Operation *op) {
     if (auto store = dyn_cast<patch::StoreOp>(op))
       for (auto [i, part] : llvm::enumerate(store.getParts()))
         addArgument(KernelArgKind::Store,
-                    tokensOf(ranked(part).getShape(), ranked(part).getElementType()),
+                    memoryOfTokens(ranked(part).getShape(), ranked(part).getElementType()),
                     store.getParameter(), i);
     if (auto load = dyn_cast<patch::LoadOp>(op))
       for (auto [i, part] : llvm::enumerate(load.getParts()))
@@ -136,9 +136,9 @@ void KernelEmitter::addArguments() {
       obligations = std::max<int64_t>(obligations, same.getIndex() + 1);
   });
   if (obligations)
-    addArgument(KernelArgKind::Counts, tokensOf({obligations, 2}, i64));
+    addArgument(KernelArgKind::Counts, memoryOfTokens({obligations, 2}, i64));
   if (!block.getBody().getOps<patch::StoreOp>().empty())
-    addArgument(KernelArgKind::Replay, tokensOf({}, builder.getF64Type()));
+    addArgument(KernelArgKind::Replay, memoryOfTokens({}, builder.getF64Type()));
 }
 
 Value KernelEmitter::argument(KernelArgKind kind, StringRef name, int64_t index) {
