@@ -37,7 +37,7 @@ Expected<std::vector<int64_t>> numbersOf(const OptionValues &options, StringRef 
   for (StringRef word : words) {
     int64_t value;
     if (word.trim().getAsInteger(10, value) || value < least || value > most)
-      return makeError("--" + option + ": found '" + word + "', expected integers from " +
+      return makeError(llvm::Twine(option) + ": found '" + word + "', expected integers from " +
                        llvm::Twine(least) + " to " + llvm::Twine(most) + ", separated by commas");
     values.push_back(value);
   }
@@ -67,13 +67,13 @@ Expected<Plan> planOf(const OptionValues &options) {
   Plan plan;
   auto path = options.find("contexts");
   if (path == options.end())
-    return makeError("--contexts: the experiment distil needs a file of contexts, such as "
+    return makeError("contexts: the experiment distil needs a file of contexts, such as "
                      "examples/08-contexts/contexts.jsonl");
-  if (Error error = readContextsFile(path->second, "--contexts").moveInto(plan.entries))
+  if (Error error = readContextsFile(path->second, "contexts").moveInto(plan.entries))
     return std::move(error);
   for (const ContextEntry &entry : plan.entries)
     if (entry.prompts.empty() && (entry.text.empty() || entry.heldOut.empty()))
-      return makeError("--contexts: " + entry.where +
+      return makeError("contexts: " + entry.where +
                        ": expected 'prompts', from which the model writes the texts, or both "
                        "'text' and 'held_out'");
   auto tokens = numbersOf(options, "fit-tokens", "250,500,1000", 1, 1 << 24);

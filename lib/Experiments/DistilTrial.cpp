@@ -45,7 +45,7 @@ Error addTexts(Model &model, const ContextEntry &entry, const TrialSizes &sizes,
                Trial &trial) {
   std::vector<Tokens> prompts;
   if (!entry.prompts.empty()) {
-    if (Error error = readPrompts(entry.prompts, "--contexts", model).moveInto(prompts))
+    if (Error error = readPrompts(entry.prompts, "contexts", model).moveInto(prompts))
       return error;
     shuffle(prompts, seed);
   }
@@ -53,7 +53,7 @@ Error addTexts(Model &model, const ContextEntry &entry, const TrialSizes &sizes,
   const size_t apart = isJudgeGiven ? 0 : prompts.size() / 5;
   llvm::ArrayRef<Tokens> own = llvm::ArrayRef(prompts).drop_back(apart);
   llvm::ArrayRef<Tokens> judges = llvm::ArrayRef(prompts).take_back(apart);
-  auto fitted = isGiven ? readTexts(entry.text, "--contexts", model)
+  auto fitted = isGiven ? readTexts(entry.text, "contexts", model)
                         : writeTexts(model, trial.context.context,
                                      cycled(own, std::max<int64_t>(sizes.fitted / sizes.length, 1)),
                                      sizes.length, 3 * seed + 1);
@@ -63,7 +63,7 @@ Error addTexts(Model &model, const ContextEntry &entry, const TrialSizes &sizes,
     shuffle(*fitted, seed);
   trial.fitted = firstTokens(*fitted, sizes.fitted);
   auto judged = isJudgeGiven
-                    ? readTexts(entry.heldOut, "--contexts", model)
+                    ? readTexts(entry.heldOut, "contexts", model)
                     : writeTexts(model, trial.context.context,
                                  cycled(judges, std::max<int64_t>(sizes.judged / sizes.length, 2)),
                                  sizes.length, 3 * seed + 2);
@@ -77,7 +77,7 @@ Expected<Trial> experiments::makeTrial(Model &model, const ContextEntry &entry,
   constexpr size_t unrelated = 16, length = 32;
   Trial trial;
   auto context = entry.context.empty() ? contextOfTokens(entry.tokens, model)
-                                       : readContext(entry.context, "--contexts", model);
+                                       : readContext(entry.context, "contexts", model);
   if (!context)
     return context.takeError();
   trial.context = std::move(*context);

@@ -39,8 +39,8 @@ Expected<AdapterOrigin> ctxc::readAdapterOrigin(StringRef directory) {
   if (!file)
     return file.takeError();
   if ((*file)->metadata().count("position"))
-    return makeError(path + ": is a patch of one token, which `ctxc patch --format=peft` wrote; "
-                            "expected an adapter, or the patch file that `ctxc patch` writes");
+    return makeError(path + ": is a patch of one token in PEFT's format; expected an adapter, or "
+                            "the patch file that `ctxc patch` writes");
   AdapterOrigin origin;
   origin.saysPrefix = (*file)->metadata().count("prefix");
   SHA256 sum;

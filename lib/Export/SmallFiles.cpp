@@ -1,5 +1,4 @@
 #include "SmallFiles.h"
-#include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
@@ -60,25 +59,56 @@ Error copyFile(StringRef from, StringRef to, uint64_t limit) {
   return writeText(to, *text);
 }
 
+/// As JSON.
 StringRef torchName(DType dtype) {
   switch (dtype) {
   case DType::F16:
-    return "float16";
+    return "\"float16\"";
   case DType::BF16:
-    return "bfloat16";
+    return "\"bfloat16\"";
   case DType::F64:
-    return "float64";
+    return "\"float64\"";
   default:
-    return "float32";
+    return "\"float32\"";
   }
 }
 
-void setDType(json::Object &config, DType storage) {
-  for (const char *key : {"dtype", "torch_dtype"})
-    if (config.get(key))
-      config[key] = torchName(storage);
-  if (json::Object *text = config.getObject("text_config"))
-    setDType(*text, storage);
+/// The string that begins at text[at], a quote, with its quotes.
+StringRef stringAt(StringRef text, size_t at) {
+  size_t end = at + 1;
+  while (end < text.size() && text[end] != '"')
+    end += text[end] == '\\' ? 2 : 1;
+  return text.slice(at, end + 1);
+}
+
+/// The text of a config, which is valid JSON, with `storage` as its type and as that of its text
+/// model. All else stays as it is written: readers tell 0.0 from 0.
+std::string withDType(StringRef text, DType storage) {
+  std::string result;
+  std::vector<StringRef> path; // the keys of the objects and arrays around; the outermost has none
+  StringRef key;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '"') {
+      StringRef string = stringAt(text, at);
+      at += string.size() - 1;
+      StringRef rest = text.substr(at + 1).ltrim(" \t\r\n");
+      const bool isHere = path.size() == 1 || (path.size() == 2 && path[1] == "\"text_config\"");
+      if (rest.starts_with(":"))
+        key = string;
+      else if (isHere && (key == "\"dtype\"" || key == "\"torch_dtype\""))
+        string = torchName(storage);
+      result += string;
+      continue;
+    }
+    if (text[at] == '{' || text[at] == '[')
+      path.push_back(key);
+    else if (text[at] == '}' || text[at] == ']')
+      path.pop_back();
+    if (text[at] == '{' || text[at] == '[' || text[at] == ',')
+      key = {};
+    result += text[at];
+  }
+  return result;
 }
 
 } // namespace
@@ -109,10 +139,8 @@ Error ctxc::writeConfig(const Checkpoint &checkpoint, StringRef outDir,
   std::string to = joined(outDir, "config.json");
   if (!storage)
     return copyFile(joined(checkpoint.directory(), "config.json"), to, maxFileBytes);
-  json::Object config = checkpoint.config();
-  setDType(config, *storage);
-  std::string text;
-  raw_string_ostream os(text);
-  os << formatv("{0:2}", json::Value(std::move(config))) << "\n";
-  return writeText(to, text);
+  Expected<std::string> text = readSmallFile(checkpoint.configPath(), maxFileBytes);
+  if (!text)
+    return text.takeError();
+  return writeText(to, withDType(*text, *storage));
 }

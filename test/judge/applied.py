@@ -40,8 +40,7 @@ def load_whole(directory):
     """A directory that must be a whole model: transformers only warns of a tensor that is missing or left over."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model, info = transformers.AutoModelForCausalLM.from_pretrained(
-            directory, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+        model, info = judge.load_checkpoint(directory, output_loading_info=True)
     problems = {key: value for key, value in info.items() if value}
     if problems:
         raise ValueError(f"{directory}: {problems}")

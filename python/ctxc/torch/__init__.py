@@ -24,7 +24,7 @@ from ctxc._errors import BadInput
 from ctxc._model import Prompt
 from ctxc._patch import Patch
 from ctxc.hf import ModuleModel
-from ctxc.torch import _ops, _patch_ops  # noqa: F401  (give the ops their meanings)
+from ctxc.torch import _contextual_ops, _ops, _patch_ops  # noqa: F401  (give the ops their meanings)
 from ctxc.torch._evaluation import Evaluation, States, Stored, meaning
 from ctxc.torch._graph import Block, Graph, Op, Step, graph_of
 

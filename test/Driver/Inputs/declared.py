@@ -9,7 +9,7 @@ import re
 import sys
 
 PATHS = {"FILE", "FILE.npy", "DIR", "PATH", "WEIGHTS", "PYTHON"}
-OTHERS = {"COMMAND", "FORMAT", "GB/S", "GB/S,US", "GPU", "I/N", "IDS", "K", "L", "LINE", "MIB", "N", "N,M", "NAME",
+OTHERS = {"COMMAND", "COUNTS", "FORMAT", "GB/S", "GB/S,US", "GPU", "I/N", "IDS", "K", "L", "LINE", "MIB", "N", "N,M", "NAME",
           "NAMES", "PART", "POSITIONS", "RANGES", "RULE", "SEED", "SPLIT", "STAGE", "TEXT", "TFLOP/S", "TYPE", "TYPES",
           "RANKS", "WHICH", "X"}
 

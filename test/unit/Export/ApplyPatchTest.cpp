@@ -63,6 +63,18 @@ TEST_F(ApplyPatch, SaysWhichTokenItIsFor) {
   EXPECT_EQ(contentOf("out/MODEL_README.md"), "the model's own");
 }
 
+/// transformers refuses 0 where it expects a float.
+TEST_F(ApplyPatch, ChangesNothingElseOfTheConfig) {
+  write("m/config.json", R"({"noise": 0.0, "dtype" :"float32", "a \"dtype\": ": "dtype",
+  "vision_config": {"dtype": "float32", "x": [{"dtype": "float32"}]}, "text_config": {"big": 1e3,
+  "torch_dtype": "float16", "deep": {"dtype": "float16"}}})");
+  ASSERT_EQ(apply(patch(), "out", DType::BF16), "");
+  EXPECT_EQ(contentOf("out/config.json"),
+            R"({"noise": 0.0, "dtype" :"bfloat16", "a \"dtype\": ": "dtype",
+  "vision_config": {"dtype": "float32", "x": [{"dtype": "float32"}]}, "text_config": {"big": 1e3,
+  "torch_dtype": "bfloat16", "deep": {"dtype": "float16"}}})");
+}
+
 TEST_F(ApplyPatch, StoresAllInTheTypeThatIsAskedFor) {
   write("m/config.json", "{\"torch_dtype\":\"float32\",\"eps\":1e-06,\"big\":9007199254740993,"
                          "\"text_config\":{\"dtype\":\"float16\"}}");
