@@ -39,7 +39,7 @@ Expected<ContextTexts> ctxc::contextOfTokens(std::vector<int64_t> tokens, Model 
   texts.context = std::move(tokens);
   texts.front = frontOf(texts.context, front);
   if (texts.context.size() == texts.front.size())
-    return makeError("--context: found no token, expected some");
+    return makeError("context: found no token, expected some");
   return texts;
 }
 

@@ -106,7 +106,10 @@ def judge_checkpoint(ctxc, checkpoint):
             good = False
         config = json.loads((folder / "whole" / "adapter_config.json").read_text())
         norms = config.get("modules_to_save") or []
-        made_by_peft(checkpoint, config["target_modules"], norms[0] if norms else None, folder / "peft")
+        # PEFT names parameters in the place of modules where a model has experts.
+        modules = config["target_modules"] or [
+            name.removesuffix(".weight") for name in config["target_parameters"]]
+        made_by_peft(checkpoint, modules, norms[0] if norms else None, folder / "peft")
         good &= verdict("made by PEFT", applied(ctxc, checkpoint, folder / "peft", folder / "d"),
                         logits(lasting.load(checkpoint, folder / "peft")[1]), [original])
         return good
