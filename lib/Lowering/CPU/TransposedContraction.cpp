@@ -23,10 +23,13 @@ struct Reading {
   bool isPrefetched; ///< whether lines are prefetched into the second-level cache
 };
 /// The sums of longer rows do not stay in the first-level cache beside W. With more streams each
-/// sum is loaded and stored less often.
+/// sum is loaded and stored less often. Shorter rows are prefetched where rows of an (out, in)
+/// matrix are.
 constexpr int64_t longRow = 1024, aheadBytes = 4 << 10;
 Reading readingOf(const Contraction &c) {
-  return c.out() > longRow ? Reading{8, true} : Reading{4, false};
+  const bool isFloat = c.weight.getElementType().isF32();
+  const bool asksAhead = (isFloat ? c.readings.f32 : c.readings.half).asksAhead;
+  return c.out() > longRow ? Reading{8, true} : Reading{4, asksAhead};
 }
 
 int64_t blockRows(const Contraction &c) {
