@@ -98,6 +98,7 @@ private:
   llvm::Error runInto(size_t step, xf::BlockOp block, Weights &from, StepCall &call,
                       Values &values);
   llvm::Error runBoth(size_t step, const Input &token, int32_t position);
+  llvm::Error beginStep(CompiledRun &run, const Input &token, int64_t position);
   llvm::Error readLogits(const PatchOptions &options, PatchStep &result);
   /// Frees the memory of the values that no step after `step` reads.
   void forget(size_t step, Values &values);

@@ -51,19 +51,25 @@ llvm::Error CompiledExecutor::readLogits(const PatchOptions &options, PatchStep 
   return llvm::Error::success();
 }
 
+/// Makes room for a token in a run, behind those that it has.
+llvm::Error CompiledExecutor::beginStep(CompiledRun &run, const Input &token, int64_t position) {
+  if (llvm::Error error = checkStep(run, token, position))
+    return error;
+  if (llvm::Error error = readAgain(run))
+    return error;
+  run.slots[run.count] = position;
+  run.begin();
+  return llvm::Error::success();
+}
+
 llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &opaqueReduced,
                                                          const Input &token, int64_t position,
                                                          const PatchOptions &options) {
   auto &full = static_cast<CompiledRun &>(opaqueFull);
   auto &reduced = static_cast<CompiledRun &>(opaqueReduced);
-  for (CompiledRun *run : {&full, &reduced}) {
-    if (llvm::Error error = checkStep(*run, token, position))
+  for (CompiledRun *run : {&full, &reduced})
+    if (llvm::Error error = beginStep(*run, token, position))
       return std::move(error);
-    if (llvm::Error error = readAgain(*run))
-      return std::move(error);
-    run->slots[run->count] = position;
-    run->begin();
-  }
   if (llvm::Error error = checkIds(program, token, position))
     return std::move(error);
   if (llvm::Error error = checkStartLayer(program, options.startLayer))

@@ -112,6 +112,8 @@ public:
 
 private:
   void addArguments();
+  void addStates();
+  void addPatchParts();
   void addArgument(KernelArgKind kind, mlir::MemRefType type, llvm::StringRef name = "",
                    int64_t index = 0, int64_t run = 0);
 

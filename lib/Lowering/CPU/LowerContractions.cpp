@@ -118,6 +118,15 @@ std::string nameOf(const Contraction &contraction, MemRefType type) {
       .str();
 }
 
+/// A row of a quantised matrix is decoded on the thread's stack.
+LogicalResult checkRow(kernel::ContractOp op, int64_t numbers) {
+  if (numbers <= Contraction::maxDecoded)
+    return success();
+  return op.emitError("a quantised matrix has rows of ")
+         << numbers << " numbers; compiled kernels decode at most " << Contraction::maxDecoded
+         << "; expected the reference engine, or weights of storage type f32";
+}
+
 LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, ByteProducts products) {
   expandExperts(module);
   SmallVector<kernel::ContractOp> contractions;
@@ -147,12 +156,8 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
     auto type = cast<MemRefType>(w.getType());
     auto quantized = KernelEmitter::quantized(w);
     auto stored = quantized ? cast<RankedTensorType>(quantized.getStored()) : RankedTensorType();
-    // A row is decoded on the thread's stack.
-    if (quantized && type.getDimSize(1) > Contraction::maxDecoded)
-      return op.emitError("a quantised matrix has rows of ")
-             << type.getDimSize(1) << " numbers; compiled kernels decode at most "
-             << Contraction::maxDecoded
-             << "; expected the reference engine, or weights of storage type f32";
+    if (quantized && failed(checkRow(op, type.getDimSize(1))))
+      return failure();
     Contraction contraction{type, stored, target.lanes, target.registers};
     contraction.integer = isInteger(op);
     contraction.products = products;

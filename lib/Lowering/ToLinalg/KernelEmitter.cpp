@@ -93,7 +93,13 @@ void KernelEmitter::addArguments() {
                        : MemRefType::get({1}, s.getType().isF32() ? f32 : i64),
                 s.getName());
   });
+  addStates();
+  addPatchParts();
+}
 
+/// What contextual ops keep from token to token.
+void KernelEmitter::addStates() {
+  Type f32 = builder.getF32Type();
   int64_t states = 0, carried = 0;
   bool runs[2] = {false, false};
   block.walk([&](xf::ContextualOpInterface op) {
@@ -114,8 +120,11 @@ void KernelEmitter::addArguments() {
   });
   for (int64_t run : {0, 1})
     if (runs[run])
-      addArgument(KernelArgKind::Slots, memoryOfTokens({}, i32), "", 0, run);
+      addArgument(KernelArgKind::Slots, memoryOfTokens({}, builder.getI32Type()), "", 0, run);
+}
 
+/// What a patch stores or loads, and what it says of itself.
+void KernelEmitter::addPatchParts() {
   int64_t obligations = 0;
   block.walk([&](Operation *op) {
     if (auto store = dyn_cast<patch::StoreOp>(op))
@@ -136,7 +145,7 @@ void KernelEmitter::addArguments() {
       obligations = std::max<int64_t>(obligations, same.getIndex() + 1);
   });
   if (obligations)
-    addArgument(KernelArgKind::Counts, memoryOfTokens({obligations, 2}, i64));
+    addArgument(KernelArgKind::Counts, memoryOfTokens({obligations, 2}, builder.getI64Type()));
   if (!block.getBody().getOps<patch::StoreOp>().empty())
     addArgument(KernelArgKind::Replay, memoryOfTokens({}, builder.getF64Type()));
 }
