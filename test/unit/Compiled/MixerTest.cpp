@@ -129,8 +129,7 @@ TEST_P(Mixers, CarryTheSameHoweverLongTheContextIs) {
 }
 
 TEST_P(Mixers, PatchesGiveTheLogitsWithTheContext) {
-  if (llvm::none_of(model.program.steps, [](ProgramStep step) { return bool(step.dual); }))
-    GTEST_SKIP() << "no layer has a plan";
+  ASSERT_TRUE(llvm::any_of(model.program.steps, [](ProgramStep step) { return bool(step.dual); }));
   const int64_t vocabulary = model.program.vocabulary, at = 9;
   for (std::vector<int64_t> kept : {std::vector<int64_t>(), {0, 3}}) {
     SCOPED_TRACE("kept: " + std::to_string(kept.size()));
@@ -158,8 +157,7 @@ TEST_P(Mixers, PatchesGiveTheLogitsWithTheContext) {
 }
 
 TEST_P(Mixers, PatchesOfAllTokensAreThoseOfEach) {
-  if (llvm::none_of(model.program.steps, [](ProgramStep step) { return bool(step.dual); }))
-    GTEST_SKIP() << "no layer has a plan";
+  ASSERT_TRUE(llvm::any_of(model.program.steps, [](ProgramStep step) { return bool(step.dual); }));
   for (std::vector<int64_t> kept : {std::vector<int64_t>(), {0, 3}}) {
     std::vector<int64_t> some(tokens.begin(), tokens.begin() + 21); // more than share a kernel
     for (int64_t rows : {0, 5}) {
