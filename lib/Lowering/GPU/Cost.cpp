@@ -102,7 +102,7 @@ public:
         buffers[view.root].addRead({view.offset, {}, all}, all);
         operations = operations + all;
       }
-    operations = operations + *points * (row.selected ? 2 : operationsOf(row.op));
+    operations = operations + *points * (row.selected ? 2 : operationsOf(row));
     return true;
   }
 
@@ -138,22 +138,33 @@ private:
 
   static std::optional<Extent> pointsOf(const RowOp &row) {
     std::optional<Extent> points = fixedExtent(1);
-    for (const Extent &size : row.loops)
+    size_t loops = isa<kernel::AttentionOp>(row.op) ? slotLoops : row.loops.size();
+    for (const Extent &size : ArrayRef(row.loops).take_front(loops))
       points = points ? product(*points, size) : points;
     return points;
   }
 
-  /// Floating-point operations at one point of a linalg op. Ops that can have fast-math flags are
-  /// floating-point arithmetic; one with n operands counts as n − 1 operations, and at least as
-  /// one.
-  static int64_t operationsOf(Operation *op) {
-    if (isa<kernel::ContractOp>(op))
+  /// The loops of attention over its slots and what is outside of them.
+  static constexpr size_t slotLoops = 4;
+
+  /// Floating-point operations at one point of a linalg op or of attention. Ops that can have
+  /// fast-math flags are floating-point arithmetic; one with n operands counts as n − 1 operations,
+  /// and at least as one.
+  static int64_t operationsOf(const RowOp &row) {
+    if (isa<kernel::ContractOp>(row.op))
       return 2;
-    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-    if (!linalgOp)
-      return 0;
     int64_t count = 0;
-    for (Operation &nested : *linalgOp.getBlock())
+    Block *body = nullptr;
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(row.op))
+      body = linalgOp.getBlock();
+    if (auto attention = dyn_cast<kernel::AttentionOp>(row.op)) { // the products, the softmax's sum
+      body = &attention.getScore().front();
+      for (const Extent &size : ArrayRef(row.loops).drop_front(slotLoops))
+        count += 2 * size.fixed + 1;
+    }
+    if (!body)
+      return 0;
+    for (Operation &nested : *body)
       if (isa<arith::ArithFastMathInterface>(nested) && !isa<CastOpInterface>(nested))
         count += std::max<int64_t>(1, nested.getNumOperands() - 1);
     return count;

@@ -18,6 +18,13 @@ WrittenKernel writeRows(mlir::gpu::GPUModuleOp module, llvm::StringRef name, con
                         const GpuTarget &target);
 WrittenKernel writeContraction(mlir::gpu::GPUModuleOp module, llvm::StringRef name,
                                const Step &step, const GpuTarget &target);
+/// The two launches of a row's attention, and the bytes that the second reads of the first.
+struct WrittenAttention {
+  WrittenKernel parts, join;
+  int64_t between;
+};
+WrittenAttention writeAttention(mlir::gpu::GPUModuleOp module, llvm::StringRef name,
+                                const Step &step, const GpuTarget &target);
 
 /// Writes a support call, run by all threads of the block, for `row`; a null `row` means that there
 /// is only one.

@@ -168,7 +168,7 @@ static void ofRows(func::FuncOp kernel, int64_t rows) {
 }
 
 static std::string functionName(func::FuncOp kernel, const Step &step, size_t index) {
-  static constexpr StringRef kinds[] = {"contract", "tiles", "rows", "points"};
+  static constexpr StringRef kinds[] = {"contract", "tiles", "attention", "rows", "points"};
   return (kernel.getName() + "_" + Twine(index) + "_" + kinds[step.kind]).str();
 }
 
@@ -230,10 +230,22 @@ struct GpuLaunches : ctxc::impl::GpuLaunchesBase<GpuLaunches> {
     }
     LaunchWriter launches(kernel, gpuModule);
     for (auto [i, step] : llvm::enumerate(*steps)) {
+      std::string name = functionName(kernel, step, i);
+      if (step.kind == Step::Attention) {
+        auto [parts, join, between] = writeAttention(gpuModule, name, step, *gpu);
+        GpuCost joining;
+        joining.activations = fixedExtent(between);
+        std::optional<GpuCost> cost = costOf(step);
+        if (cost)
+          cost->activations = cost->activations + joining.activations;
+        launches.launch(parts, cost);
+        launches.launch(join, joining);
+        continue;
+      }
       auto write = step.kind == Step::Contraction ? writeContraction
                    : step.kind == Step::Tiles     ? writeTiles
                                                   : writeRows;
-      launches.launch(write(gpuModule, functionName(kernel, step, i), step, *gpu), costOf(step));
+      launches.launch(write(gpuModule, name, step, *gpu), costOf(step));
     }
     launches.finish();
   }
@@ -254,7 +266,8 @@ std::string ctxc::obstacleToGpu(xf::BlockOp block) {
 
 void ctxc::buildGpuPipeline(OpPassManager &pm, const GpuTarget &target, int64_t rows,
                             std::vector<GpuRefusal> *refusals) {
-  pm.addPass(createGpuExpandAttention());
+  if (rows > 1)
+    pm.addPass(createGpuExpandAttention());
   pm.addPass(createGpuFixRows({rows}));
   pm.addPass(memref::createResolveShapedTypeResultDimsPass());
   pm.addPass(createCanonicalizerPass());

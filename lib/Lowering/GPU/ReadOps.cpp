@@ -23,6 +23,15 @@ SmallVector<Value> RowOp::roots() const {
   return roots;
 }
 
+bool RowOp::isShortSum() const {
+  constexpr int64_t most = 8;
+  int64_t terms = 1;
+  for (auto [size, reduction] : llvm::zip(loops, isReduction))
+    if (reduction)
+      terms *= size.isFixed() ? size.fixed : most + 1;
+  return terms <= most;
+}
+
 bool RowOp::reads(Value root) const {
   bool sets = !hasReduction();
   for (auto [i, access] : llvm::enumerate(accesses))
@@ -60,6 +69,8 @@ public:
       return readExperts(experts);
     if (auto call = dyn_cast<kernel::CallOp>(op))
       return readSupport(call);
+    if (auto attention = dyn_cast<kernel::AttentionOp>(op))
+      return readAttention(attention);
     return refuse("'" + op->getName().getStringRef() + "' has no GPU kernel");
   }
 
@@ -219,6 +230,32 @@ private:
     row.gathered.push_back(
         {{selected, selected.offset, {selected.strides[0], selected.strides[1], {}, {}}},
          fixedExtent(1)});
+    return row;
+  }
+
+  /// The loops are (row, group, head, slot, component of a key, component of a value); accesses are
+  /// those of all operands.
+  FailureOr<RowOp> readAttention(kernel::AttentionOp op) {
+    AffineExpr s, g, r, t, d, x;
+    bindDims(op.getContext(), s, g, r, t, d, x);
+    auto map = [&](ArrayRef<AffineExpr> of) { return AffineMap::get(6, 0, of, op.getContext()); };
+    SmallVector<AffineMap> maps{map({s, g, r, d}), map({t, g, d}), map({t, g, x})};
+    if (op.getWindow())
+      maps.push_back(map(getAffineConstantExpr(0, op.getContext())));
+    for (AffineMap other : op.getMaps().getAsValueRange<AffineMapAttr>())
+      maps.push_back(map(other.getResults()));
+    if (op.getSinks())
+      maps.push_back(map({s, g, r}));
+    if (op.getOwnScores())
+      maps.append({map({s, g, r}), map({s, g, x})});
+    maps.push_back(map({s, g, r, x}));
+    SmallVector<utils::IteratorType> types(6, utils::IteratorType::parallel);
+    auto row = readLoops(op, types, maps, int64_t(maps.size()) - 1);
+    if (failed(row))
+      return failure();
+    for (Operation &nested : op.getScore().front().without_terminator())
+      if (failed(checkNested(&nested, *row)))
+        return failure();
     return row;
   }
 

@@ -55,7 +55,8 @@ public:
         atPoint();
       });
     Combiner combiner = Combiner::of(cast<linalg::LinalgOp>(row.op));
-    if (!combiner.op || reduced.front() < parallelBack())
+    bool isOfFew = row.isShortSum() && !isOne(parallel);
+    if (!combiner.op || reduced.front() < parallelBack() || isOfFew)
       return w.loop(w.thread, count, w.index(w.threads), [&](Value p) {
         enter(parallel, p);
         inOrder();

@@ -28,9 +28,9 @@ public:
   explicit Grouper(int64_t rows) : rows(rows) {}
 
   std::vector<Step> stepsOf(std::vector<RowOp> ops) const;
-  /// The kind of step for a contraction with a stored matrix or of experts; none where `op` is no
-  /// such contraction, or has no kernel of its own.
-  std::optional<Step::Kind> contractionOf(const RowOp &op) const;
+  /// The kind of step for attention and for a contraction with a stored matrix or of experts; none
+  /// where `op` is neither, or has no kernel of its own.
+  std::optional<Step::Kind> ownKindOf(const RowOp &op) const;
 
 private:
   bool isLong(const RowOp &row) const;
@@ -66,9 +66,11 @@ static bool isForTiles(const RowOp &row, const TileLoops &loops) {
   return grows ? of.isF32() : isOfStored(row, loops.columnSide);
 }
 
-std::optional<Step::Kind> Grouper::contractionOf(const RowOp &row) const {
+std::optional<Step::Kind> Grouper::ownKindOf(const RowOp &row) const {
   if (row.selected)
     return Step::Contraction;
+  if (isa<kernel::AttentionOp>(row.op))
+    return Step::Attention;
   auto contract = dyn_cast<kernel::ContractOp>(row.op);
   if (rows > 1) {
     auto loops = contract || kernel::productOf(row.op) ? tileLoopsOf(row) : std::nullopt;
@@ -134,8 +136,8 @@ static std::optional<size_t> zerosOf(ArrayRef<RowOp> ops, size_t contraction) {
 /// it is a launch anyway, `longPoints` where spreading it costs an additional launch, since it
 /// could have run in a block with its neighbours.
 static constexpr int64_t longAlone = 4096, longPoints = 10240;
-/// The same threshold where each point is a sum along columns of a matrix. In a kernel of many
-/// rows, the sums must also be as long as `longColumns`.
+/// The same threshold where each point is a sum along columns of a matrix, or a short sum. In a
+/// kernel of many rows, the sums must also be as long as `longColumns`.
 static constexpr int64_t longSums = 256, longColumns = 32;
 
 bool Grouper::isLong(const RowOp &row) const {
@@ -149,7 +151,8 @@ bool Grouper::isLong(const RowOp &row) const {
   }
   if (!row.hasReduction())
     return rows == 1 && points >= longPoints;
-  return points >= longSums && !row.isReduction.back() && (rows == 1 || sum >= longColumns);
+  return points >= longSums && (!row.isReduction.back() || row.isShortSum()) &&
+         (rows == 1 || sum >= longColumns);
 }
 
 /// The sizes of the leading loops over which the op could be divided into blocks.
@@ -193,7 +196,7 @@ static bool hasRoom(ArrayRef<RowOp> ops) {
 
 /// Whether `row` can become another op of `step`.
 bool Grouper::joins(const Step &step, const RowOp &row) const {
-  if (step.kind == Step::Contraction || step.kind == Step::Tiles || contractionOf(row))
+  if ((step.kind != Step::Rows && step.kind != Step::Points) || ownKindOf(row))
     return false;
   std::vector<RowOp> all(step.ops);
   all.push_back(row);
@@ -277,7 +280,7 @@ void Grouper::sink(std::vector<Step> &steps) const {
 Step Grouper::startOf(RowOp row) const {
   Step step{Step::Rows, {}, {}, false};
   bool alone = isLong(row);
-  if (auto kind = contractionOf(row)) {
+  if (auto kind = ownKindOf(row)) {
     step.kind = *kind;
   } else if (alone && (row.hasReduction() || keepApart(row, fixedSizes(row)))) {
     step.kind = Step::Points;
@@ -332,8 +335,8 @@ bool Grouper::isSpreadable(const Step &step) const {
 std::vector<Step> Grouper::stepsOf(std::vector<RowOp> ops) const {
   std::vector<bool> sets(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
-    sets[i] = ops[i].selected.has_value();
-    auto zeros = contractionOf(ops[i]) && !sets[i] ? zerosOf(ops, i) : std::nullopt;
+    sets[i] = ops[i].selected || isa<kernel::AttentionOp>(ops[i].op);
+    auto zeros = ownKindOf(ops[i]) && !sets[i] ? zerosOf(ops, i) : std::nullopt;
     if (!zeros)
       continue;
     sets[i] = true;
@@ -378,7 +381,7 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
     }
     // A contraction without a kernel of its own is treated as a linalg op.
     auto contract = dyn_cast<kernel::ContractOp>(op);
-    if (contract && !grouper.contractionOf(*row)) {
+    if (contract && !grouper.ownKindOf(*row)) {
       missed(contract, "contraction", whyNone(contract, *row));
       row = readOp(contract.generalize(), target, reason);
     }

@@ -1,12 +1,13 @@
 // A bufferised kernel as the steps that a GPU launches.
 //
 // A contraction with a stored matrix is a step of its own; with many rows it is computed in tiles.
-// Everything between two contractions is divided into groups of ops, each of which is a launch:
+// A single row's attention is a step of two launches; that of many rows is linalg ops here. All
+// else is divided into groups of ops, each of which is a launch:
 //
 //   rows    One block for each index of the leading loops that all ops of the group have in common;
-//           the block's threads divide the inner loops. Attention is such a group, with a block for
-//           each head (and row): scores, softmax and mixed values. Where the ops have no leading
-//           loops in common, such as a norm of a single row, the group is a single block.
+//           the block's threads divide the inner loops. The softmax of many rows' attention is such
+//           a group, with a block for each head and row. Where the ops have no leading loops in
+//           common, such as a norm of a single row, the group is a single block.
 //   points  One thread for each point: long elementwise ops, spread over the whole device.
 //
 // In a kernel of many rows, the rows are the first loop of all ops, so that a group has one block
@@ -49,7 +50,7 @@ struct Gather {
 };
 
 /// One op of a group: a linalg op, a memref.copy, a kernel.call (whose only loop goes over the
-/// rows, where there are several) or experts.
+/// rows, where there are several), experts or attention.
 struct RowOp {
   mlir::Operation *op;
   llvm::SmallVector<Extent> loops;
@@ -64,6 +65,8 @@ struct RowOp {
   std::optional<Access> selected;
 
   bool hasReduction() const { return llvm::is_contained(isReduction, true); }
+  /// Whether its sums are so short that one thread adds them up.
+  bool isShortSum() const;
   /// The arguments and allocations that the op touches, possibly with duplicates.
   llvm::SmallVector<mlir::Value> roots() const;
   bool reads(mlir::Value root) const;
@@ -71,8 +74,8 @@ struct RowOp {
 };
 
 struct Step {
-  enum Kind { Contraction, Tiles, Rows, Points } kind;
-  std::vector<RowOp> ops;           ///< exactly one for Contraction and Tiles
+  enum Kind { Contraction, Tiles, Attention, Rows, Points } kind;
+  std::vector<RowOp> ops;           ///< exactly one for Contraction, Tiles and Attention
   llvm::SmallVector<int64_t> outer; ///< Rows: the sizes of the common loops
   bool accumulates = false;         ///< Contraction, Tiles: y is added to, not overwritten
 };
