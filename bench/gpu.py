@@ -27,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "gpu")]
 import driver  # noqa: E402
+from models import MODELS  # noqa: E402
 from pack import PROMPT, output_of, pack  # noqa: E402
 from tables import markdown  # noqa: E402
 
@@ -285,6 +286,10 @@ def main():
     packing.add_argument("build")
     packing.add_argument("folder")
     packing.add_argument("--target", default="cuda:sm_90")
+    packing.add_argument("--kinds", type=lambda text: text.split(","), default="check,time,prompt",
+                         help="of work: any of check, time, prompt")
+    packing.add_argument("--models", type=lambda text: text.split(","),
+                         default=",".join(MODELS), help="that are timed")
     packing.add_argument("--small", action="store_true", help="small models, to try the script")
     running = verbs.add_parser("run", help="measure, where the GPU is")
     running.add_argument("folder")

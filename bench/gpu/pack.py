@@ -56,7 +56,7 @@ def pack(args):
     entries = []
     standin = dict(os.environ, LD_LIBRARY_PATH=str(build / "test/fake-gpu"))
     checked = models.CHECKED[:1] if args.small else models.CHECKED
-    for path, dtype in checked:
+    for path, dtype in checked if "check" in args.kinds else []:
         entry = dict(kind="check", name=f"{Path(path).name} {dtype}", model=path,
                      file=f"check-{Path(path).name}-{dtype}")
         entries.append(entry)
@@ -66,8 +66,9 @@ def pack(args):
             packed(folder / entry["file"])
         except RuntimeError as error:
             entry["why"] = str(error)
-    timed = {"small-llama": models.SMALL["small-llama"]} if args.small else models.MODELS
-    for name, config in timed.items():
+    timed = {"small-llama": models.SMALL["small-llama"]} if args.small else \
+        {name: models.MODELS[name] for name in args.models}
+    for name, config in timed.items() if "time" in args.kinds else []:
         context = 7 if args.small else CONTEXT
         entry = dict(kind="time", name=name, file=f"time-{name}", context=context)
         entries.append(entry)
@@ -82,7 +83,7 @@ def pack(args):
                      f"--target={args.target}", "-o", "-"]))
             except RuntimeError as error:
                 entry["why"] = str(error)
-    for name, config in timed.items():
+    for name, config in timed.items() if "prompt" in args.kinds else []:
         for rounded in (False, True):
             entries.append(pack_prompt(args, record, ctxc, folder, name, config, rounded))
     (folder / "manifest.json").write_text(json.dumps(entries, indent=1))

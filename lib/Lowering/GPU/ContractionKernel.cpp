@@ -19,9 +19,10 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
-/// From this number of rows on, a subgroup takes two of them: the largest devices have room for
-/// about this many subgroups at once.
-static constexpr int64_t manyRows = 8192;
+/// From this number of results on, a subgroup takes two rows: the largest devices have room for
+/// about this many subgroups at once, and each number of x that is read then serves both rows. With
+/// two vectors and a row alone, reading x takes longer than reading W.
+static constexpr int64_t manyResults = 8192;
 /// How many pieces of a row a lane reads before it uses the first of them.
 static constexpr int64_t piecesAhead = 4;
 static constexpr int64_t threadsOfBlock = 128;
@@ -32,39 +33,37 @@ namespace {
 
 class ContractionWriter {
 public:
-  ContractionWriter(KernelWriter &w, const Step &step)
-      : w(w), W(*step.ops[0].accesses[0]), x(*step.ops[0].accesses[1]), y(*step.ops[0].accesses[2]),
-        selected(step.ops[0].selected), accumulates(step.accumulates),
-        slotsOfRow(selected ? step.ops[0].loops[1].fixed : 1),
-        slots(selected ? slotsOfRow * step.ops[0].loops[0].fixed : 1),
-        vectors(selected ? 1 : step.ops[0].loops[0].fixed), out(step.ops[0].loops[m()].fixed),
-        in(step.ops[0].loops[m() + 1].fixed), rows(out >= manyRows && !selected ? 2 : 1),
+  ContractionWriter(KernelWriter &w, const RowOp &row, bool accumulates)
+      : w(w), W(*row.accesses[0]), x(*row.accesses[1]), y(*row.accesses[2]), selected(row.selected),
+        accumulates(accumulates), slotsOfRow(selected ? row.loops[1].fixed : 1),
+        slots(selected ? slotsOfRow * row.loops[0].fixed : 1),
+        vectors(selected ? 1 : row.loops[0].fixed), out(row.loops[m()].fixed),
+        in(row.loops[m() + 1].fixed), rows(out * vectors >= manyResults && !selected ? 2 : 1),
         element(cast<MemRefType>(W.view.root.getType()).getElementType()),
         piece(128 / element.getIntOrFloatBitWidth()), inPieces(canReadPieces()) {
     if (!inPieces)
-      missed(step.ops[0].op, "vectors",
+      missed(row.op, "vectors",
              element.isF16()
                  ? "the matrix is stored in float16"
                  : "rows of the matrix, or the vectors, are no whole pieces of 16 bytes");
   }
 
-  /// Writes the kernel's body, and returns the number of blocks.
+  /// In how many parts the results are divided, each of which a block computes at once.
+  int64_t parts() const { return llvm::divideCeil(slots * out, rowsOfPart()); }
+
+  /// Writes the body of a kernel of this contraction alone, and returns the number of blocks.
   int64_t write() {
-    int64_t perBlock = w.threads / w.lanes * rows, parts = llvm::divideCeil(slots * out, perBlock);
-    if (parts <= mostBlocks) {
-      writePart(w.block, perBlock);
-      return parts;
+    if (parts() <= mostBlocks) {
+      writePart(w.block);
+      return parts();
     }
-    w.loop(w.block, w.index(parts), w.index(mostBlocks),
-           [&](Value part) { writePart(part, perBlock); });
+    w.loop(w.block, w.index(parts()), w.index(mostBlocks), [&](Value part) { writePart(part); });
     return mostBlocks;
   }
 
-private:
-  /// Writes what a block computes at once.
-  void writePart(Value part, int64_t perBlock) {
+  void writePart(Value part) {
     int64_t all = slots * out;
-    Value first = w.add(times(part, perBlock), times(w.subgroup, rows));
+    Value first = w.add(times(part, rowsOfPart()), times(w.subgroup, rows));
     SmallVector<Value> row; // beyond the last row, the last row again
     for (int64_t r = 0; r < rows; ++r) {
       Value at = r ? w.add(first, w.index(r)) : first;
@@ -85,6 +84,8 @@ private:
     });
   }
 
+private:
+  int64_t rowsOfPart() const { return w.threads / w.lanes * rows; }
   int64_t m() const { return selected ? 2 : 1; } ///< index of the loop over rows of W
   bool canReadPieces() const {
     auto whole = [&](const Access &a, int64_t by) {
@@ -274,6 +275,19 @@ static int64_t writeColumns(KernelWriter &w, const RowOp &row) {
   return (all + w.threads - 1) / w.threads;
 }
 
+/// Contractions of the same vectors, one after the other.
+static int64_t writeSeveral(KernelWriter &w, const Step &step) {
+  int64_t blocks = 0;
+  for (const RowOp &row : step.ops) {
+    ContractionWriter writer(w, row, step.accumulates);
+    Value part = arith::SubIOp::create(w.b, w.loc, w.block, w.index(blocks));
+    // Blocks before these ones are far above the limit, since indices are not negative.
+    w.when(w.isBelow(part, w.index(writer.parts())), [&] { writer.writePart(part); });
+    blocks += writer.parts();
+  }
+  return blocks;
+}
+
 WrittenKernel gpu_lowering::writeContraction(gpu::GPUModuleOp module, StringRef name,
                                              const Step &step, const GpuTarget &target) {
   KernelWriter w(module, name, step.ops.front().op->getLoc(), threadsOfBlock, target);
@@ -281,7 +295,9 @@ WrittenKernel gpu_lowering::writeContraction(gpu::GPUModuleOp module, StringRef 
   bool byColumns = row.selected && !(row.accesses[0]->steps[3] == fixedExtent(1));
   if (byColumns)
     missed(row.op, "contraction", "the experts' matrices are stored as (in, out)");
-  int64_t blocks = byColumns ? writeColumns(w, row) : ContractionWriter(w, step).write();
+  int64_t blocks = byColumns              ? writeColumns(w, row)
+                   : step.ops.size() == 1 ? ContractionWriter(w, row, step.accumulates).write()
+                                          : writeSeveral(w, step);
   w.finish(blocks);
   return {w.function, w.roots, blocks, w.threads};
 }

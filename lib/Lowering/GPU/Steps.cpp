@@ -183,6 +183,9 @@ static SmallVector<int64_t> fixedSizes(const RowOp &row) {
   return llvm::map_to_vector(row.loops, [](const Extent &size) { return size.fixed; });
 }
 
+/// The most results of contractions that are one launch.
+static constexpr int64_t mostJoined = 1 << 16;
+
 /// The most buffers that a kernel uses, besides the numbers of visible tokens. Vulkan guarantees
 /// only four, but every device that is fast enough for this work has 32 or more.
 static constexpr size_t mostBuffers = 31;
@@ -194,8 +197,34 @@ static bool hasRoom(ArrayRef<RowOp> ops) {
   return buffers.size() <= mostBuffers;
 }
 
+/// Whether the order of the op and the step must be kept.
+static bool conflict(const Step &step, const RowOp &row) {
+  return llvm::any_of(step.ops, [&](const RowOp &other) {
+    auto needs = [](const RowOp &a, const RowOp &b) {
+      return llvm::any_of(b.roots(), [&](Value root) { return a.writes(root); });
+    };
+    return needs(other, row) || needs(row, other);
+  });
+}
+
+/// Whether `row` is a contraction of the vectors of a step of contractions.
+static bool sharesVectors(const Step &step, const RowOp &row) {
+  const RowOp &first = step.ops.front();
+  if (step.kind != Step::Contraction || first.selected || row.selected ||
+      !isa<kernel::ContractOp>(row.op))
+    return false;
+  const Access &a = *first.accesses[1], &b = *row.accesses[1];
+  int64_t results = row.loops[1].fixed;
+  for (const RowOp &other : step.ops)
+    results += other.loops[1].fixed;
+  return a.view.root == b.view.root && a.offset == b.offset && a.steps == b.steps &&
+         first.loops[0] == row.loops[0] && first.loops[2] == row.loops[2] && results <= mostJoined;
+}
+
 /// Whether `row` can become another op of `step`.
 bool Grouper::joins(const Step &step, const RowOp &row) const {
+  if (ownKindOf(row) == Step::Contraction)
+    return sharesVectors(step, row) && !conflict(step, row);
   if ((step.kind != Step::Rows && step.kind != Step::Points) || ownKindOf(row))
     return false;
   std::vector<RowOp> all(step.ops);
@@ -228,27 +257,19 @@ bool Grouper::isCommon(const Step &step) const {
          llvm::none_of(step.ops, [&](const RowOp &row) { return row.support || hasRows(row); });
 }
 
-/// Whether the order of the op and the step must be kept.
-static bool conflict(const Step &step, const RowOp &row) {
-  return llvm::any_of(step.ops, [&](const RowOp &other) {
-    auto needs = [](const RowOp &a, const RowOp &b) {
-      return llvm::any_of(b.roots(), [&](Value root) { return a.writes(root); });
-    };
-    return needs(other, row) || needs(row, other);
-  });
-}
-
-/// Adds an op to the last group that it can join. In a kernel of many rows this group may stand
-/// before steps that are independent of the op; a group that does not depend on the row starts as
-/// early as possible.
+/// Adds an op to the last group that it can join. This group may stand before steps that are
+/// independent of the op, but with a single row not if it is one block, which would take longer. A
+/// group of many rows' kernel that does not depend on the row starts as early as possible.
 void Grouper::add(std::vector<Step> &steps, RowOp row, bool sets) const {
   size_t place = steps.size();
   for (size_t i = steps.size(); i-- > 0;) {
-    if (joins(steps[i], row)) {
+    bool isBlock = rows == 1 && steps[i].kind == Step::Rows && i + 1 < steps.size();
+    if (!isBlock && joins(steps[i], row) &&
+        (steps[i].kind != Step::Contraction || steps[i].accumulates == !sets)) {
       steps[i].ops.push_back(std::move(row));
       return;
     }
-    if (rows == 1 || conflict(steps[i], row))
+    if (conflict(steps[i], row))
       break;
     place = i;
   }

@@ -1,6 +1,7 @@
 // A bufferised kernel as the steps that a GPU launches.
 //
-// A contraction with a stored matrix is a step of its own; with many rows it is computed in tiles.
+// A contraction with a stored matrix is a step of its own, or one with others of the same vectors;
+// with many rows it is computed in tiles.
 // A single row's attention is a step of two launches; that of many rows is linalg ops here. All
 // else is divided into groups of ops, each of which is a launch:
 //
@@ -75,7 +76,7 @@ struct RowOp {
 
 struct Step {
   enum Kind { Contraction, Tiles, Attention, Rows, Points } kind;
-  std::vector<RowOp> ops;           ///< exactly one for Contraction, Tiles and Attention
+  std::vector<RowOp> ops;           ///< exactly one for Tiles and Attention
   llvm::SmallVector<int64_t> outer; ///< Rows: the sizes of the common loops
   bool accumulates = false;         ///< Contraction, Tiles: y is added to, not overwritten
 };
