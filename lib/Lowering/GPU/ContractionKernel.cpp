@@ -23,8 +23,9 @@ using namespace ctxc::gpu_lowering;
 /// about this many subgroups at once, and each number of x that is read then serves both rows. With
 /// two vectors and a row alone, reading x takes longer than reading W.
 static constexpr int64_t manyResults = 8192;
-/// How many pieces of a row a lane reads before it uses the first of them.
-static constexpr int64_t piecesAhead = 4;
+/// How many pieces of a row a lane reads before it uses the first of them: of a single row that one
+/// vector uses, and else, where the numbers of x take registers as well.
+static constexpr int64_t aloneAhead = 8, piecesAhead = 4;
 static constexpr int64_t threadsOfBlock = 128;
 /// The number of blocks that every device can launch.
 static constexpr int64_t mostBlocks = 65535;
@@ -125,14 +126,15 @@ private:
   SmallVector<Value> sumRows(ArrayRef<Value> row) {
     SmallVector<Value> sums(rows * vectors, w.zeroOf(w.b.getF32Type()));
     int64_t pieces = inPieces ? in / piece : in;
-    int64_t ahead = w.lanes * piecesAhead, together = pieces / ahead * ahead;
+    int64_t ofRow = rows * vectors == 1 ? aloneAhead : piecesAhead;
+    int64_t ahead = w.lanes * ofRow, together = pieces / ahead * ahead;
     SmallVector<Value> starts;
     for (Value r : row)
       starts.push_back(times(r, pieces));
     if (together)
       sums = w.loop(w.lane, w.index(together), w.index(ahead), sums, [&](Value at, ValueRange s) {
         SmallVector<Value> next(s);
-        addPieces(starts, at, piecesAhead, next);
+        addPieces(starts, at, ofRow, next);
         return next;
       });
     int64_t whole = (pieces - together) / w.lanes;

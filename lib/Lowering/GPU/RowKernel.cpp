@@ -34,6 +34,8 @@ struct Combiner {
   }
 };
 
+using Values = SmallVector<Value>;
+
 /// Writes one op of a group, at given indices of the outer loops.
 class OpWriter {
 public:
@@ -48,12 +50,9 @@ public:
   void shared() {
     if (row.support)
       return support();
-    Value count = size(parallel);
     if (reduced.empty())
-      return w.loop(w.thread, count, w.index(w.threads), [&](Value p) {
-        enter(parallel, p);
-        atPoint();
-      });
+      return elementwise();
+    Value count = size(parallel);
     Combiner combiner = Combiner::of(cast<linalg::LinalgOp>(row.op));
     bool isOfFew = row.isShortSum() && !isOne(parallel);
     if (!combiner.op || reduced.front() < parallelBack() || isOfFew)
@@ -85,6 +84,62 @@ public:
   void enterAll(Value p) { enter(parallel, p); }
 
 private:
+  /// How many points, or terms of a sum, a thread computes together, so that their loads are in
+  /// flight at the same time.
+  int64_t ahead() const {
+    constexpr int64_t most = 8, mostOps = 48;
+    auto op = dyn_cast<linalg::LinalgOp>(row.op);
+    int64_t ops = op ? llvm::range_size(*op.getBlock()) : 1;
+    return std::clamp<int64_t>(mostOps / ops, 1, most);
+  }
+  /// Calls `body` with the numbers of points that belong to number `from` of `step`, some at a
+  /// time, and with the values that the call before has returned.
+  template <typename Body>
+  Values inBatches(const Extent &count, Value from, int64_t step, Values values, Body body) {
+    int64_t whole = count.isFixed() ? count.fixed / step : 0, batch = std::min(ahead(), whole);
+    auto points = [&](Value first, int64_t n) {
+      Values points;
+      for (int64_t i = 0; i < n; ++i)
+        points.push_back(i ? w.add(first, w.index(i * step)) : first);
+      return points;
+    };
+    if (whole && whole / batch == 1)
+      values = body(points(from, batch), values);
+    else if (whole)
+      values = w.loop(w.index(0), w.index(whole / batch), w.index(1), values,
+                      [&](Value i, ValueRange before) {
+                        Value first = w.add(from, w.times(i, fixedExtent(batch * step)));
+                        return body(points(first, batch), Values(before));
+                      });
+    int64_t rest = whole ? whole % batch : 0, done = (whole - rest) * step;
+    if (rest)
+      values = body(points(w.add(from, w.index(done)), rest), values);
+    if (count == fixedExtent(whole * step))
+      return values;
+    return w.loop(w.add(from, w.index(whole * step)), w.number(count), w.index(step), values,
+                  [&](Value p, ValueRange before) { return body({p}, Values(before)); });
+  }
+  void elementwise() {
+    auto all = wholeSize(parallel);
+    auto batch = [&](ArrayRef<Value> points, const Values &) {
+      SmallVector<Values> results, places;
+      for (Value p : points) {
+        enter(parallel, p);
+        places.push_back(indices);
+        results.push_back(isa<memref::CopyOp>(row.op) ? Values{read(0)} : body(accumulators()));
+      }
+      for (auto [result, place] : llvm::zip(results, places)) {
+        indices = place;
+        writeAll(result);
+      }
+      return Values();
+    };
+    if (all)
+      inBatches(*all, w.thread, w.threads, {}, batch);
+    else
+      w.loop(w.thread, size(parallel), w.index(w.threads), [&](Value p) { batch({p}, {}); });
+  }
+
   void support() {
     if (row.loops.empty())
       return writeSupport(w, *row.support, Value());
@@ -101,19 +156,20 @@ private:
   bool isOne(ArrayRef<size_t> loops) {
     return llvm::all_of(sizes(loops), [](const Extent &e) { return e == fixedExtent(1); });
   }
+  /// None with the visible tokens of both runs, where the kernel multiplies.
+  std::optional<Extent> wholeSize(ArrayRef<size_t> loops) {
+    std::optional<Extent> all = fixedExtent(1);
+    for (const Extent &size : sizes(loops))
+      all = all ? product(*all, size) : all;
+    return all;
+  }
   Value size(ArrayRef<size_t> loops) {
-    Extent all = fixedExtent(1);
-    for (const Extent &size : sizes(loops)) {
-      auto next = product(all, size);
-      if (!next) { // with the visible tokens of both runs, the kernel multiplies
-        Value count = w.index(1);
-        for (const Extent &each : sizes(loops))
-          count = w.times(count, each);
-        return count;
-      }
-      all = *next;
-    }
-    return w.number(all);
+    if (auto all = wholeSize(loops))
+      return w.number(*all);
+    Value count = w.index(1);
+    for (const Extent &each : sizes(loops))
+      count = w.times(count, each);
+    return count;
   }
   void enter(ArrayRef<size_t> loops, Value flat) {
     for (auto [d, index] : llvm::zip(loops, w.split(flat, sizes(loops))))
@@ -206,12 +262,18 @@ private:
   }
   /// The partial result of steps from, from + step, … of the reduction.
   Value partial(const Combiner &combiner, Value from, int64_t step) {
-    Value none = arith::ConstantOp::create(w.b, w.loc, combiner.neutral);
-    return w.loop(from, size(reduced), w.index(step), ValueRange{none},
-                  [&](Value r, ValueRange sums) {
-                    enter(reduced, r);
-                    return body(sums);
-                  })[0];
+    Values none{arith::ConstantOp::create(w.b, w.loc, combiner.neutral)};
+    auto add = [&](ArrayRef<Value> terms, Values sums) {
+      for (Value r : terms) {
+        enter(reduced, r);
+        sums = body(sums);
+      }
+      return sums;
+    };
+    if (auto all = wholeSize(reduced))
+      return inBatches(*all, from, step, none, add)[0];
+    return w.loop(from, size(reduced), w.index(step), none,
+                  [&](Value r, ValueRange sums) { return add({r}, Values(sums)); })[0];
   }
   void addTo(const Combiner &combiner, Value sum) {
     for (size_t d : reduced)
@@ -221,7 +283,7 @@ private:
 
   KernelWriter &w;
   const RowOp &row;
-  SmallVector<Value> indices;
+  Values indices;
   SmallVector<size_t> parallel, reduced;
 };
 

@@ -210,8 +210,7 @@ static bool conflict(const Step &step, const RowOp &row) {
 /// Whether `row` is a contraction of the vectors of a step of contractions.
 static bool sharesVectors(const Step &step, const RowOp &row) {
   const RowOp &first = step.ops.front();
-  if (step.kind != Step::Contraction || first.selected || row.selected ||
-      !isa<kernel::ContractOp>(row.op))
+  if (step.kind != Step::Contraction || first.selected || row.selected)
     return false;
   const Access &a = *first.accesses[1], &b = *row.accesses[1];
   int64_t results = row.loops[1].fixed;
@@ -223,13 +222,13 @@ static bool sharesVectors(const Step &step, const RowOp &row) {
 
 /// Whether `row` can become another op of `step`.
 bool Grouper::joins(const Step &step, const RowOp &row) const {
-  if (ownKindOf(row) == Step::Contraction)
-    return sharesVectors(step, row) && !conflict(step, row);
-  if ((step.kind != Step::Rows && step.kind != Step::Points) || ownKindOf(row))
-    return false;
   std::vector<RowOp> all(step.ops);
   all.push_back(row);
   if (!hasRoom(all))
+    return false;
+  if (ownKindOf(row) == Step::Contraction)
+    return sharesVectors(step, row) && !conflict(step, row);
+  if ((step.kind != Step::Rows && step.kind != Step::Points) || ownKindOf(row))
     return false;
   if (step.kind == Step::Points)
     return (rows > 1 || isLong(row)) && !row.hasReduction() && !step.ops.front().hasReduction() &&
