@@ -199,7 +199,7 @@ class Session:
     def pytorch(self):
         for entry in self.entries:
             name = entry["name"]
-            if entry["kind"] != "time" or name == "mixtral-8x7b":
+            if entry["kind"] != "time" or name == "mixtral-8x7b" or entry.get("quantised"):
                 continue
             if self.left() < 40:
                 self.skip(f"PyTorch, {name}", "the call's time was over")
@@ -286,8 +286,8 @@ def main():
     packing.add_argument("build")
     packing.add_argument("folder")
     packing.add_argument("--target", default="cuda:sm_90")
-    packing.add_argument("--kinds", type=lambda text: text.split(","), default="check,time,prompt",
-                         help="of work: any of check, time, prompt")
+    packing.add_argument("--kinds", type=lambda text: text.split(","), default="check,time,quantised,prompt",
+                         help="of work: any of check, time, quantised, prompt")
     packing.add_argument("--models", type=lambda text: text.split(","),
                          default=",".join(MODELS), help="that are timed")
     packing.add_argument("--small", action="store_true", help="small models, to try the script")

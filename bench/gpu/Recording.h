@@ -19,7 +19,7 @@
 
 namespace ctxc::bench {
 
-constexpr char recordingMagic[] = "ctxcgpu3";
+constexpr char recordingMagic[] = "ctxcgpu4";
 
 enum class Call : char {
   Target,   ///< text: the code's target
@@ -35,8 +35,18 @@ enum class Call : char {
   Note,     ///< text, text: what is not there, and why
 };
 
-/// The distribution of random numbers: small ones for matrices, numbers near 1 for vectors.
-enum class Numbers : uint64_t { MatrixF32, VectorF32, MatrixBF16, VectorBF16 };
+/// The distribution of random numbers: small ones for matrices, numbers near 1 for vectors; and
+/// blocks of quantised matrices.
+enum class Numbers : uint64_t {
+  MatrixF32,
+  VectorF32,
+  MatrixBF16,
+  VectorBF16,
+#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES) NAME,
+#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)
+#include "ctxc/Support/BlockFormats.def"
+  Kinds
+};
 
 class RecordingWriter {
 public:

@@ -24,14 +24,29 @@ DrawnWeights::~DrawnWeights() {
 }
 
 Expected<const void *> DrawnWeights::get(StringRef name, mlir::RankedTensorType type) {
-  mlir::Type element = type.getElementType();
-  if (!pools || !(element.isF32() || element.isBF16()))
-    return makeError("'" + name + "': drawn weights are f32 or bf16");
-  uint64_t kind = uint64_t(element.isF32() ? Numbers::MatrixF32 : Numbers::MatrixBF16);
-  size_t bytes = type.getNumElements() * (element.isF32() ? 4 : 2);
-  if (bytes > poolBytes)
+  const DType dtype = storageOf(type.getElementType());
+  std::optional<Numbers> kind;
+  switch (dtype) {
+  case DType::F32:
+    kind = type.getRank() < 2 ? Numbers::VectorF32 : Numbers::MatrixF32;
+    break;
+  case DType::BF16:
+    kind = type.getRank() < 2 ? Numbers::VectorBF16 : Numbers::MatrixBF16;
+    break;
+#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES)                                     \
+  case DType::NAME:                                                                                \
+    kind = Numbers::NAME;                                                                          \
+    break;
+#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)
+#include "ctxc/Support/BlockFormats.def"
+  default:
+    break;
+  }
+  if (!pools || !kind)
+    return makeError("'" + name + "': drawn weights are f32, bf16 or in blocks");
+  if (size_t(bytesOf(dtype, type.getNumElements())) > poolBytes)
     return makeError("'" + name + "': is larger than drawn weights are");
-  return pools + (kind + (type.getRank() < 2)) * poolBytes;
+  return pools + uint64_t(*kind) * poolBytes;
 }
 
 std::optional<Numbers> DrawnWeights::kindOf(const void *address) const {

@@ -21,7 +21,7 @@ public:
 
 private:
   static constexpr size_t poolBytes = size_t(8) << 30;
-  static constexpr size_t kinds = 4;
+  static constexpr size_t kinds = size_t(Numbers::Kinds);
   char *pools = nullptr; ///< addresses without memory
 };
 

@@ -8,8 +8,51 @@
 
 namespace ctxc::bench {
 
+/// Random blocks of `bytes` bytes, with scales that make their numbers as small as a matrix's. (How
+/// large they are does not change the time, but what overflows would be reported.)
+inline std::vector<char> drawnBlocks(Numbers kind, size_t bytes) {
+  constexpr size_t count = size_t(1) << 16;
+  std::mt19937 random(1 + uint64_t(kind));
+  std::vector<char> blocks(count * bytes);
+  for (char &byte : blocks)
+    byte = char(random());
+  for (char *block = blocks.data(); block != blocks.data() + blocks.size(); block += bytes) {
+    auto put = [&](size_t offset, uint16_t half) { memcpy(block + offset, &half, sizeof half); };
+    constexpr uint16_t small = 0x1419, low = 0xa019, tiny = 0x0150, few = 0x068e, least = 0x00a8;
+    switch (kind) {
+    case Numbers::BlockMXFP4:
+      block[0] = char(122 + random() % 3);
+      break;
+    case Numbers::Q6_K:
+      put(bytes - 2, least);
+      break;
+    case Numbers::Q4_K:
+    case Numbers::Q5_K:
+      put(0, tiny);
+      put(2, few);
+      break;
+    case Numbers::Q4_1:
+    case Numbers::Q5_1:
+      put(2, low);
+      [[fallthrough]];
+    default:
+      put(0, small);
+    }
+  }
+  return blocks;
+}
+
 /// Random numbers of a kind; an upload repeats them.
 inline std::vector<char> drawnBlock(Numbers kind) {
+  switch (kind) {
+#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES)                                     \
+  case Numbers::NAME:                                                                              \
+    return drawnBlocks(kind, BYTES);
+#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)
+#include "ctxc/Support/BlockFormats.def"
+  default:
+    break;
+  }
   constexpr size_t count = size_t(4) << 20;
   std::mt19937 random(1 + uint64_t(kind));
   std::uniform_real_distribution<float> uniform(-1, 1);

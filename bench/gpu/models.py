@@ -47,6 +47,9 @@ MODELS = {
     "mixtral-8x7b": MIXTRAL,
 }
 
+# In which types Llama's matrices are stored, besides bfloat16.
+QUANTISED = ("Q8_0", "Q6_K", "Q4_K_M", "Q4_0", "MXFP4")
+
 # Small models, for the test of this script.
 SMALL = {
     "small-llama": dict(

@@ -66,6 +66,8 @@ def pack(args):
             packed(folder / entry["file"])
         except RuntimeError as error:
             entry["why"] = str(error)
+    for kind in models.QUANTISED if "quantised" in args.kinds else []:
+        entries.append(pack_quantised(args, record, ctxc, folder, kind))
     timed = {"small-llama": models.SMALL["small-llama"]} if args.small else \
         {name: models.MODELS[name] for name in args.models}
     for name, config in timed.items() if "time" in args.kinds else []:
@@ -91,6 +93,29 @@ def pack(args):
     for entry in entries:
         print(f"{entry['kind']:6} {entry['name']:20} {entry.get('why', 'recorded')}")
     print(f"{folder}: {size / 2**20:.1f} MiB")
+
+
+def pack_quantised(args, record, ctxc, folder, kind):
+    """Llama with matrices in blocks, as in a GGUF file. Needs the Python package gguf."""
+    name, config = ("small-llama", models.SMALL["small-llama"]) if args.small else \
+        ("llama-3.1-8b", models.LLAMA_8B)
+    if args.small:
+        config = config | dict(hidden_size=256, intermediate_size=256, head_dim=64)
+    entry = dict(kind="time", name=f"{name} {kind}", file=f"time-{name}-{kind}", quantised=True)
+    with tempfile.TemporaryDirectory() as directory:
+        model = Path(directory) / "model.gguf"
+        try:
+            import sparse_gguf
+            sparse_gguf.write(config, kind, model)
+            target = f"--target={args.target}"
+            output_of([record, model, "-o", folder / entry["file"], "--context",
+                       str(7 if args.small else CONTEXT), target])
+            packed(folder / entry["file"])
+            entry["cost"] = costs_of(output_of([ctxc, "compile", model, "--emit=cost", target, "-o",
+                                                "-"]))
+        except (ImportError, RuntimeError) as error:
+            entry["why"] = str(error)
+    return entry
 
 
 def pack_prompt(args, record, ctxc, folder, name, config, rounded):

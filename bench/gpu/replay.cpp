@@ -188,7 +188,7 @@ private:
     Device::Buffer *to = buffer();
     size_t offset = reader.number(), bytes = reader.number();
     auto kind = reader.number();
-    if (!to || bytes > to->bytes || kind > uint64_t(Numbers::VectorBF16))
+    if (!to || bytes > to->bytes || kind >= uint64_t(Numbers::Kinds))
       return noBuffer();
     std::vector<char> &block = blocks[kind];
     if (block.empty())
@@ -326,7 +326,7 @@ private:
   std::unique_ptr<cuda::CudaDevice> device; ///< outlives its memory
   std::vector<std::unique_ptr<Device::Buffer>> buffers;
   std::vector<Recorded> sequences;
-  std::vector<char> blocks[4];
+  std::vector<char> blocks[size_t(Numbers::Kinds)];
   std::vector<Measured> measured;
   std::pair<std::string, size_t> pending; ///< the label and sequence of a run to be measured
   std::vector<std::pair<std::string, std::string>> notes;
