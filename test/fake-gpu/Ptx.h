@@ -67,6 +67,7 @@ enum class Op {
   Bfe,
   FunnelLeft,
   FunnelRight,
+  BytesFrom,
   Unknown
 };
 enum class Rounding { None, Down, Up, ToZero, Nearest };

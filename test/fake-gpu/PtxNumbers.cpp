@@ -124,8 +124,11 @@ uint64_t Launch::ofWholes(Thread &thread, const Instruction &i) {
       return x[0] >> std::min<int64_t>(x[1], width - 1);
     return x[1] >= width ? 0 : u[0] >> x[1];
   case Op::FunnelLeft:
-  case Op::FunnelRight: {
+  case Op::FunnelRight:
+  case Op::BytesFrom: {
     const uint64_t both = u[1] << 32 | (u[0] & 0xffffffff);
+    if (i.arithmetic == Op::BytesFrom)
+      return both >> 8 * (u[2] & 3);
     return i.arithmetic == Op::FunnelRight ? both >> (x[2] & 31) : both << (x[2] & 31) >> 32;
   }
   case Op::Bfe:

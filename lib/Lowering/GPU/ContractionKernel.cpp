@@ -9,6 +9,7 @@
 // the error of a sum is at most γ Σ_k |W[m, k] x[s, k]|.
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/GPU/Kernels.h"
+#include "lib/Lowering/GPU/QuantizedNumbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,6 +30,10 @@ static constexpr int64_t aloneAhead = 8, piecesAhead = 4;
 static constexpr int64_t threadsOfBlock = 128;
 /// The number of blocks that every device can launch.
 static constexpr int64_t mostBlocks = 65535;
+
+static xf::QuantizedType typeOf(kernel::QuantizedOp matrix) {
+  return cast<xf::QuantizedType>(cast<RankedTensorType>(matrix.getStored()).getElementType());
+}
 
 namespace {
 
@@ -125,18 +130,26 @@ private:
   /// This lane's partial sums, for each row and each vector.
   SmallVector<Value> sumRows(ArrayRef<Value> row) {
     SmallVector<Value> sums(rows * vectors, w.zeroOf(w.b.getF32Type()));
-    int64_t pieces = inPieces ? in / piece : in;
+    int64_t pieces = inPieces ? in / piece : in, spans = spansOfRow();
+    if (spans)
+      sums = w.loop(w.index(0), w.index(spans), w.index(1), sums, [&](Value span, ValueRange s) {
+        SmallVector<Value> next(s);
+        addSpan(row, span, next);
+        return next;
+      });
     int64_t ofRow = rows * vectors == 1 ? aloneAhead : piecesAhead;
-    int64_t ahead = w.lanes * ofRow, together = pieces / ahead * ahead;
+    int64_t ahead = w.lanes * ofRow, begin = spans * SpanDecoder::pieces * w.lanes;
+    int64_t together = begin + (pieces - begin) / ahead * ahead;
     SmallVector<Value> starts;
     for (Value r : row)
       starts.push_back(times(r, pieces));
-    if (together)
-      sums = w.loop(w.lane, w.index(together), w.index(ahead), sums, [&](Value at, ValueRange s) {
-        SmallVector<Value> next(s);
-        addPieces(starts, at, ofRow, next);
-        return next;
-      });
+    if (together > begin)
+      sums = w.loop(w.add(w.lane, w.index(begin)), w.index(together), w.index(ahead), sums,
+                    [&](Value at, ValueRange s) {
+                      SmallVector<Value> next(s);
+                      addPieces(starts, at, ofRow, next);
+                      return next;
+                    });
     int64_t whole = (pieces - together) / w.lanes;
     if (whole)
       addPieces(starts, w.add(w.lane, w.index(together)), whole, sums);
@@ -153,6 +166,50 @@ private:
     addPieces(starts, w.add(w.lane, w.index(done)), 1, sums);
     scf::YieldOp::create(w.b, w.loc, sums);
     return SmallVector<Value>(rest.getResults());
+  }
+
+  /// How many spans of a quantised row begin at whole words; 0 where a row has none.
+  int64_t spansOfRow() const {
+    auto matrix = inPieces ? quantizedOf(W.view.root) : nullptr;
+    if (!matrix)
+      return 0;
+    auto bytes = [&](int64_t numbers) {
+      xf::QuantizedType type = typeOf(matrix);
+      return numbers / type.getBlockElements() * type.getBlockBytes();
+    };
+    int64_t numbers = SpanDecoder::numbersOfLane * w.lanes;
+    bool areWords = bytes(numbers) % 4 == 0 && bytes(in) % 4 == 0 && bytes(W.offset.fixed) % 4 == 0;
+    return areWords ? in / numbers : 0;
+  }
+  /// Adds a span of quantised rows. All of it is read before the first number is used.
+  void addSpan(ArrayRef<Value> row, Value span, SmallVectorImpl<Value> &sums) {
+    auto matrix = quantizedOf(W.view.root);
+    xf::QuantizedType type = typeOf(matrix);
+    auto words = [&](int64_t numbers) {
+      return numbers / type.getBlockElements() * type.getBlockBytes() / 4;
+    };
+    SmallVector<SpanDecoder> decoders;
+    SmallVector<Value> read;
+    for (Value r : row) {
+      Value start = w.add(times(r, words(in)), w.index(words(W.offset.fixed)));
+      start = w.add(start, times(span, SpanDecoder::bytes(type, w.lanes) / 4));
+      decoders.emplace_back(w, type, w.buffer(W.view.root), start);
+    }
+    for (int64_t p = 0; p < SpanDecoder::pieces; ++p)
+      for (SpanDecoder &decoder : decoders)
+        read.push_back(decoder.read(p));
+    Value first = w.add(times(span, SpanDecoder::pieces * w.lanes), w.lane);
+    for (int64_t p = 0; p < SpanDecoder::pieces; ++p) {
+      SmallVector<SmallVector<Value>> weights;
+      for (int64_t r = 0; r < rows; ++r)
+        weights.push_back(decoders[r].numbers(p, read[p * rows + r]));
+      for (int64_t s = 0; s < vectors; ++s) {
+        SmallVector<Value> numbers = readVector(s, w.add(first, w.index(p * w.lanes)));
+        for (int64_t r = 0; r < rows; ++r)
+          for (auto [weight, number] : llvm::zip(weights[r], numbers))
+            sums[r * vectors + s] = multiplyAdd(weight, number, sums[r * vectors + s]);
+      }
+    }
   }
 
   /// Adds `count` pieces from `at` on, `lanes` apart. All of them are read before the first is

@@ -9,19 +9,35 @@ using xf::BlockFormat;
 
 namespace {
 
-/// Decodes numbers of one group. Integers are i32; places are indices of bytes.
+/// Decodes numbers of one group. Integers are i32, and so are places, which are bytes from `base`
+/// on.
 class Decoder {
 public:
   Decoder(KernelWriter &w, xf::QuantizedType type, Value words, Value group)
       : w(w), words(words), type(type), whole(type.getBlockBytes() % 4 == 0) {
     Value groups = w.index(type.getBlockElements() / 4);
-    block = w.times(arith::DivUIOp::create(w.b, w.loc, group, groups),
-                    fixedExtent(type.getBlockBytes()));
+    Value byte = w.times(arith::DivUIOp::create(w.b, w.loc, group, groups),
+                         fixedExtent(type.getBlockBytes()));
+    base = arith::ShRUIOp::create(w.b, w.loc, byte, w.index(2));
+    block = whole ? number(0) : both(toI32(byte), 3);
     first = toI32(w.times(arith::RemUIOp::create(w.b, w.loc, group, groups), fixedExtent(4)));
   }
+  /// The group of number `at` + `more` (a multiple of `at`'s bound) of a span that begins with a
+  /// block at word `base`.
+  Decoder(KernelWriter &w, xf::QuantizedType type, Value words, Value base, Value at, int64_t more)
+      : w(w), words(words), type(type), whole(type.getBlockBytes() % 4 == 0), base(base) {
+    int64_t elements = type.getBlockElements(), bytes = type.getBlockBytes();
+    block = times(right(at, llvm::Log2_64(elements)), bytes);
+    before = more / elements * bytes;
+    first = either(both(at, elements - 1), number(more % elements));
+  }
 
+  /// The scales of the group: one number, or one and what is added or subtracted.
+  SmallVector<Value> scales();
+  /// The group's numbers before they are scaled, in a byte each.
+  Value stored();
   /// The float32 of each number i of the group.
-  SmallVector<Value> numbers(ValueRange in);
+  SmallVector<Value> numbers(ValueRange in, Value stored, ArrayRef<Value> scales);
 
 private:
   // Integers
@@ -60,34 +76,37 @@ private:
   Value constant(float x) { return arith::ConstantOp::create(w.b, w.loc, w.b.getF32FloatAttr(x)); }
 
   // Bytes of the block
-  Value loadWord(Value i) { return memref::LoadOp::create(w.b, w.loc, words, ValueRange{i}); }
   Value place(Value offset, int64_t more) {
-    Value at = w.add(block, w.index(more));
-    return offset ? w.add(at, arith::IndexCastOp::create(w.b, w.loc, w.b.getIndexType(), offset))
-                  : at;
+    Value at = before % 4 ? plus(block, before) : block;
+    return offset ? plus(plus(at, offset), more) : plus(at, more);
   }
-  Value inWord(Value place) { return left(both(toI32(place), 3), 3); }
-  Value quarter(Value place) { return arith::ShRUIOp::create(w.b, w.loc, place, w.index(2)); }
+  Value inWord(Value place) { return left(both(place, 3), 3); }
+  /// The word in which `place` lies, or the one that is `more` words behind it.
+  Value loadWord(Value place, Value more = {}) {
+    Value i = right(place, 2);
+    i = arith::IndexCastOp::create(w.b, w.loc, w.b.getIndexType(), more ? plus(i, more) : i);
+    Value start = before % 4 || !before ? base : w.add(base, w.index(before / 4));
+    return memref::LoadOp::create(w.b, w.loc, words, ValueRange{w.add(start, i)});
+  }
   /// Four bytes from `offset` + `more` on; `offset` is a multiple of four.
   Value fourBytes(Value offset, int64_t more) {
-    Value at = place(offset, more), i = quarter(at), low = loadWord(i);
+    Value at = place(offset, more), low = loadWord(at);
     if (whole && more % 4 == 0)
       return low;
     // The word behind the last one is not there; nothing of it is used then.
-    Value shift = inWord(at), one = w.index(1);
+    Value shift = inWord(at);
     Value crosses = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ne, shift, number(0));
-    Value next = w.add(i, arith::SelectOp::create(w.b, w.loc, crosses, one, w.index(0)));
-    Value high =
-        left(left(loadWord(next), 1), arith::SubIOp::create(w.b, w.loc, number(31), shift));
+    Value next = loadWord(at, choose(crosses, number(1), number(0)));
+    Value high = left(left(next, 1), arith::SubIOp::create(w.b, w.loc, number(31), shift));
     return choose(crosses, either(right(low, shift), high), low);
   }
   Value byteAt(Value offset, int64_t more) {
     Value at = place(offset, more);
-    return both(right(loadWord(quarter(at)), inWord(at)), 255);
+    return both(right(loadWord(at), inWord(at)), 255);
   }
   /// The float16 in two bytes, which lie in one word.
   Value half(int64_t more) {
-    Value at = place({}, more), bits = right(loadWord(quarter(at)), inWord(at));
+    Value at = place({}, more), bits = right(loadWord(at), inWord(at));
     Value sign = left(both(bits, 0x8000), 16), exponent = both(right(bits, 10), 31);
     Value fraction = both(bits, 0x3ff), wide = left(fraction, 13);
     Value common = either(left(plus(exponent, 112), 23), wide);
@@ -99,10 +118,6 @@ private:
   }
 
   // Formats
-  using Numbers = llvm::function_ref<Value(Value i)>;
-  SmallVector<Value> each(ValueRange in, Numbers body) {
-    return llvm::map_to_vector(in, [&](Value i) { return body(i); });
-  }
   /// Four bits of each of the group's numbers, in bytes, where a block's first 16 are in the low
   /// halves of 16 bytes.
   Value halvesOf16(int64_t from) {
@@ -114,99 +129,144 @@ private:
     // The bits of a product with 1 + 2⁷ + 2¹⁴ + 2²¹ do not overlap.
     return left(both(times(four, 1 | 1 << 7 | 1 << 14 | 1 << 21), 0x01010101), 4);
   }
-  SmallVector<Value> scaled(ValueRange in, Value four, int64_t zero) {
-    Value d = half(0);
-    return each(in, [&](Value i) { return product(d, toFloat(minus(byteOf(four, i), zero))); });
+  /// Byte i of four, minus `zero`, exactly: an integer below 2²³ is the last bits of 2²³ and
+  /// itself.
+  Value less(Value four, Value i, int64_t zero) {
+    Value above = fromBits(either(byteOf(four, i), number(0x4b000000)));
+    return difference(above, constant(0x1p23f + float(zero)));
   }
-  SmallVector<Value> shifted(ValueRange in, Value four) {
-    Value d = half(0), m = half(2);
-    return each(in, [&](Value i) { return sum(product(d, toFloat(byteOf(four, i))), m); });
-  }
-  SmallVector<Value> powers(ValueRange in);
-  SmallVector<Value> subScaled(ValueRange in, bool hasFifth);
-  SmallVector<Value> sixBits(ValueRange in);
+  Value fourBits(Value four, Value i, Value scale);
+  SmallVector<Value> subScales();
+  Value sixBits();
 
   KernelWriter &w;
   Value words;
   xf::QuantizedType type;
-  bool whole;  ///< whether blocks begin at multiples of four bytes
-  Value block; ///< the block's first byte
-  Value first; ///< the group's first number in the block
+  bool whole;         ///< whether blocks begin at multiples of four bytes
+  Value base;         ///< the word from which places count
+  Value block;        ///< the first byte of the block, less `before`
+  int64_t before = 0; ///< bytes of the blocks before it in the span
+  Value first;        ///< the group's first number in the block
 };
 
-/// 2^(e − 128) q, q in halves: e, 16 bytes.
-SmallVector<Value> Decoder::powers(ValueRange in) {
-  Value e = byteAt({}, 0), four = halvesOf16(1);
-  // The smallest two are no normal numbers.
-  Value d = fromBits(choose(isLess(e, 2), left(number(0x00200000), e), left(minus(e, 1), 23)));
-  return each(in, [&](Value i) {
-    // Sign, two bits of exponent, one of fraction: 0, 1, 2, 3, 4, 6, 8, 12.
-    Value q = byteOf(four, i), exponent = both(right(q, 1), 3), fraction = both(q, 1);
-    Value large = right(left(plus(fraction, 2), exponent), 1);
-    Value magnitude = choose(isLess(exponent, 1), fraction, large);
-    Value negative = arith::SubIOp::create(w.b, w.loc, number(0), magnitude);
-    return product(d, toFloat(choose(isLess(q, 8), magnitude, negative)));
-  });
+/// q in halves, with its sign: sign, two bits of exponent, one of fraction; 0, 1, 2, 3, 4, 6,
+/// 8, 12.
+Value Decoder::fourBits(Value four, Value i, Value scale) {
+  Value q = byteOf(four, i), magnitudes = number(int32_t(0xc8643210));
+  Value magnitude = both(right(magnitudes, left(both(q, 7), 2)), 15);
+  Value sign = left(right(q, 3), 31);
+  Value bits = arith::BitcastOp::create(w.b, w.loc, w.b.getI32Type(), scale);
+  Value signedScale = fromBits(arith::XOrIOp::create(w.b, w.loc, bits, sign));
+  return product(signedScale, less(magnitude, number(0), 0));
 }
 
-/// d s q − e t, with s and t for each 32: d, e, 12 bytes of s and t, with a fifth bit 32 bytes of
-/// them (bit j of byte i: element i of the j-th 32), 128 bytes of q, of which 32 hold 64 elements,
-/// the first 32 in the low halves.
-SmallVector<Value> Decoder::subScaled(ValueRange in, bool hasFifth) {
-  Value j = right(first, 5), inSub = both(first, 31), inFour = both(j, 3);
+/// d s and e t, of numbers d s q − e t, with s and t for each 32: d, e, 12 bytes of s and t, with a
+/// fifth bit 32 bytes of them (bit j of byte i: element i of the j-th 32), 128 bytes of q, of which
+/// 32 hold 64 elements, the first 32 in the low halves.
+SmallVector<Value> Decoder::subScales() {
+  Value j = right(first, 5), inFour = both(j, 3);
   // SubScales of lib/Numerics/BlockFormats.cpp: s and t of the last four sub-blocks have their low
   // bits in the last four bytes, and their high ones above those of the first four.
   Value a = byteOf(fourBytes({}, 4), inFour), b = byteOf(fourBytes({}, 8), inFour),
         c = byteOf(fourBytes({}, 12), inFour), isEarly = isLess(j, 4);
   Value s = choose(isEarly, both(a, 63), either(both(c, 15), left(right(a, 6), 4)));
   Value t = choose(isEarly, both(b, 63), either(right(c, 4), left(right(b, 6), 4)));
-  Value scale = product(half(0), toFloat(s)), minimum = product(half(2), toFloat(t));
-  Value at = plus(left(right(j, 1), 5), inSub), shift = left(both(j, 1), 2);
-  Value four = both(right(fourBytes(at, hasFifth ? 48 : 16), shift), 0x0f0f0f0f);
-  if (hasFifth)
-    four = either(four, left(both(right(fourBytes(inSub, 16), j), 0x01010101), 4));
-  return each(
-      in, [&](Value i) { return difference(product(scale, toFloat(byteOf(four, i))), minimum); });
+  return {product(half(0), toFloat(s)), product(half(2), toFloat(t))};
 }
 
-/// d s (q − 32), with a signed s for each 16: 128 bytes of low four bits, 64 of high two, 16 of s,
-/// d. Of 128 elements the four 32s have their low bits in the low halves of 32 bytes, of the next
-/// 32, and in the high halves of both; their high bits in one byte each.
-SmallVector<Value> Decoder::sixBits(ValueRange in) {
+/// q of d s (q − 32), with a signed s for each 16: 128 bytes of low four bits, 64 of high two, 16
+/// of s, d. Of 128 elements the four 32s have their low bits in the low halves of 32 bytes, of the
+/// next 32, and in the high halves of both; their high bits in one byte each.
+Value Decoder::sixBits() {
   Value part = right(first, 7), quarter = both(right(first, 5), 3), i = both(first, 31);
   Value lowAt = plus(left(part, 6), plus(left(both(quarter, 1), 5), i));
   Value low = both(right(fourBytes(lowAt, 0), left(right(quarter, 1), 2)), 0x0f0f0f0f);
   Value topAt = plus(left(part, 5), i);
   Value top = both(right(fourBytes(topAt, 128), left(quarter, 1)), 0x03030303);
-  Value four = either(low, left(top, 4));
-  Value sAt = plus(left(part, 3), plus(left(quarter, 1), right(i, 4)));
-  Value s = signedByteOf(byteAt(sAt, 192), number(0));
-  Value scale = product(half(208), toFloat(s));
-  return each(in, [&](Value k) { return product(scale, toFloat(minus(byteOf(four, k), 32))); });
+  return either(low, left(top, 4));
 }
 
-SmallVector<Value> Decoder::numbers(ValueRange in) {
+SmallVector<Value> Decoder::scales() {
   switch (type.getFormat()) {
   case BlockFormat::q4_0:
-    return scaled(in, halvesOf16(2), 8);
-  case BlockFormat::q4_1:
-    return shifted(in, halvesOf16(4));
   case BlockFormat::q5_0:
-    return scaled(in, either(halvesOf16(6), fifthOf(2)), 16);
+  case BlockFormat::q8_0:
+    return {half(0)};
+  case BlockFormat::q4_1:
   case BlockFormat::q5_1:
-    return shifted(in, either(halvesOf16(8), fifthOf(4)));
-  case BlockFormat::q8_0: {
-    Value d = half(0), four = fourBytes(first, 2);
-    return each(in, [&](Value i) { return product(d, toFloat(signedByteOf(four, i))); });
-  }
+    return {half(0), half(2)};
   case BlockFormat::q4_k:
-    return subScaled(in, /*hasFifth=*/false);
   case BlockFormat::q5_k:
-    return subScaled(in, /*hasFifth=*/true);
+    return subScales();
+  case BlockFormat::q6_k: {
+    Value s = signedByteOf(byteAt(right(first, 4), 192), number(0));
+    return {product(half(208), toFloat(s))};
+  }
+  case BlockFormat::block_mxfp4: { // 2^(e − 128); the smallest two are no normal numbers
+    Value e = byteAt({}, 0);
+    return {fromBits(choose(isLess(e, 2), left(number(0x00200000), e), left(minus(e, 1), 23)))};
+  }
+  default:
+    llvm_unreachable("asked for a format without a decoder");
+  }
+}
+
+Value Decoder::stored() {
+  switch (type.getFormat()) {
+  case BlockFormat::q4_0:
+    return halvesOf16(2);
+  case BlockFormat::q4_1:
+    return halvesOf16(4);
+  case BlockFormat::q5_0:
+    return either(halvesOf16(6), fifthOf(2));
+  case BlockFormat::q5_1:
+    return either(halvesOf16(8), fifthOf(4));
+  case BlockFormat::q8_0: // of signed numbers, 128 is added to each
+    return arith::XOrIOp::create(w.b, w.loc, fourBytes(first, 2), number(int32_t(0x80808080)));
+  case BlockFormat::q4_k:
+  case BlockFormat::q5_k: {
+    bool hasFifth = type.getFormat() == BlockFormat::q5_k;
+    Value j = right(first, 5), inSub = both(first, 31);
+    Value at = plus(left(right(j, 1), 5), inSub), shift = left(both(j, 1), 2);
+    Value four = both(right(fourBytes(at, hasFifth ? 48 : 16), shift), 0x0f0f0f0f);
+    if (hasFifth)
+      four = either(four, left(both(right(fourBytes(inSub, 16), j), 0x01010101), 4));
+    return four;
+  }
   case BlockFormat::q6_k:
-    return sixBits(in);
+    return sixBits();
   case BlockFormat::block_mxfp4:
-    return powers(in);
+    return halvesOf16(1);
+  default:
+    llvm_unreachable("asked for a format without a decoder");
+  }
+}
+
+SmallVector<Value> Decoder::numbers(ValueRange in, Value stored, ArrayRef<Value> scales) {
+  auto each = [&](llvm::function_ref<Value(Value i)> body) {
+    return llvm::map_to_vector(in, [&](Value i) { return body(i); });
+  };
+  auto scaled = [&](int64_t zero) {
+    return each([&](Value i) { return product(scales[0], less(stored, i, zero)); });
+  };
+  switch (type.getFormat()) {
+  case BlockFormat::q4_0:
+    return scaled(8);
+  case BlockFormat::q5_0:
+    return scaled(16);
+  case BlockFormat::q6_k:
+    return scaled(32);
+  case BlockFormat::q8_0:
+    return scaled(128);
+  case BlockFormat::q4_1:
+  case BlockFormat::q5_1:
+    return each([&](Value i) { return sum(product(scales[0], less(stored, i, 0)), scales[1]); });
+  case BlockFormat::q4_k:
+  case BlockFormat::q5_k:
+    return each(
+        [&](Value i) { return difference(product(scales[0], less(stored, i, 0)), scales[1]); });
+  case BlockFormat::block_mxfp4:
+    return each([&](Value i) { return fourBits(stored, i, scales[0]); });
   default:
     llvm_unreachable("asked for a format without a decoder");
   }
@@ -216,15 +276,72 @@ SmallVector<Value> Decoder::numbers(ValueRange in) {
 
 bool gpu_lowering::decodes(BlockFormat format) { return format < BlockFormat::f8e4m3; }
 
+static SmallVector<Value> firstFour(KernelWriter &w) {
+  return llvm::map_to_vector(llvm::seq<int64_t>(4), [&](int64_t i) -> Value {
+    return arith::ConstantIntOp::create(w.b, w.loc, i, 32);
+  });
+}
+
 SmallVector<Value> gpu_lowering::decode(KernelWriter &w, xf::QuantizedType type, Value words,
                                         Value group, ValueRange in) {
-  return Decoder(w, type, words, group).numbers(in);
+  Decoder decoder(w, type, words, group);
+  SmallVector<Value> scales = decoder.scales();
+  return decoder.numbers(in, decoder.stored(), scales);
 }
 
 SmallVector<Value> gpu_lowering::decodeFour(KernelWriter &w, xf::QuantizedType type, Value words,
                                             Value group) {
-  SmallVector<Value> in;
-  for (int64_t i = 0; i < 4; ++i)
-    in.push_back(arith::ConstantIntOp::create(w.b, w.loc, i, 32));
-  return decode(w, type, words, group, in);
+  return decode(w, type, words, group, firstFour(w));
+}
+
+//===----------------------------------------------------------------------===//
+// Spans
+//===----------------------------------------------------------------------===//
+
+/// How many numbers share their scales.
+static int64_t numbersOfScale(xf::QuantizedType type) {
+  return type.getFormat() == BlockFormat::q6_k ? 16 : 32;
+}
+
+SpanDecoder::SpanDecoder(KernelWriter &w, xf::QuantizedType type, Value words, Value start)
+    : w(w), type(type), words(words), start(start) {
+  Value own = toI32(w.times(w.lane, fixedExtent(numbersOfLane)));
+  for (int64_t i = 0; i < numbersOfLane; i += numbersOfScale(type))
+    llvm::append_range(scales, Decoder(w, type, words, start, own, i).scales());
+}
+
+Value SpanDecoder::toI32(Value i) {
+  return arith::IndexCastOp::create(w.b, w.loc, w.b.getI32Type(), i);
+}
+
+Value SpanDecoder::read(int64_t piece) {
+  Value own = toI32(w.times(w.lane, fixedExtent(4)));
+  return Decoder(w, type, words, start, own, piece * 4 * w.lanes).stored();
+}
+
+SmallVector<Value> SpanDecoder::numbers(int64_t piece, Value stored) {
+  // The scale that the numbers of the piece need is number `at` of all, counted lane by lane.
+  int64_t ofLane = numbersOfLane / numbersOfScale(type), kinds = scales.size() / ofLane;
+  int64_t groups = numbersOfScale(type) / 4; // lanes with the same scale
+  Value at = w.add(arith::DivUIOp::create(w.b, w.loc, w.lane, w.index(groups)),
+                   w.index(piece * w.lanes / groups));
+  Value from = toI32(arith::DivUIOp::create(w.b, w.loc, at, w.index(ofLane)));
+  Value width = arith::ConstantIntOp::create(w.b, w.loc, w.lanes, 32);
+  SmallVector<Value> needed;
+  for (int64_t kind = 0; kind < kinds; ++kind) {
+    Value found;
+    for (int64_t i = ofLane; i-- > 0;) {
+      Value other = gpu::ShuffleOp::create(w.b, w.loc, scales[i * kinds + kind], from, width,
+                                           gpu::ShuffleMode::IDX)
+                        .getShuffleResult();
+      Value isThis = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::eq,
+                                           arith::RemUIOp::create(w.b, w.loc, at, w.index(ofLane)),
+                                           w.index(i));
+      found = found ? arith::SelectOp::create(w.b, w.loc, isThis, other, found) : other;
+    }
+    needed.push_back(found);
+  }
+  Value own = toI32(w.times(w.lane, fixedExtent(4)));
+  return Decoder(w, type, words, start, own, piece * 4 * w.lanes)
+      .numbers(firstFour(w), stored, needed);
 }

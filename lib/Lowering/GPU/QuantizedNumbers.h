@@ -23,6 +23,32 @@ llvm::SmallVector<mlir::Value> decode(KernelWriter &w, xf::QuantizedType type, m
 llvm::SmallVector<mlir::Value> decodeFour(KernelWriter &w, xf::QuantizedType type,
                                           mlir::Value words, mlir::Value group);
 
+/// A span of a row: 32 numbers for each lane of a subgroup, which decodes the scales of its own 32
+/// once; in piece p of the eight, it then has four numbers, as with other weights: 4 (p lanes +
+/// lane) and those behind it. All lanes must take part.
+class SpanDecoder {
+public:
+  static constexpr int64_t numbersOfLane = 32, pieces = numbersOfLane / 4;
+  static int64_t bytes(xf::QuantizedType type, int64_t lanes) {
+    return lanes * numbersOfLane / type.getBlockElements() * type.getBlockBytes();
+  }
+
+  /// The span begins with a block, at word `start`.
+  SpanDecoder(KernelWriter &w, xf::QuantizedType type, mlir::Value words, mlir::Value start);
+  /// Reads piece `piece`, as it is stored.
+  mlir::Value read(int64_t piece);
+  /// The numbers of a piece that was read.
+  llvm::SmallVector<mlir::Value> numbers(int64_t piece, mlir::Value stored);
+
+private:
+  mlir::Value toI32(mlir::Value i);
+
+  KernelWriter &w;
+  xf::QuantizedType type;
+  mlir::Value words, start;
+  llvm::SmallVector<mlir::Value> scales; ///< of the lane's 32 numbers
+};
+
 } // namespace ctxc::gpu_lowering
 
 #endif // CTXC_LIB_LOWERING_GPU_QUANTIZEDNUMBERS_H

@@ -56,6 +56,16 @@ std::string mixtureIn(const std::string &format) {
   return modelText({b});
 }
 
+/// Two matrices whose rows are longer than a subgroup's span, by a part of one.
+std::string longRowsIn(const std::string &format) {
+  const std::string element = elementOf(format);
+  const int64_t width = 1280;
+  BlockText b("quantised", width);
+  TextValue x = b.input(), y = b.mul(b.linear(x, 9, element), b.linear(x, 9, element));
+  b.output(b.add(x, b.linear(y, width)));
+  return modelText({b});
+}
+
 struct GpuQuantized : testing::TestWithParam<const char *> {};
 
 TEST_P(GpuQuantized, IsTheReferences) {
@@ -105,6 +115,18 @@ TEST_P(GpuQuantized, BanksAreTheReferences) {
   Seen found = see(*gpu, *run, tokens, upTo(5)),
        expected = see(*model.reference, *expectedRun, tokens, upTo(5));
   expectSame(found, expected, 1e-4, "a prompt of two chunks");
+}
+
+TEST_P(GpuQuantized, LongRowsAreTheReferences) {
+  CTXC_OPEN_DEVICE(device);
+  TextModel model(longRowsIn(GetParam()), std::make_unique<QuantizedWeights>(3));
+  auto gpu = onDevice(model.program, *model.weights, std::move(device), {});
+  ASSERT_NE(gpu, nullptr);
+  auto run = gpu->start(2), expectedRun = model.reference->start(2);
+  std::vector<int64_t> tokens = someTokens(2, 5);
+  Seen found = see(*gpu, *run, tokens, upTo(2)),
+       expected = see(*model.reference, *expectedRun, tokens, upTo(2));
+  expectSame(found, expected, 1e-5, "rows of 1280");
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, GpuQuantized,
