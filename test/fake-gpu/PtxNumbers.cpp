@@ -128,7 +128,7 @@ uint64_t Launch::ofWholes(Thread &thread, const Instruction &i) {
   case Op::BytesFrom: {
     const uint64_t both = u[1] << 32 | (u[0] & 0xffffffff);
     if (i.arithmetic == Op::BytesFrom)
-      return both >> 8 * (u[2] & 3);
+      return both >> 8 * (x[2] & 3);
     return i.arithmetic == Op::FunnelRight ? both >> (x[2] & 31) : both << (x[2] & 31) >> 32;
   }
   case Op::Bfe:
