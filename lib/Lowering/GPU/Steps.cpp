@@ -1,10 +1,8 @@
 #include "lib/Lowering/GPU/Steps.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/GPU/KeepApart.h"
+#include "lib/Lowering/GPU/OwnKernels.h"
 #include "lib/Lowering/GPU/ReadOps.h"
-#include "lib/Lowering/GPU/TileContraction.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
@@ -12,13 +10,6 @@
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
-
-//===----------------------------------------------------------------------===//
-// Contractions, and the ops that fill their results with zeros
-//===----------------------------------------------------------------------===//
-
-/// The largest number of vectors that the kernel for few vectors takes.
-static constexpr int64_t fewVectors = 4;
 
 namespace {
 
@@ -28,9 +19,6 @@ public:
   explicit Grouper(int64_t rows) : rows(rows) {}
 
   std::vector<Step> stepsOf(std::vector<RowOp> ops) const;
-  /// The kind of step for attention and for a contraction with a stored matrix or of experts; none
-  /// where `op` is neither, or has no kernel of its own.
-  std::optional<Step::Kind> ownKindOf(const RowOp &op) const;
 
 private:
   bool isLong(const RowOp &row) const;
@@ -48,85 +36,6 @@ private:
 };
 
 } // namespace
-
-/// Whether a contraction's matrix, which is the input `matrix`, is stored and all sizes are fixed.
-static bool isOfStored(const RowOp &row, size_t matrix) {
-  Value W = row.accesses[matrix]->view.root;
-  Type element = cast<MemRefType>(W.getType()).getElementType();
-  return (isa<BlockArgument>(W) || quantizedOf(W)) &&
-         (element.isF32() || element.isBF16() || element.isF16()) &&
-         llvm::all_of(row.loops, [](const Extent &e) { return e.isFixed(); });
-}
-
-/// Whether a product of many rows is one with a stored matrix, or with the keys or values of a
-/// context, whose size grows.
-static bool isForTiles(const RowOp &row, const TileLoops &loops) {
-  Type of = cast<MemRefType>(row.accesses[loops.columnSide]->view.root.getType()).getElementType();
-  bool grows = !row.loops[loops.column].isFixed() || !row.loops[loops.k].isFixed();
-  return grows ? of.isF32() : isOfStored(row, loops.columnSide);
-}
-
-std::optional<Step::Kind> Grouper::ownKindOf(const RowOp &row) const {
-  if (row.selected)
-    return Step::Contraction;
-  if (isa<kernel::AttentionOp>(row.op))
-    return Step::Attention;
-  auto contract = dyn_cast<kernel::ContractOp>(row.op);
-  if (rows > 1) {
-    auto loops = contract || kernel::productOf(row.op) ? tileLoopsOf(row) : std::nullopt;
-    return loops && isForTiles(row, *loops) ? std::optional(Step::Tiles) : std::nullopt;
-  }
-  return contract && !contract.getTransposed() && isOfStored(row, 0) &&
-                 row.loops[0].fixed <= fewVectors
-             ? std::optional(Step::Contraction)
-             : std::nullopt;
-}
-
-/// Whether the op's loops run over all elements of `root`.
-static bool isWhole(const RowOp &row, Value root) {
-  std::optional<Extent> all = fixedExtent(1);
-  for (auto [size, reduction] : llvm::zip(row.loops, row.isReduction))
-    all = all && !reduction ? product(*all, size) : all;
-  auto elements = gpu_lowering::elementsOf(root);
-  return all && elements && *all == *elements;
-}
-
-/// Whether the op overwrites all of `root`.
-static bool setsAll(const RowOp &row, Value root) {
-  if (row.support || row.hasReduction() || row.accesses.empty())
-    return false;
-  const std::optional<Access> &target = row.accesses.back();
-  return target && target->view.root == root && isWhole(row, root) &&
-         int64_t(row.accesses.size()) == row.inputs + 1;
-}
-
-static bool isZeroFill(const RowOp &row) {
-  auto fill = dyn_cast<linalg::FillOp>(row.op);
-  return fill && matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
-}
-
-/// The last op before `end` that touches `root`.
-static std::optional<size_t> lastUse(ArrayRef<RowOp> ops, size_t end, Value root) {
-  while (end-- > 0)
-    if (ops[end].reads(root) || ops[end].writes(root))
-      return end;
-  return std::nullopt;
-}
-
-/// The op that only fills a contraction's result with zeros; none where there is none.
-static std::optional<size_t> zerosOf(ArrayRef<RowOp> ops, size_t contraction) {
-  Value root = ops[contraction].accesses[2]->view.root;
-  auto last = lastUse(ops, contraction, root);
-  if (!last || !setsAll(ops[*last], root) || !isWhole(ops[contraction], root))
-    return std::nullopt;
-  bool zeros = isZeroFill(ops[*last]);
-  if (isa<memref::CopyOp>(ops[*last].op)) {
-    Value source = ops[*last].accesses[0]->view.root;
-    auto made = lastUse(ops, *last, source);
-    zeros = made && isZeroFill(ops[*made]) && setsAll(ops[*made], source);
-  }
-  return zeros ? last : std::nullopt;
-}
 
 //===----------------------------------------------------------------------===//
 // Groups
@@ -226,9 +135,9 @@ bool Grouper::joins(const Step &step, const RowOp &row) const {
   all.push_back(row);
   if (!hasRoom(all))
     return false;
-  if (ownKindOf(row) == Step::Contraction)
+  if (ownKindOf(row, rows) == Step::Contraction)
     return sharesVectors(step, row) && !conflict(step, row);
-  if ((step.kind != Step::Rows && step.kind != Step::Points) || ownKindOf(row))
+  if ((step.kind != Step::Rows && step.kind != Step::Points) || ownKindOf(row, rows))
     return false;
   if (step.kind == Step::Points)
     return (rows > 1 || isLong(row)) && !row.hasReduction() && !step.ops.front().hasReduction() &&
@@ -300,7 +209,7 @@ void Grouper::sink(std::vector<Step> &steps) const {
 Step Grouper::startOf(RowOp row) const {
   Step step{Step::Rows, {}, {}, false};
   bool alone = isLong(row);
-  if (auto kind = ownKindOf(row)) {
+  if (auto kind = ownKindOf(row, rows)) {
     step.kind = *kind;
   } else if (alone && (row.hasReduction() || keepApart(row, fixedSizes(row)))) {
     step.kind = Step::Points;
@@ -356,7 +265,7 @@ std::vector<Step> Grouper::stepsOf(std::vector<RowOp> ops) const {
   std::vector<bool> sets(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
     sets[i] = ops[i].selected || isa<kernel::AttentionOp>(ops[i].op);
-    auto zeros = ownKindOf(ops[i]) && !sets[i] ? zerosOf(ops, i) : std::nullopt;
+    auto zeros = ownKindOf(ops[i], rows) && !sets[i] ? zerosOf(ops, i) : std::nullopt;
     if (!zeros)
       continue;
     sets[i] = true;
@@ -376,15 +285,6 @@ std::vector<Step> Grouper::stepsOf(std::vector<RowOp> ops) const {
   return steps;
 }
 
-/// Why a contraction gets no kernel of its own.
-static StringRef whyNone(kernel::ContractOp op, const RowOp &row) {
-  if (!isOfStored(row, 0))
-    return "its sizes depend on the visible tokens";
-  if (op.getTransposed())
-    return "the matrix is stored as (in, out)";
-  return "there are more vectors than four, or its loops are not those of one product";
-}
-
 FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const GpuTarget &target,
                                                    int64_t rows, std::string &reason) {
   std::vector<RowOp> ops;
@@ -401,7 +301,7 @@ FailureOr<std::vector<Step>> gpu_lowering::stepsOf(func::FuncOp kernel, const Gp
     }
     // A contraction without a kernel of its own is treated as a linalg op.
     auto contract = dyn_cast<kernel::ContractOp>(op);
-    if (contract && !grouper.ownKindOf(*row)) {
+    if (contract && !ownKindOf(*row, rows)) {
       missed(contract, "contraction", whyNone(contract, *row));
       row = readOp(contract.generalize(), target, reason);
     }
