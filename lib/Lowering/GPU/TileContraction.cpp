@@ -291,7 +291,7 @@ private:
   Extent depth, columns;
   /// Whether the contraction has no long loop over k in which speed matters. Then it loads fewer
   /// numbers at a time, which leaves registers for the code around it.
-  bool isShort = !depth.isFixed() || !columns.isFixed() || depth.fixed < shortDepth;
+  bool isShort = depth.isFixed() && columns.isFixed() && depth.fixed < shortDepth;
   int64_t rows = 1;
   TileOperand rowsOf, columnsOf;
   Value lane[2];
@@ -304,9 +304,14 @@ private:
 /// memory, tiles are large.
 static TileShape shapeOf(int64_t rows, const Extent &columns, int64_t batch,
                          const GpuTarget &target) {
-  int64_t large = batch * llvm::divideCeil(rows, 128) * llvm::divideCeil(columns.fixed, 128);
-  if (target.sharedBytes() >= 32768 && rows > 64 && (large >= enoughTiles || !columns.isFixed()))
-    return {8, 8};
+  auto enough = [&](int64_t height) {
+    return !columns.isFixed() ||
+           batch * llvm::divideCeil(rows, height) * llvm::divideCeil(columns.fixed, 128) >=
+               enoughTiles;
+  };
+  if (target.sharedBytes() >= 32768 && rows > 64 && (!columns.isFixed() || columns.fixed > 64) &&
+      enough(64))
+    return {enough(128) ? 8 : 4, 8};
   return {rows <= side ? 1 : rows <= 2 * side ? 2 : 4, 4};
 }
 
