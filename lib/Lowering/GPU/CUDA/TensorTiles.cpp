@@ -108,6 +108,8 @@ public:
     firstRow = times(at[1], tile.rows);
     placeThread();
     putAll(sumTile());
+    if (tile.warpRows == 32) // registers and shared memory for two blocks on a multiprocessor
+      w.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), w.b.getI32IntegerAttr(2));
     return rowTiles * columnTiles;
   }
 
