@@ -98,8 +98,7 @@ public:
                   side * shape.columns, op.accesses[2]->view.root) {
     for (size_t d : loops.rows)
       rows *= op.loops[d].fixed;
-    lane[0] = arith::RemUIOp::create(w.b, w.loc, w.thread, w.index(side)); // adjacent columns
-    lane[1] = arith::DivUIOp::create(w.b, w.loc, w.thread, w.index(side));
+    placeThread();
   }
 
   /// Writes the kernel's body, and returns the number of blocks.
@@ -133,6 +132,20 @@ public:
   }
 
 private:
+  /// A warp takes 8 columns by 4 rows, so that its reads of shared memory are of 128 and 64 bytes.
+  /// Lanes that differ in bit 0 read the same columns, and those that differ in bit 1 the same
+  /// rows: NVIDIA's devices deliver 16 bytes a lane to a whole warp at once only where one of the
+  /// two is so.
+  void placeThread() {
+    auto bits = [&](int64_t from, int64_t count, int64_t to) {
+      Value moved = arith::ShRUIOp::create(w.b, w.loc, w.thread, w.index(from));
+      moved = arith::AndIOp::create(w.b, w.loc, moved, w.index((1 << count) - 1));
+      return w.times(moved, fixedExtent(1 << to));
+    };
+    lane[0] = w.add(bits(1, 3, 0), bits(5, 1, 3));
+    lane[1] = w.add(w.add(bits(0, 1, 0), bits(4, 1, 1)), bits(6, 2, 2));
+  }
+
   /// How many of the visible slots the rows of the tile see at most. Where the rows are the last
   /// slots in order, these are the slots up to the last row's own. The scores of later slots are
   /// not read, and their weights are zero.
@@ -278,7 +291,7 @@ private:
   Extent depth, columns;
   /// Whether the contraction has no long loop over k in which speed matters. Then it loads fewer
   /// numbers at a time, which leaves registers for the code around it.
-  bool isShort = !depth.isFixed() || !columns.isFixed() || depth.fixed < shortDepth;
+  bool isShort = depth.isFixed() && columns.isFixed() && depth.fixed < shortDepth;
   int64_t rows = 1;
   TileOperand rowsOf, columnsOf;
   Value lane[2];
@@ -291,9 +304,14 @@ private:
 /// memory, tiles are large.
 static TileShape shapeOf(int64_t rows, const Extent &columns, int64_t batch,
                          const GpuTarget &target) {
-  int64_t large = batch * llvm::divideCeil(rows, 128) * llvm::divideCeil(columns.fixed, 128);
-  if (target.sharedBytes() >= 32768 && rows > 64 && large >= enoughTiles)
-    return {8, 8};
+  auto enough = [&](int64_t height) {
+    return !columns.isFixed() ||
+           batch * llvm::divideCeil(rows, height) * llvm::divideCeil(columns.fixed, 128) >=
+               enoughTiles;
+  };
+  if (target.sharedBytes() >= 32768 && rows > 64 && (!columns.isFixed() || columns.fixed > 64) &&
+      enough(64))
+    return {enough(128) ? 8 : 4, 8};
   return {rows <= side ? 1 : rows <= 2 * side ? 2 : 4, 4};
 }
 

@@ -31,11 +31,13 @@ class NvvmKernels : public LlvmKernels {
     populateGpuToNVVMConversionPatterns(converter, patterns);
     populateNVGPUToNVVMConversionPatterns(converter, patterns);
   }
-  /// Asks for only one block on a multiprocessor at a time. Otherwise the assembler would rather
-  /// spill registers than allow fewer blocks than the number of threads permits.
+  /// Asks for only one block on a multiprocessor at a time, if the kernel does not ask for more.
+  /// Otherwise the assembler would rather spill registers than allow fewer blocks than the number
+  /// of threads permits.
   void finish(LLVM::LLVMFuncOp kernel) const override {
-    kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                    Builder(kernel.getContext()).getI32IntegerAttr(1));
+    StringRef name = NVVM::NVVMDialect::getMinctasmAttrName();
+    if (!kernel->hasAttr(name))
+      kernel->setAttr(name, Builder(kernel.getContext()).getI32IntegerAttr(1));
   }
 };
 

@@ -14,18 +14,21 @@
 // Order. Sixteen k at a time, ascending, and for each of them x2, x1, x0. The order does not depend
 // on where in a tile, or in a chunk of tokens, the sum is.
 //
-// A block of 8 warps takes 128 columns and 128, 64 or 32 rows of y. W goes to shared memory by
-// cp.async, in stages of 32 k, some stages ahead. x is split into its parts by the block that uses
-// it, on the way from registers to one of two buffers of 16 k, while the tensor cores work on the
-// other buffer. Splitting x beforehand, in a kernel of its own, would be slower: as float32, x
-// takes 4 bytes of the device's memory traffic, its parts would take 6; and it would need another
-// launch and more memory. The instructions that split x fit in while others wait for the tensor
-// cores.
+// A block of 8 warps takes a tile of y. Both operands go to shared memory as they are stored, by
+// cp.async, in stages of 16 k, several stages ahead, so that the time that a load takes passes
+// while earlier stages are multiplied; a stage has one barrier. Each warp splits the x that it
+// multiplies on the way from shared memory to its registers. As float32, x takes 4 bytes where its
+// parts would take 6, and no launch and no memory of its own; the instructions that split it run
+// beside those of the tensor cores.
 //
-// The rows of a tile lie in shared memory in pieces of 16 bytes (`chunk`). Piece c of row r is
-// stored in place c xor (r / 2 mod 4) where a row has four pieces, and c xor (r / 4 mod 2) where it
-// has two. With this swizzle the eight rows of an ldmatrix matrix, and the eight pieces that a
-// quarter of a warp writes, touch each of the 32 banks once.
+// A tile has up to 256 columns, since a wide one reads each x, and a high one each W, fewer times;
+// it has fewer where the device would have too few tiles to be filled.
+//
+// An mma multiplies 16 k, four of which are in the same lane. Here these are four consecutive k, of
+// x as of W, so that a lane loads 16 bytes of a row of x and 8 of a row of W at once: lane 4 g + t
+// has k = 4 t to 4 t + 3 of rows g and g + 8 of x, and of row g of W. Rows of a stage lie one after
+// the other, 64 bytes of x and 32 of W, so that a quarter of a warp reads two whole rows of x and
+// half a warp four whole rows of W: each touches each of the 32 banks once, as do the writes.
 #include "lib/Lowering/GPU/CUDA/TensorTiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -38,10 +41,11 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
-static constexpr int64_t threadsOfTensorTile = 256, warps = 8, tileColumns = 128;
-/// k in a stage of W and in a buffer of x; elements of a 16-byte piece; rows of y that a warp
-/// takes.
-static constexpr int64_t stageDepth = 32, halfDepth = 16, chunk = 8, warpRows = 32;
+static constexpr int64_t threadsOfTensorTile = 256, warps = 8;
+/// k in a stage; elements of W in 16 bytes, and in the word of a register; bytes of shared memory.
+static constexpr int64_t stageDepth = 16, chunk = 8, perWord = 2, sharedBytes = 49152;
+/// With fewer blocks than this, more of them with fewer columns are used.
+static constexpr int64_t enoughBlocks = 96;
 
 bool gpu_lowering::isForTensorCores(const Step &step, const TileLoops &loops) {
   const RowOp &op = step.ops.front();
@@ -63,36 +67,49 @@ bool gpu_lowering::isForTensorCores(const Step &step, const TileLoops &loops) {
 
 namespace {
 
+/// The tile of a block, and the part of it that a warp takes.
+struct TensorTile {
+  int64_t rows, columns, warpRows, warpColumns;
+
+  TensorTile(int64_t allRows, int64_t allColumns)
+      : rows(allRows > 64   ? 128
+             : allRows > 32 ? 64
+                            : 32),
+        columns(128) {
+    auto blocks = [&](int64_t width) {
+      return llvm::divideCeil(allRows, rows) * llvm::divideCeil(allColumns, width);
+    };
+    if (rows == 128)
+      columns = blocks(256) >= enoughBlocks ? 256 : blocks(128) >= enoughBlocks ? 128 : 64;
+    warpRows = rows * columns == 128 * 256 ? 64 : 32;
+    warpColumns = rows * columns / warpRows / warps;
+  }
+};
+
 class TensorTiles {
 public:
   TensorTiles(KernelWriter &w, const Step &step, const TileLoops &loops, bool rounded)
       : w(w), given(step), op(step.ops.front()), loops(loops), rounded(rounded),
         rows(op.loops[loops.rows[0]].fixed), columns(op.loops[loops.column].fixed),
-        depth(op.loops[loops.k].fixed), tileRows(rows > 64   ? 128
-                                                 : rows > 32 ? 64
-                                                             : 32),
-        planes(rounded ? 1 : 3), stages(rounded ? 4 : 3),
-        warpColumns(tileColumns * tileRows / warpRows / warps), W(*op.accesses[loops.columnSide]),
-        x(*op.accesses[loops.rowSide]), xStart(stages * tileColumns * stageDepth) {
-    auto space = gpu::AddressSpaceAttr::get(w.b.getContext(), gpu::AddressSpace::Workgroup);
-    int64_t size = xStart + 2 * planes * tileRows * halfDepth;
-    shared = w.function.addWorkgroupAttribution(
-        MemRefType::get({size}, w.b.getI16Type(), MemRefLayoutAttrInterface(), space), w.loc);
-    w.function.setWorkgroupAttributionAttr(
-        w.function.getNumWorkgroupAttributions() - 1,
-        StringAttr::get(w.b.getContext(), LLVM::LLVMDialect::getAlignAttrName()),
-        w.b.getI64IntegerAttr(128));
+        depth(op.loops[loops.k].fixed), tile(rows, columns),
+        stages(
+            std::min<int64_t>(4, sharedBytes / (stageDepth * (4 * tile.rows + 2 * tile.columns)))),
+        W(*op.accesses[loops.columnSide]), x(*op.accesses[loops.rowSide]) {
+    sharedX = sharedMemory(stages * tile.rows * stageDepth, w.b.getF32Type());
+    sharedW = sharedMemory(stages * tile.columns * stageDepth / perWord, w.b.getI32Type());
   }
 
   /// Writes the kernel's body, and returns the number of blocks.
   int64_t write() {
-    int64_t rowTiles = llvm::divideCeil(rows, tileRows);
-    int64_t columnTiles = llvm::divideCeil(columns, tileColumns);
+    int64_t rowTiles = llvm::divideCeil(rows, tile.rows);
+    int64_t columnTiles = llvm::divideCeil(columns, tile.columns);
     SmallVector<Value> at = w.split(w.block, {fixedExtent(columnTiles), fixedExtent(rowTiles)});
-    firstColumn = times(at[0], tileColumns);
-    firstRow = times(at[1], tileRows);
+    firstColumn = times(at[0], tile.columns);
+    firstRow = times(at[1], tile.rows);
     placeThread();
     putAll(sumTile());
+    if (tile.warpRows == 32) // registers and shared memory for two blocks on a multiprocessor
+      w.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), w.b.getI32IntegerAttr(2));
     return rowTiles * columnTiles;
   }
 
@@ -104,113 +121,103 @@ private:
   Value mod(Value a, int64_t by) { return arith::RemUIOp::create(w.b, w.loc, a, w.index(by)); }
   Value least(Value a, int64_t b) { return arith::MinUIOp::create(w.b, w.loc, a, w.index(b)); }
   Value word(int64_t bits) { return arith::ConstantIntOp::create(w.b, w.loc, int32_t(bits), 32); }
-  /// The element at which piece `c` of row `row` starts, in rows of `chunks` pieces.
-  Value place(Value row, Value c, int64_t chunks) {
-    Value turn = mod(over(row, 8 / chunks), chunks);
-    Value at = arith::XOrIOp::create(w.b, w.loc, c, turn);
-    return times(w.add(times(row, chunks), at), chunk);
+
+  // Memory --------------------------------------------------------------------
+  Value sharedMemory(int64_t size, Type element) {
+    auto space = gpu::AddressSpaceAttr::get(w.b.getContext(), gpu::AddressSpace::Workgroup);
+    Value memory = w.function.addWorkgroupAttribution(
+        MemRefType::get({size}, element, MemRefLayoutAttrInterface(), space), w.loc);
+    w.function.setWorkgroupAttributionAttr(
+        w.function.getNumWorkgroupAttributions() - 1,
+        StringAttr::get(w.b.getContext(), LLVM::LLVMDialect::getAlignAttrName()),
+        w.b.getI64IntegerAttr(128));
+    return memory;
+  }
+
+  /// A piece of 16 bytes that a thread copies in each stage.
+  struct Copy {
+    Value k, source, target; ///< k in the stage; where its row begins; where the piece goes
+  };
+  /// An operand, in elements of which 16 bytes hold `perPiece` and a k takes 1 / `perElement`.
+  struct Operand {
+    Value buffer, shared;
+    int64_t height, perPiece, perElement;
+    SmallVector<Copy> copies;
+    int64_t pieces() const { return height * stageDepth / perElement / perPiece; }
+    int64_t stageSize() const { return height * stageDepth / perElement; }
+  };
+
+  /// Computes the addresses of the operand's pieces, which depend only on the thread.
+  void placeCopies(Operand &operand, const Access &access, size_t vector, Value first,
+                   int64_t count) {
+    int64_t perRow = stageDepth / operand.perElement / operand.perPiece;
+    for (int64_t from = 0; from < operand.pieces(); from += threadsOfTensorTile) {
+      Value flat = plus(w.thread, from);
+      Value row = least(w.add(first, over(flat, perRow)), count - 1);
+      operand.copies.push_back({times(mod(flat, perRow), operand.perPiece * operand.perElement),
+                                plus(times(row, access.steps[vector].fixed / operand.perElement),
+                                     access.offset.fixed / operand.perElement),
+                                times(flat, operand.perPiece)});
+    }
   }
 
   /// Computes the addresses that depend only on the thread.
   void placeThread() {
-    for (int64_t i = 0; i < tileColumns * stageDepth / chunk / threadsOfTensorTile; ++i) {
-      Value flat = plus(w.thread, i * threadsOfTensorTile);
-      Value row = over(flat, stageDepth / chunk), c = mod(flat, stageDepth / chunk);
-      Value column = least(w.add(firstColumn, row), columns - 1);
-      copies.push_back({times(c, chunk),
-                        w.add(times(column, W.steps[loops.column].fixed), w.index(W.offset.fixed)),
-                        place(row, c, stageDepth / chunk)});
-    }
-    Value row = over(w.thread, halfDepth / chunk), c = mod(w.thread, halfDepth / chunk);
-    Value last = least(w.add(firstRow, row), rows - 1);
-    ownK = times(c, chunk);
-    ownX = w.add(times(last, x.steps[loops.rows[0]].fixed / 4), w.index(x.offset.fixed / 4));
-    ownPlace = place(row, c, halfDepth / chunk);
-    Value rowWarp = mod(w.subgroup, tileRows / warpRows);
-    Value columnWarp = over(w.subgroup, tileRows / warpRows);
-    warpRow = times(rowWarp, warpRows);
-    warpColumn = times(columnWarp, warpColumns);
-    // The row and piece that each lane passes to ldmatrix: 16 rows by two pieces of x, and for W
-    // twice 8 rows by two pieces.
-    Value xRow = w.add(warpRow, mod(w.lane, 16));
-    xPlace = place(xRow, over(w.lane, 16), halfDepth / chunk);
-    Value eight = mod(w.lane, 8), second = times(over(w.lane, 16), 8);
-    Value wRow = w.add(warpColumn, w.add(eight, second));
-    for (int64_t half : {0, 1})
-      wPlace[half] = place(wRow, plus(mod(over(w.lane, 8), 2), 2 * half), stageDepth / chunk);
+    operands[0] = {w.buffer(x.view.root), sharedX, tile.rows, 4, 1, {}};
+    operands[1] = {w.buffer(W.view.root, w.b.getI32Type()), sharedW, tile.columns, 4, perWord, {}};
+    placeCopies(operands[0], x, loops.rows[0], firstRow, rows);
+    placeCopies(operands[1], W, loops.column, firstColumn, columns);
+    warpRow = times(mod(w.subgroup, tile.rows / tile.warpRows), tile.warpRows);
+    warpColumn = times(over(w.subgroup, tile.rows / tile.warpRows), tile.warpColumns);
+    Value group = over(w.lane, 4), four = times(mod(w.lane, 4), 4);
+    xPlace = w.add(times(w.add(warpRow, group), stageDepth), four);
+    wPlace = w.add(times(w.add(warpColumn, group), stageDepth / perWord), over(four, perWord));
   }
 
-  // Memory --------------------------------------------------------------------
-  /// Starts the copy of stage `t` of W into its slot of shared memory.
+  /// Starts the copies of stage `t` into its slots of shared memory.
   void copyStage(Value t) {
-    Value slot = times(mod(t, stages), tileColumns * stageDepth), k0 = times(t, stageDepth);
-    for (auto &[k, source, target] : copies) {
-      Value at = w.add(k0, k), count;
-      if (depth % stageDepth) { // beyond the last k, zeros are written and nothing is read
-        Value isThere = w.isBelow(at, w.index(depth));
-        count = arith::SelectOp::create(w.b, w.loc, isThere, w.index(chunk), w.index(0));
-        at = least(at, depth - chunk);
-      }
-      nvgpu::DeviceAsyncCopyOp::create(
-          w.b, w.loc, nvgpu::DeviceAsyncTokenType::get(w.b.getContext()), shared,
-          ValueRange{w.add(slot, target)}, w.buffer(W.view.root), ValueRange{w.add(source, at)},
-          w.b.getIndexAttr(chunk), count, w.b.getUnitAttr());
+    Value k0 = times(t, stageDepth), slot = mod(t, stages);
+    for (Operand &operand : operands) {
+      Value start = times(slot, operand.stageSize());
+      auto copyAll = [&] {
+        for (Copy &copy : operand.copies)
+          copyPiece(operand, copy, w.add(k0, copy.k), start);
+      };
+      if (operand.pieces() < threadsOfTensorTile)
+        w.when(w.isBelow(w.thread, w.index(operand.pieces())), copyAll);
+      else
+        copyAll();
     }
+  }
+
+  void copyPiece(const Operand &operand, const Copy &copy, Value k, Value start) {
+    Value count;
+    if (depth % stageDepth) { // beyond the last k, zeros are written and nothing is read
+      Value isThere = w.isBelow(k, w.index(depth));
+      count = arith::SelectOp::create(w.b, w.loc, isThere, w.index(operand.perPiece), w.index(0));
+      k = least(k, depth - operand.perPiece * operand.perElement);
+    }
+    nvgpu::DeviceAsyncCopyOp::create(w.b, w.loc, nvgpu::DeviceAsyncTokenType::get(w.b.getContext()),
+                                     operand.shared, ValueRange{w.add(start, copy.target)},
+                                     operand.buffer,
+                                     ValueRange{w.add(copy.source, over(k, operand.perElement))},
+                                     w.b.getIndexAttr(operand.perPiece), count, w.b.getUnitAttr());
   }
   void commit() { NVVM::CpAsyncCommitGroupOp::create(w.b, w.loc); }
   void wait(int64_t groups) { NVVM::CpAsyncWaitGroupOp::create(w.b, w.loc, groups); }
 
-  bool allBringX() const { return threadsOfTensorTile * chunk <= tileRows * halfDepth; }
-
-  /// Loads this thread's eight numbers of x for buffer `half` of k; zeros beyond the last k.
-  SmallVector<Value> loadX(Value half) {
-    Value k = w.add(times(half, halfDepth), ownK);
-    Value isThere = w.isBelow(k, w.index(depth));
-    if (!allBringX())
-      isThere =
-          arith::AndIOp::create(w.b, w.loc, isThere, w.isBelow(w.thread, w.index(tileRows * 2)));
-    auto four = VectorType::get({4}, w.b.getF32Type());
-    auto branch = scf::IfOp::create(w.b, w.loc, TypeRange{four, four}, isThere, true);
-    OpBuilder::InsertionGuard guard(w.b);
-    w.b.setInsertionPointToStart(branch.thenBlock());
-    SmallVector<Value> pieces;
-    for (int64_t i : {0, 1})
-      pieces.push_back(memref::LoadOp::create(w.b, w.loc, w.buffer(x.view.root, four),
-                                              ValueRange{plus(w.add(ownX, over(k, 4)), i)}));
-    scf::YieldOp::create(w.b, w.loc, pieces);
-    w.b.setInsertionPointToStart(branch.elseBlock());
-    Value zero = w.zeroOf(four);
-    scf::YieldOp::create(w.b, w.loc, ValueRange{zero, zero});
-    return SmallVector<Value>(branch.getResults());
+  /// Loads `count` elements of shared memory, which are aligned to their size.
+  SmallVector<Value> load(Value shared, Value at, int64_t count) {
+    auto type = VectorType::get({count}, cast<MemRefType>(shared.getType()).getElementType());
+    Value all = vector::LoadOp::create(w.b, w.loc, type, shared, ValueRange{at},
+                                       /*nontemporal=*/false, llvm::MaybeAlign(4 * count));
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < count; ++i)
+      elements.push_back(vector::ExtractOp::create(w.b, w.loc, all, i));
+    return elements;
   }
 
-  /// Splits the numbers into their three parts, and stores the parts into buffer 0 or 1.
-  void putX(ArrayRef<Value> pieces, int64_t buffer) {
-    SmallVector<Value> numbers;
-    for (Value piece : pieces)
-      for (int64_t i = 0; i < 4; ++i)
-        numbers.push_back(vector::ExtractOp::create(w.b, w.loc, piece, i));
-    auto put = [&] {
-      for (int64_t p = 0; p < planes; ++p) {
-        SmallVector<Value> words;
-        for (int64_t i = 0; i < chunk; i += 2)
-          words.push_back(rounded ? nearest(numbers[i], numbers[i + 1])
-                                  : takeOff(numbers[i], numbers[i + 1]));
-        auto eight = VectorType::get({chunk}, w.b.getI16Type());
-        Value all = vector::FromElementsOp::create(
-            w.b, w.loc, VectorType::get({chunk / 2}, w.b.getI32Type()), words);
-        vector::StoreOp::create(w.b, w.loc, vector::BitCastOp::create(w.b, w.loc, eight, all),
-                                shared, ValueRange{plus(ownPlace, planeStart(buffer, p))},
-                                /*nontemporal=*/false, llvm::MaybeAlign(16));
-      }
-    };
-    allBringX() ? put() : w.when(w.isBelow(w.thread, w.index(tileRows * 2)), put);
-  }
-
-  int64_t planeStart(int64_t buffer, int64_t plane) const {
-    return xStart + (buffer * planes + plane) * tileRows * halfDepth;
-  }
-
+  // Parts of x ----------------------------------------------------------------
   /// Returns the bfloat16 parts of two numbers, packed in one word, and subtracts them from the
   /// numbers.
   Value takeOff(Value &low, Value &high) {
@@ -229,25 +236,27 @@ private:
     Value pair = vector::FromElementsOp::create(w.b, w.loc, VectorType::get({2}, w.b.getF32Type()),
                                                 ValueRange{low, high});
     pair = arith::TruncFOp::create(w.b, w.loc, VectorType::get({2}, w.b.getBF16Type()), pair);
-    return onlyWord(pair);
-  }
-  Value onlyWord(Value pair) {
     Value one = vector::BitCastOp::create(w.b, w.loc, VectorType::get({1}, w.b.getI32Type()), pair);
     return vector::ExtractOp::create(w.b, w.loc, one, 0);
   }
 
-  // Sums ----------------------------------------------------------------------
-  /// Loads four matrices of 8 by 8 elements; each lane gets one word of each matrix.
-  SmallVector<Value> matrices(Value at) {
-    auto type = VectorType::get({4, 2}, w.b.getI16Type());
-    Value all = nvgpu::LdMatrixOp::create(w.b, w.loc, type, shared, ValueRange{at},
-                                          /*transpose=*/false, /*numTiles=*/4);
-    SmallVector<Value> words;
-    for (int64_t i = 0; i < 4; ++i)
-      words.push_back(onlyWord(vector::ExtractOp::create(w.b, w.loc, all, i)));
-    return words;
+  /// The parts of this lane's x in 16 rows from element `at` on, the largest part first: four words
+  /// each.
+  SmallVector<SmallVector<Value>> partsOf(Value at) {
+    SmallVector<Value> above = load(sharedX, at, 4);
+    SmallVector<Value> below = load(sharedX, plus(at, 8 * stageDepth), 4);
+    SmallVector<SmallVector<Value>> parts;
+    for (int64_t p = 0; p < (rounded ? 1 : 3); ++p) {
+      parts.emplace_back();
+      for (int64_t k : {0, 2})
+        for (SmallVector<Value> *row : {&above, &below})
+          parts.back().push_back(rounded ? nearest((*row)[k], (*row)[k + 1])
+                                         : takeOff((*row)[k], (*row)[k + 1]));
+    }
+    return parts;
   }
 
+  // Sums ----------------------------------------------------------------------
   void multiply(ArrayRef<Value> a, ArrayRef<Value> b, MutableArrayRef<Value> sums) {
     Type f32 = w.b.getF32Type();
     auto four = LLVM::LLVMStructType::getLiteral(w.b.getContext(), {f32, f32, f32, f32});
@@ -260,47 +269,39 @@ private:
       sum = LLVM::ExtractValueOp::create(w.b, w.loc, product, int64_t(i));
   }
 
-  /// Adds half of a stage, whose W lies in `slot` and whose x lies in buffer `half`.
-  void addHalf(Value slot, int64_t half, SmallVectorImpl<Value> &sums) {
+  /// Adds the stage in `slot`.
+  void addStage(Value slot, SmallVectorImpl<Value> &sums) {
+    Value startX = w.add(times(slot, operands[0].stageSize()), xPlace);
+    Value startW = w.add(times(slot, operands[1].stageSize()), wPlace);
     SmallVector<SmallVector<Value>> weights;
-    for (int64_t c = 0; c < warpColumns; c += 16)
-      weights.push_back(matrices(w.add(slot, plus(wPlace[half], c * stageDepth))));
-    for (int64_t p = planes - 1; p >= 0; --p)
-      for (int64_t r = 0; r < warpRows / 16; ++r) {
-        SmallVector<Value> a = matrices(plus(xPlace, planeStart(half, p) + r * 16 * halfDepth));
-        for (int64_t c = 0; c < warpColumns / 8; ++c)
-          multiply(a, ArrayRef(weights[c / 2]).slice(c % 2 * 2, 2),
-                   MutableArrayRef<Value>(sums).slice((r * warpColumns / 8 + c) * 4, 4));
-      }
+    for (int64_t c = 0; c < tile.warpColumns; c += 8)
+      weights.push_back(load(sharedW, plus(startW, c * stageDepth / perWord), 2));
+    for (int64_t r = 0; r < tile.warpRows / 16; ++r) {
+      SmallVector<SmallVector<Value>> parts = partsOf(plus(startX, r * 16 * stageDepth));
+      for (const SmallVector<Value> &part : llvm::reverse(parts)) // the smallest first
+        for (auto [c, weight] : llvm::enumerate(weights))
+          multiply(part, weight,
+                   MutableArrayRef<Value>(sums).slice((r * weights.size() + c) * 4, 4));
+    }
   }
 
   SmallVector<Value> sumTile() {
     int64_t all = llvm::divideCeil(depth, stageDepth);
-    SmallVector<Value> sums(warpRows / 16 * warpColumns / 8 * 4, w.zeroOf(w.b.getF32Type()));
+    SmallVector<Value> sums(tile.warpRows / 16 * tile.warpColumns / 8 * 4,
+                            w.zeroOf(w.b.getF32Type()));
     for (int64_t t = 0; t < stages - 1; ++t) {
       if (t < all)
         copyStage(w.index(t));
       commit();
     }
-    putX(loadX(w.index(0)), 0);
-    wait(stages - 2);
-    w.barrier();
     return w.loop(w.index(0), w.index(all), w.index(1), sums, [&](Value t, ValueRange before) {
       SmallVector<Value> sums(before);
-      Value slot = times(mod(t, stages), tileColumns * stageDepth);
-      for (int64_t half : {0, 1}) {
-        SmallVector<Value> next = loadX(plus(times(t, 2), half + 1));
-        if (half == 0) { // into the slot that the step before has read
-          Value ahead = plus(t, stages - 1);
-          w.when(w.isBelow(ahead, w.index(all)), [&] { copyStage(ahead); });
-          commit();
-        }
-        addHalf(slot, half, sums);
-        putX(next, 1 - half);
-        if (half == 1)
-          wait(stages - 2);
-        w.barrier();
-      }
+      wait(stages - 2);
+      w.barrier(); // stage t is there, and nobody reads the one before
+      Value ahead = plus(t, stages - 1);
+      w.when(w.isBelow(ahead, w.index(all)), [&] { copyStage(ahead); });
+      commit();
+      addStage(mod(t, stages), sums);
       return sums;
     });
   }
@@ -309,12 +310,12 @@ private:
     Value group = over(w.lane, 4), pair = times(mod(w.lane, 4), 2);
     Value row0 = w.add(w.add(firstRow, warpRow), group);
     Value column0 = w.add(w.add(firstColumn, warpColumn), pair);
-    for (int64_t r = 0; r < warpRows / 8; ++r) {
+    for (int64_t r = 0; r < tile.warpRows / 8; ++r) {
       Value row = plus(row0, 8 * r);
       w.when(w.isBelow(row, w.index(rows)), [&] {
-        for (int64_t c = 0; c < warpColumns / 4; ++c) { // pairs of columns, 8 apart
+        for (int64_t c = 0; c < tile.warpColumns / 4; ++c) { // pairs of columns, 8 apart
           Value column = plus(column0, c / 2 * 8 + c % 2);
-          Value sum = sums[(r / 2 * warpColumns / 8 + c / 2) * 4 + r % 2 * 2 + c % 2];
+          Value sum = sums[(r / 2 * tile.warpColumns / 8 + c / 2) * 4 + r % 2 * 2 + c % 2];
           w.when(w.isBelow(column, w.index(columns)), [&] { put(row, column, sum); });
         }
       });
@@ -333,16 +334,13 @@ private:
   const RowOp &op;
   const TileLoops &loops;
   const bool rounded;
-  const int64_t rows, columns, depth, tileRows, planes, stages, warpColumns;
+  const int64_t rows, columns, depth;
+  const TensorTile tile;
+  const int64_t stages;
   const Access &W, &x;
-  const int64_t xStart; ///< in shared memory, behind the stages of W
-  Value shared, firstColumn, firstRow;
-  struct Copy {
-    Value k, source, target;
-  };
-  SmallVector<Copy> copies;
-  Value ownK, ownX, ownPlace; ///< which part of x the thread loads
-  Value warpRow, warpColumn, xPlace, wPlace[2];
+  Value sharedX, sharedW, firstColumn, firstRow;
+  Operand operands[2]; ///< x, W
+  Value warpRow, warpColumn, xPlace, wPlace;
 };
 
 } // namespace
