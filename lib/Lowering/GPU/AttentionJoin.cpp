@@ -28,6 +28,7 @@ int64_t JoinWriter::write() {
   Values at = w.split(w.block, {fixedExtent(shape.groups), fixedExtent(shape.repeat)});
   group = at[0];
   Value head = at[1], none = real(-INFINITY);
+  Value sumAt = w.index(shape.out), largestAt = w.index(shape.out + 1);
   auto get = [&](Value split, Value i) {
     return w.load(shape.partial, w.add(partialAt(split, head), i));
   };
@@ -36,8 +37,8 @@ int64_t JoinWriter::write() {
     return w.loop(w.lane, w.index(shape.splits), w.index(shape.lanes), start,
                   [&](Value s, ValueRange sum) { return Values{body(s, sum[0])}; })[0];
   };
-  Value largest = largestOfLanes(overSplits(
-      none, [&](Value s, Value sum) { return larger(sum, get(s, w.index(shape.out))); }));
+  Value largest = largestOfLanes(
+      overSplits(none, [&](Value s, Value sum) { return larger(sum, get(s, largestAt)); }));
   Values beside;
   if (op.getSinks())
     beside.push_back(read(operand(op.getSinksMutable()), indices(head, w.index(0))));
@@ -46,8 +47,7 @@ int64_t JoinWriter::write() {
   for (Value score : beside)
     largest = larger(largest, score);
   Value total = sumOfLanes(overSplits(real(0), [&](Value s, Value sum) {
-    return multiplyAdd(weightOf(get(s, w.index(shape.out)), largest),
-                       get(s, w.index(shape.out + 1)), sum);
+    return multiplyAdd(weightOf(get(s, largestAt), largest), get(s, sumAt), sum);
   }));
   for (Value score : beside)
     total = plus(total, weightOf(score, largest));
@@ -55,7 +55,7 @@ int64_t JoinWriter::write() {
     return arith::DivFOp::create(w.b, w.loc, weightOf(score, largest), total);
   };
   w.loop(w.thread, w.index(shape.splits), w.index(w.threads), [&](Value s) {
-    memref::StoreOp::create(w.b, w.loc, share(get(s, w.index(shape.out))), shared, ValueRange{s});
+    memref::StoreOp::create(w.b, w.loc, share(get(s, largestAt)), shared, ValueRange{s});
   });
   w.barrier();
   w.loop(w.thread, w.index(shape.out), w.index(w.threads), [&](Value i) {

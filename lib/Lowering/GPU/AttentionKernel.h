@@ -47,7 +47,7 @@ struct AttentionShape {
   int64_t splits;      ///< into which the slots are divided
   int64_t ahead;       ///< how many slots a subgroup reads at once
   mlir::Value partial; ///< what the first launch writes: for each split and head, its mixed values,
-                       ///< the largest score, and the sum
+                       ///< the sum, and the largest score
 
 private:
   Pieces scalars(Pieces p) const;

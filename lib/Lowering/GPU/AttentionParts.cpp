@@ -195,56 +195,59 @@ void PartsWriter::addSlots(Value first, Value slots, ArrayRef<Values> queries,
   }
 }
 
-/// Joins what the subgroups of the block have for some heads, from head `from` on.
+/// Joins what the subgroups of the block have for some heads, from head `from` on. Each subgroup
+/// brings its own to the largest score of the block; then all are added.
 void PartsWriter::joinSubgroups(int64_t from, ArrayRef<Running> some, Value shared) {
-  int64_t count = some.size();
+  const int64_t count = some.size(), ofHead = out + 2;
   auto place = [&](Value subgroup, int64_t h, Value i) {
-    return w.add(w.add(by(subgroup, count * (out + 2)), w.index(h * (out + 2))), i);
+    return w.add(w.add(by(subgroup, count * ofHead), w.index(h * ofHead)), i);
   };
   auto put = [&](Value number, int64_t h, Value i) {
     memref::StoreOp::create(w.b, w.loc, number, shared, ValueRange{place(w.subgroup, h, i)});
   };
-  auto get = [&](int64_t subgroup, int64_t h, Value i) -> Value {
-    return memref::LoadOp::create(w.b, w.loc, shared, ValueRange{place(w.index(subgroup), h, i)});
+  auto get = [&](int64_t subgroup, Value at) -> Value {
+    Value from = w.add(at, w.index(subgroup * count * ofHead));
+    return memref::LoadOp::create(w.b, w.loc, shared, ValueRange{from});
   };
-  Value largestAt = w.index(out), sumAt = w.index(out + 1);
-  for (auto [h, one] : llvm::enumerate(some)) {
-    for (auto [i, number] : llvm::enumerate(one.mixed)) {
-      Value at = component(values, i);
-      if (isFull(values))
-        put(number, h, at);
-      else
-        w.when(w.isBelow(at, largestAt), [&, number = number, h = h] { put(number, h, at); });
-    }
-    w.when(isZero(w.lane), [&, &one = one, h = h] {
+  Value sumAt = w.index(out), largestAt = w.index(out + 1), isLeader = isZero(w.lane);
+  w.when(isLeader, [&] {
+    for (auto [h, one] : llvm::enumerate(some))
       put(one.largest, h, largestAt);
-      put(one.sum, h, sumAt);
-    });
+  });
+  w.barrier();
+  Values largest;
+  for (auto [h, one] : llvm::enumerate(some)) {
+    Value at = place(w.index(0), h, largestAt);
+    largest.push_back(get(0, at));
+    for (int64_t s = 1; s < AttentionShape::subgroupsOfBlock; ++s)
+      largest[h] = larger(largest[h], get(s, at));
+    Value weight = weightOf(one.largest, largest[h]);
+    for (auto [i, number] : llvm::enumerate(one.mixed)) {
+      Value component = this->component(values, i), weighted = times(number, weight);
+      if (isFull(values))
+        put(weighted, h, component);
+      else
+        w.when(w.isBelow(component, sumAt), [&, h = h] { put(weighted, h, component); });
+    }
+    w.when(isLeader, [&, &one = one, h = h] { put(times(one.sum, weight), h, sumAt); });
   }
   w.barrier();
-  for (int64_t h = 0; h < count; ++h) {
-    Values weights;
-    Value largest = get(0, h, largestAt), sum = real(0);
+  w.loop(w.thread, w.index(count * (out + 1)), w.index(w.threads), [&](Value flat) {
+    Values at = w.split(flat, {fixedExtent(count), fixedExtent(out + 1)});
+    Value place = w.add(by(at[0], ofHead), at[1]), sum = get(0, place);
     for (int64_t s = 1; s < AttentionShape::subgroupsOfBlock; ++s)
-      largest = larger(largest, get(s, h, largestAt));
-    for (int64_t s = 0; s < AttentionShape::subgroupsOfBlock; ++s) {
-      weights.push_back(weightOf(get(s, h, largestAt), largest));
-      sum = multiplyAdd(weights.back(), get(s, h, sumAt), sum);
+      sum = plus(sum, get(s, place));
+    Value head = w.add(w.add(by(part, shape.heads), w.index(from)), at[0]);
+    w.when(w.isBelow(head, w.index(shape.repeat)),
+           [&] { w.store(sum, shape.partial, w.add(partialAt(split, head), at[1])); });
+  });
+  w.when(isZero(w.thread), [&] {
+    for (int64_t h = 0; h < count; ++h) {
+      Value head = w.add(by(part, shape.heads), w.index(from + h));
+      w.when(w.isBelow(head, w.index(shape.repeat)),
+             [&] { w.store(largest[h], shape.partial, w.add(partialAt(split, head), largestAt)); });
     }
-    Value head = w.add(by(part, shape.heads), w.index(from + h)), start = partialAt(split, head);
-    w.when(w.isBelow(head, w.index(shape.repeat)), [&] {
-      w.loop(w.thread, w.index(out), w.index(w.threads), [&](Value i) {
-        Value mixed = real(0);
-        for (auto [s, weight] : llvm::enumerate(weights))
-          mixed = multiplyAdd(weight, get(s, h, i), mixed);
-        w.store(mixed, shape.partial, w.add(start, i));
-      });
-      w.when(isZero(w.thread), [&] {
-        w.store(largest, shape.partial, w.add(start, largestAt));
-        w.store(sum, shape.partial, w.add(start, sumAt));
-      });
-    });
-  }
+  });
   w.barrier(); // the next heads use the same memory
 }
 
@@ -274,8 +277,8 @@ int64_t PartsWriter::write(int64_t sharedBytes) {
 WrittenKernel gpu_lowering::writeAttentionParts(gpu::GPUModuleOp module, StringRef name,
                                                 const AttentionShape &shape,
                                                 const GpuTarget &target) {
-  KernelWriter w(module, name, shape.row.op->getLoc(), AttentionShape::subgroupsOfBlock * shape.lanes,
-                 target);
+  KernelWriter w(module, name, shape.row.op->getLoc(),
+                 AttentionShape::subgroupsOfBlock * shape.lanes, target);
   int64_t blocks = PartsWriter(w, shape).write(target.sharedBytes());
   w.finish(blocks);
   return {w.function, w.roots, blocks, w.threads};
