@@ -117,10 +117,12 @@ LogicalResult CostAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
 // Verifiers of the attributes on their ops
 //===----------------------------------------------------------------------===//
 
+/// Whether the argument is a quantised tensor as it is stored, or as it is in a GPU's memory.
 static bool isBytesOf(RankedTensorType stored, MemRefType type) {
   return isa<xf::QuantizedType>(stored.getElementType()) && type.getRank() == 1 &&
          type.getElementType().isInteger(8) &&
-         type.getDimSize(0) == xf::QuantizedType::bytesOf(stored);
+         (type.getDimSize(0) == xf::QuantizedType::bytesOf(stored) ||
+          type.getDimSize(0) == xf::QuantizedType::deviceBytesOf(stored));
 }
 
 /// What an argument in `role` must look like, and whether `type` does.

@@ -13,8 +13,10 @@ LogicalResult QuantizedOp::verify() {
   auto stored = cast<RankedTensorType>(getStored());
   if (!isa<xf::QuantizedType>(stored.getElementType()))
     return emitOpError("stores ") << stored << ", which is not quantised";
+  int64_t bytes = getMemory().getType().getDimSize(0);
   if (getMatrix().getType().getShape() != stored.getShape() ||
-      getMemory().getType().getDimSize(0) != xf::QuantizedType::bytesOf(stored))
+      (bytes != xf::QuantizedType::bytesOf(stored) &&
+       bytes != xf::QuantizedType::deviceBytesOf(stored)))
     return emitOpError("makes ") << getMatrix().getType() << " of " << getMemory().getType() << "; "
                                  << stored << " is in " << xf::QuantizedType::bytesOf(stored)
                                  << " bytes";

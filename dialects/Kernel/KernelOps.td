@@ -14,7 +14,8 @@ def Kernel_QuantizedOp : Kernel_Op<"quantized", [Pure]> {
     The result is a memref that only a contraction may read; the contraction decodes `memory`
     instead.
 
-    - C1: `memory` has as many bytes as a matrix of the type `stored`, and the result its shape.
+    - C1: `memory` has as many bytes as a matrix of the type `stored`, or as the same matrix in a GPU's
+      memory, and the result its shape.
   }];
   let arguments = (ins MemRefRankOf<[I8], [1]>:$memory, TypeAttrOf<AnyRankedTensor>:$stored);
   let results = (outs MemRefRankOf<[F32], [2]>:$matrix);

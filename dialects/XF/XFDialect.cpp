@@ -71,6 +71,19 @@ int64_t QuantizedType::bytesOf(RankedTensorType type) {
   return type.getNumElements() / element.getBlockElements() * element.getBlockBytes();
 }
 
+int64_t QuantizedType::getDeviceBlockElements() const {
+  return getFormat() == BlockFormat::f8e4m3 ? 32 : getBlockElements();
+}
+int64_t QuantizedType::getDeviceBlockBytes() const {
+  return getFormat() == BlockFormat::f8e4m3  ? 4 + 32
+         : getFormat() == BlockFormat::mxfp4 ? 1 + 16
+                                             : getBlockBytes();
+}
+int64_t QuantizedType::deviceBytesOf(RankedTensorType type) {
+  auto element = cast<QuantizedType>(type.getElementType());
+  return type.getNumElements() / element.getDeviceBlockElements() * element.getDeviceBlockBytes();
+}
+
 //===----------------------------------------------------------------------===//
 // #xf.rope
 //===----------------------------------------------------------------------===//

@@ -43,6 +43,12 @@ def XF_QuantizedType : TypeDef<XF_Dialect, "Quantized"> {
     int64_t getBlockBytes() const;
     /// The bytes of a tensor of such elements.
     static int64_t bytesOf(::mlir::RankedTensorType type);
+    /// The blocks in a GPU's memory. Where the scales are a stored tensor of their own, these blocks
+    /// have 32 elements of a row with their scale in front: `f8e4m3` a float32, `mxfp4` a byte and
+    /// the order of `block_mxfp4`.
+    int64_t getDeviceBlockElements() const;
+    int64_t getDeviceBlockBytes() const;
+    static int64_t deviceBytesOf(::mlir::RankedTensorType type);
   }];
 }
 

@@ -22,10 +22,11 @@ xf.block @attend(%x: tensor<1x2xf32>) -> tensor<1x2xf32> {
   xf.yield %a : tensor<1x2xf32>
 }
 
-// The table of a bank's addresses becomes the bank; the table of a quantised bank stays.
+// The table of a bank's addresses becomes the bank; that of a quantised bank becomes its bytes, in the
+// blocks of the device's memory: 8 · 16 · 64 / 32 of 17 bytes.
 // CHECK-LABEL: func.func private @experts(
 // CHECK-SAME: memref<8x16x64xbf16>
-// CHECK-SAME: memref<8xi64>
+// CHECK-SAME: memref<4352xi8>
 xf.block @experts(%x: tensor<64xf32>) -> (tensor<2x16xf32>, tensor<2x16xf32>) {
   %top = xf.top_k %x k 2 : tensor<64xf32>
   %W = xf.param "w" : tensor<8x16x64xbf16>

@@ -292,8 +292,8 @@ def GpuFixRows : KernelPass<"gpu-fix-rows"> {
   let summary = "give kernels their number of rows";
   let description = [{
     Numbers of rows become constants. The table of addresses of a bank of experts becomes the bank
-    itself: on a GPU, experts lie in one buffer, one after the other. Banks of quantised experts,
-    which have no GPU kernel, stay tables.
+    itself: on a GPU, experts lie in one buffer, one after the other, quantised ones as bytes. A
+    quantised matrix gets as many bytes as it has in the device's memory.
   }];
   let options = [Option<"rows", "rows", "int64_t", "1", "rows of a call">];
   let dependentDialects = ["::ctxc::kernel::KernelDialect", "::mlir::memref::MemRefDialect"];

@@ -175,7 +175,7 @@ private:
       return 0;
     auto bytes = [&](int64_t numbers) {
       xf::QuantizedType type = typeOf(matrix);
-      return numbers / type.getBlockElements() * type.getBlockBytes();
+      return numbers / type.getDeviceBlockElements() * type.getDeviceBlockBytes();
     };
     int64_t numbers = SpanDecoder::numbersOfLane * w.lanes;
     bool areWords = bytes(numbers) % 4 == 0 && bytes(in) % 4 == 0 && bytes(W.offset.fixed) % 4 == 0;
@@ -186,7 +186,7 @@ private:
     auto matrix = quantizedOf(W.view.root);
     xf::QuantizedType type = typeOf(matrix);
     auto words = [&](int64_t numbers) {
-      return numbers / type.getBlockElements() * type.getBlockBytes() / 4;
+      return numbers / type.getDeviceBlockElements() * type.getDeviceBlockBytes() / 4;
     };
     SmallVector<SpanDecoder> decoders;
     SmallVector<Value> read;

@@ -129,7 +129,7 @@ private:
 static void ofBytes(OpBuilder &b, BlockArgument argument, RankedTensorType bank) {
   auto stored = RankedTensorType::get({bank.getDimSize(0) * bank.getDimSize(1), bank.getDimSize(2)},
                                       bank.getElementType());
-  argument.setType(MemRefType::get({xf::QuantizedType::bytesOf(bank)}, b.getI8Type()));
+  argument.setType(MemRefType::get({xf::QuantizedType::deviceBytesOf(bank)}, b.getI8Type()));
   auto numbers = kernel::QuantizedOp::create(b, argument.getLoc(),
                                              MemRefType::get(stored.getShape(), b.getF32Type()),
                                              argument, TypeAttr::get(stored));
@@ -139,7 +139,7 @@ static void ofBytes(OpBuilder &b, BlockArgument argument, RankedTensorType bank)
 }
 
 /// Gives a kernel its fixed number of rows. A bank becomes one buffer instead of a table of
-/// addresses; banks of quantised experts that have no GPU kernel stay as they are.
+/// addresses, except one of quantised experts that has no GPU kernel.
 static void ofRows(func::FuncOp kernel, int64_t rows) {
   OpBuilder b(kernel.getContext());
   b.setInsertionPointToStart(&kernel.getBody().front());
@@ -155,10 +155,13 @@ static void ofRows(func::FuncOp kernel, int64_t rows) {
       auto anyRows = memref::CastOp::create(b, kernel.getLoc(), type, argument);
       argument.replaceAllUsesExcept(anyRows, anyRows);
     }
+    if (role && role.getKind() == KernelArgKind::Param && role.getStored())
+      argument.setType(
+          MemRefType::get({xf::QuantizedType::deviceBytesOf(role.getStored())}, b.getI8Type()));
     RankedTensorType bank =
         role && role.getKind() == KernelArgKind::Bank ? role.getStored() : nullptr;
     auto quantized = bank ? dyn_cast<xf::QuantizedType>(bank.getElementType()) : nullptr;
-    if (quantized && decodes(quantized.getFormat()))
+    if (quantized && bank.getShape().back() % quantized.getDeviceBlockElements() == 0)
       ofBytes(b, argument, bank);
     else if (bank && !quantized)
       argument.setType(MemRefType::get(bank.getShape(), bank.getElementType()));

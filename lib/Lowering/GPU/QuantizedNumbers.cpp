@@ -14,10 +14,10 @@ namespace {
 class Decoder {
 public:
   Decoder(KernelWriter &w, xf::QuantizedType type, Value words, Value group)
-      : w(w), words(words), type(type), whole(type.getBlockBytes() % 4 == 0) {
-    Value groups = w.index(type.getBlockElements() / 4);
+      : w(w), words(words), type(type), whole(type.getDeviceBlockBytes() % 4 == 0) {
+    Value groups = w.index(type.getDeviceBlockElements() / 4);
     Value byte = w.times(arith::DivUIOp::create(w.b, w.loc, group, groups),
-                         fixedExtent(type.getBlockBytes()));
+                         fixedExtent(type.getDeviceBlockBytes()));
     base = arith::ShRUIOp::create(w.b, w.loc, byte, w.index(2));
     block = whole ? number(0) : both(toI32(byte), 3);
     first = toI32(w.times(arith::RemUIOp::create(w.b, w.loc, group, groups), fixedExtent(4)));
@@ -25,8 +25,8 @@ public:
   /// The group of number `at` + `more` (a multiple of `at`'s bound) of a span that begins with a
   /// block at word `base`.
   Decoder(KernelWriter &w, xf::QuantizedType type, Value words, Value base, Value at, int64_t more)
-      : w(w), words(words), type(type), whole(type.getBlockBytes() % 4 == 0), base(base) {
-    int64_t elements = type.getBlockElements(), bytes = type.getBlockBytes();
+      : w(w), words(words), type(type), whole(type.getDeviceBlockBytes() % 4 == 0), base(base) {
+    int64_t elements = type.getDeviceBlockElements(), bytes = type.getDeviceBlockBytes();
     block = times(right(at, llvm::Log2_64(elements)), bytes);
     before = more / elements * bytes;
     first = either(both(at, elements - 1), number(more % elements));
@@ -136,6 +136,7 @@ private:
     return difference(above, constant(0x1p23f + float(zero)));
   }
   Value fourBits(Value four, Value i, Value scale);
+  Value eightBits(Value four, Value i);
   SmallVector<Value> subScales();
   Value sixBits();
 
@@ -158,6 +159,16 @@ Value Decoder::fourBits(Value four, Value i, Value scale) {
   Value bits = arith::BitcastOp::create(w.b, w.loc, w.b.getI32Type(), scale);
   Value signedScale = fromBits(arith::XOrIOp::create(w.b, w.loc, bits, sign));
   return product(signedScale, less(magnitude, number(0), 0));
+}
+
+/// Sign, four bits of exponent, three of fraction; the largest is NaN.
+Value Decoder::eightBits(Value four, Value i) {
+  Value q = byteOf(four, i), low = both(q, 127), bits = left(low, 20);
+  Value common = plus(bits, 120 << 23), nan = number(0x7fc00000);
+  Value tiny = product(less(low, number(0), 0), constant(0x1p-9f));
+  Value magnitude =
+      choose(isLess(low, 8), arith::BitcastOp::create(w.b, w.loc, w.b.getI32Type(), tiny), common);
+  return fromBits(either(choose(isLess(low, 127), magnitude, nan), left(right(q, 7), 31)));
 }
 
 /// d s and e t, of numbers d s q − e t, with s and t for each 32: d, e, 12 bytes of s and t, with a
@@ -202,13 +213,15 @@ SmallVector<Value> Decoder::scales() {
     Value s = signedByteOf(byteAt(right(first, 4), 192), number(0));
     return {product(half(208), toFloat(s))};
   }
-  case BlockFormat::block_mxfp4: { // 2^(e − 128); the smallest two are no normal numbers
+  case BlockFormat::block_mxfp4:
+  case BlockFormat::mxfp4: { // 2^(e − 128); the smallest two are no normal numbers
     Value e = byteAt({}, 0);
     return {fromBits(choose(isLess(e, 2), left(number(0x00200000), e), left(minus(e, 1), 23)))};
   }
-  default:
-    llvm_unreachable("asked for a format without a decoder");
+  case BlockFormat::f8e4m3:
+    return {fromBits(fourBytes({}, 0))};
   }
+  llvm_unreachable("all formats have a decoder");
 }
 
 Value Decoder::stored() {
@@ -236,10 +249,12 @@ Value Decoder::stored() {
   case BlockFormat::q6_k:
     return sixBits();
   case BlockFormat::block_mxfp4:
+  case BlockFormat::mxfp4:
     return halvesOf16(1);
-  default:
-    llvm_unreachable("asked for a format without a decoder");
+  case BlockFormat::f8e4m3:
+    return fourBytes(first, 4);
   }
+  llvm_unreachable("all formats have a decoder");
 }
 
 SmallVector<Value> Decoder::numbers(ValueRange in, Value stored, ArrayRef<Value> scales) {
@@ -266,15 +281,15 @@ SmallVector<Value> Decoder::numbers(ValueRange in, Value stored, ArrayRef<Value>
     return each(
         [&](Value i) { return difference(product(scales[0], less(stored, i, 0)), scales[1]); });
   case BlockFormat::block_mxfp4:
+  case BlockFormat::mxfp4:
     return each([&](Value i) { return fourBits(stored, i, scales[0]); });
-  default:
-    llvm_unreachable("asked for a format without a decoder");
+  case BlockFormat::f8e4m3:
+    return each([&](Value i) { return product(scales[0], eightBits(stored, i)); });
   }
+  llvm_unreachable("all formats have a decoder");
 }
 
 } // namespace
-
-bool gpu_lowering::decodes(BlockFormat format) { return format < BlockFormat::f8e4m3; }
 
 static SmallVector<Value> firstFour(KernelWriter &w) {
   return llvm::map_to_vector(llvm::seq<int64_t>(4), [&](int64_t i) -> Value {

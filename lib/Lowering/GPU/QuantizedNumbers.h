@@ -1,7 +1,7 @@
 // Numbers of a quantised matrix, decoded as they are read.
 //
-// A matrix is bytes in device memory (ctxc/Support/BlockFormats.def), which are read as words of 32
-// bits. Four numbers whose index begins at a multiple of four share their scales in every format,
+// A matrix is bytes in device memory (ctxc/Support/BlockFormats.def; formats whose scales are stored
+// separately have them in their blocks there), which are read as words of 32 bits. Four numbers whose index begins at a multiple of four share their scales in every format,
 // and their bits lie in the same places of four consecutive bytes. A number is the format's formula
 // in float32 in its own order (ctxc/Numerics/BlockFormats.h), as on the processor.
 #ifndef CTXC_LIB_LOWERING_GPU_QUANTIZEDNUMBERS_H
@@ -11,9 +11,6 @@
 #include "lib/Lowering/GPU/KernelWriter.h"
 
 namespace ctxc::gpu_lowering {
-
-/// Whether there is a decoder: formats that keep their scales in a tensor of their own have none.
-bool decodes(xf::BlockFormat format);
 
 /// Numbers 4 `group` + i, row by row, for each i of `in` (i32, below 4). `words` is the buffer of
 /// the matrix, in i32.
@@ -30,7 +27,7 @@ class SpanDecoder {
 public:
   static constexpr int64_t numbersOfLane = 32, pieces = numbersOfLane / 4;
   static int64_t bytes(xf::QuantizedType type, int64_t lanes) {
-    return lanes * numbersOfLane / type.getBlockElements() * type.getBlockBytes();
+    return lanes * numbersOfLane / type.getDeviceBlockElements() * type.getDeviceBlockBytes();
   }
 
   /// The span begins with a block, at word `start`.

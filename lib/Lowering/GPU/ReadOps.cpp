@@ -49,8 +49,9 @@ bool RowOp::writes(Value root) const {
   return support && support->uses(root);
 }
 
-static constexpr StringLiteral scalesApart =
-    "a matrix whose scales are stored in a tensor of their own has no GPU kernel";
+static constexpr StringLiteral noBlocks = "a matrix in fp8 whose rows are not a multiple of 32 "
+                                          "numbers, and a table in fp8 or mxfp4, have no "
+                                          "GPU kernel";
 
 namespace {
 
@@ -87,8 +88,9 @@ private:
                     "kernel");
     if (auto matrix = quantizedOf(view->root)) {
       auto stored = cast<RankedTensorType>(matrix.getStored());
-      if (!decodes(cast<xf::QuantizedType>(stored.getElementType()).getFormat()))
-        return refuse(scalesApart);
+      auto type = cast<xf::QuantizedType>(stored.getElementType());
+      if (stored.getShape().back() % type.getDeviceBlockElements())
+        return refuse(noBlocks);
     }
     if (cast<MemRefType>(view->root.getType()).getElementType().isF16() && !target.readsFloat16())
       return refuse("weights of storage type f16 are not read; bf16 and f32 are");
@@ -203,7 +205,7 @@ private:
 
   FailureOr<RowOp> readExperts(kernel::ExpertsOp op) {
     if (cast<MemRefType>(op.getBank().getType()).getRank() != 3)
-      return refuse(scalesApart);
+      return refuse(noBlocks);
     SmallVector<View> views;
     for (Value memory : {op.getBank(), op.getVectors(), op.getSums(), op.getSelected()}) {
       auto view = readView(memory);
@@ -259,12 +261,18 @@ private:
     return row;
   }
 
+  /// Whether the rows of the table that `call` decodes are whole blocks of the device's memory.
+  static bool hasBlocks(kernel::CallOp call) {
+    auto number = [&](unsigned i) { return cast<IntegerAttr>(call.getNumbers()[i]).getInt(); };
+    auto type = xf::QuantizedType::get(call.getContext(), xf::BlockFormat(number(0)));
+    return number(2) % type.getDeviceBlockElements() == 0;
+  }
+
   FailureOr<RowOp> readSupport(kernel::CallOp call) {
     if (!isSupported(call.getFunction()))
       return refuse("'" + call.getCallee() + "' has no GPU form");
-    if (call.getFunction() == kernel::SupportFunction::ctxc_decode_rows &&
-        !decodes(xf::BlockFormat(cast<IntegerAttr>(call.getNumbers()[0]).getInt())))
-      return refuse(scalesApart);
+    if (call.getFunction() == kernel::SupportFunction::ctxc_decode_rows && !hasBlocks(call))
+      return refuse(noBlocks);
     auto count = sizeOf(call.getMemory().back(), 0);
     if (!count)
       return refuse("a call for rows that are not counted has no GPU kernel");

@@ -1,5 +1,6 @@
 #include "lib/Runtime/GPU/GpuStore.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Runtime/GPU/DeviceBlocks.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -74,6 +75,11 @@ Expected<Device::Buffer *> GpuStore::weight(size_t i, const KernelArg &arg) {
   auto made = own(buffer, llvm::alignTo(argumentBytes(type), 4));
   if (!made)
     return made;
+  if (arg.stored && hasScalesApart(storageOf(arg.stored.getElementType()))) {
+    if (Error error = uploadBlocks(*device, **made, 0, name, arg.stored, *data))
+      return std::move(error);
+    return buffer.get();
+  }
   if (Error error =
           device->upload(**made, 0, {static_cast<const char *>(*data), argumentBytes(type)}))
     return std::move(error);
@@ -88,6 +94,13 @@ Expected<Device::Buffer *> GpuStore::bank(BufferPtr &buffer, StringRef name, con
     auto slice = getSlice(weights, name, arg.stored, i);
     if (!slice)
       return slice.takeError();
+    if (hasScalesApart(storageOf(arg.stored.getElementType()))) {
+      auto of =
+          RankedTensorType::get(arg.stored.getShape().drop_front(), arg.stored.getElementType());
+      if (Error error = uploadBlocks(*device, **made, i * each, name, of, *slice))
+        return std::move(error);
+      continue;
+    }
     if (Error error = device->upload(**made, i * each, {static_cast<const char *>(*slice), each}))
       return std::move(error);
   }

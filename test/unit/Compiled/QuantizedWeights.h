@@ -14,7 +14,9 @@ namespace ctxc::test {
 /// the same numbers.
 class QuantizedWeights : public Weights {
 public:
-  explicit QuantizedWeights(uint64_t seed) : seed(seed), plain(randomWeights(seed)) {}
+  /// With `wholeSpans`, scales stored separately are each for a multiple of 32 columns.
+  explicit QuantizedWeights(uint64_t seed, bool wholeSpans = false)
+      : seed(seed), wholeSpans(wholeSpans), plain(randomWeights(seed)) {}
 
   llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override {
     DType dtype = storageOf(type.getElementType());
@@ -70,7 +72,7 @@ private:
     ctxc_scaled_matrix m = {};
     m.rows = rows, m.columns = columns;
     // Kernels read blocks of 32 columns in another way than those of 12.
-    m.block_rows = isF8 ? 5 : 1, m.block_columns = isF8 && random() % 2 ? 12 : 32;
+    m.block_rows = isF8 ? 5 : 1, m.block_columns = isF8 && !wholeSpans && random() % 2 ? 12 : 32;
     m.scale_type = isF8 ? CTXC_SCALE_F32 : CTXC_SCALE_E8M0;
     int64_t bytes = isF8 ? rows * columns : rows * columns / 2;
     uint8_t *elements = keep(bytes);
@@ -93,6 +95,7 @@ private:
   }
 
   uint64_t seed;
+  bool wholeSpans;
   std::unique_ptr<Weights> plain;
   std::map<std::string, const void *> made;
   std::list<std::vector<uint8_t>> memory;

@@ -70,7 +70,8 @@ struct GpuQuantized : testing::TestWithParam<const char *> {};
 
 TEST_P(GpuQuantized, IsTheReferences) {
   CTXC_OPEN_DEVICE(device);
-  TextModel model(modelIn(GetParam()), std::make_unique<QuantizedWeights>(3), /*threads=*/2,
+  TextModel model(modelIn(GetParam()), std::make_unique<QuantizedWeights>(3, /*wholeSpans=*/true),
+                  /*threads=*/2,
                   /*planned=*/true);
   ASSERT_EQ(model.plans, 1);
   GpuOptions options;
@@ -105,7 +106,8 @@ TEST_P(GpuQuantized, IsTheReferences) {
 
 TEST_P(GpuQuantized, BanksAreTheReferences) {
   CTXC_OPEN_DEVICE(device);
-  TextModel model(mixtureIn(GetParam()), std::make_unique<QuantizedWeights>(3));
+  TextModel model(mixtureIn(GetParam()),
+                  std::make_unique<QuantizedWeights>(3, /*wholeSpans=*/true));
   GpuOptions options;
   options.chunk = 4;
   auto gpu = onDevice(model.program, *model.weights, std::move(device), options);
@@ -119,7 +121,8 @@ TEST_P(GpuQuantized, BanksAreTheReferences) {
 
 TEST_P(GpuQuantized, LongRowsAreTheReferences) {
   CTXC_OPEN_DEVICE(device);
-  TextModel model(longRowsIn(GetParam()), std::make_unique<QuantizedWeights>(3));
+  TextModel model(longRowsIn(GetParam()),
+                  std::make_unique<QuantizedWeights>(3, /*wholeSpans=*/true));
   auto gpu = onDevice(model.program, *model.weights, std::move(device), {});
   ASSERT_NE(gpu, nullptr);
   auto run = gpu->start(2), expectedRun = model.reference->start(2);
@@ -129,9 +132,20 @@ TEST_P(GpuQuantized, LongRowsAreTheReferences) {
   expectSame(found, expected, 1e-5, "rows of 1280");
 }
 
+/// Scales for 12 columns each, of which some of these matrices have.
+TEST(GpuQuantizedScales, OfOtherBlocksAreRefused) {
+  CTXC_OPEN_DEVICE(device);
+  TextModel model(modelIn("f8e4m3"), std::make_unique<QuantizedWeights>(3));
+  auto refused = createGpuExecutor(model.program, *model.weights, std::move(device));
+  std::string message = llvm::toString(refused.takeError());
+  EXPECT_NE(message.find("has a scale for each 12 columns; on a GPU, expected a multiple of 32"),
+            std::string::npos)
+      << message;
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, GpuQuantized,
                          testing::Values("block_mxfp4", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0",
-                                         "q4_k", "q5_k", "q6_k"),
+                                         "q4_k", "q5_k", "q6_k", "f8e4m3", "mxfp4"),
                          [](const auto &info) { return std::string(info.param); });
 
 } // namespace
