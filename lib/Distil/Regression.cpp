@@ -33,7 +33,9 @@ llvm::Expected<Ridge> Ridge::make(const FloatMatrix &rows, const Vector &weights
   if (!ridge.isDual)
     transposed = ridge.data.transpose();
   const FloatMatrix &either = ridge.isDual ? ridge.data : transposed;
-  ridge.factor = ridge.multiply(either, either);
+  ridge.factor.resize(either.rows(), either.rows());
+  multiplySymmetric(either.data(), either.data(), either.rows(), either.cols(), ridge.factor.data(),
+                    threads);
   const double trace = ridge.factor.trace();
   if (!std::isfinite(trace) || trace <= 0)
     return makeError(std::isfinite(trace)
@@ -79,9 +81,9 @@ static Matrix leadingVectors(const Matrix &matrix, int64_t count, const Parallel
     x = double(int64_t(state)) / 0x1p63;
   }
   auto apply = [&](const Matrix &vectors) -> Matrix {
-    Matrix rows = vectors.transpose(), result(columns, size);
-    multiplyInto(rows, matrix, result, threads);
-    return result.transpose();
+    Matrix rows = vectors.transpose(), result(size, columns);
+    multiplyInto(matrix, rows, result, threads);
+    return result;
   };
   auto orthonormal = [&](const Matrix &vectors) -> Matrix {
     Eigen::HouseholderQR<Matrix> qr(vectors);
@@ -100,7 +102,12 @@ SiteFit Ridge::truncate(const Vector &metric, int64_t rank) const {
   const int64_t outputs = targets.rows(), inputs = data.cols();
   auto changeTimes = [&](const Matrix &rows) -> Matrix { // rows ΔW
     Matrix combined = rows * solution;
-    return isDual ? Matrix(combined * data.cast<double>()) : combined;
+    if (!isDual)
+      return combined;
+    Matrix product(rows.rows(), inputs);
+    multiplyByFloats(combined.data(), combined.rows(), data.data(), inputs, data.rows(),
+                     product.data(), *threads);
+    return product;
   };
   SiteFit fit;
   if (rank == 0 || rank >= std::min(outputs, inputs)) {
@@ -109,8 +116,14 @@ SiteFit Ridge::truncate(const Vector &metric, int64_t rank) const {
     return fit;
   }
   // ΔW (S + λI) ΔWᵀ
-  Matrix square =
-      isDual ? multiply(targets, Matrix(targets - lambda * solution)) : multiply(moments, solution);
+  Matrix square(outputs, outputs);
+  auto multiplyInto = [&](const Matrix &a, const Matrix &b) {
+    multiplySymmetric(a.data(), b.data(), outputs, a.cols(), square.data(), *threads);
+  };
+  if (isDual)
+    multiplyInto(targets, targets - lambda * solution);
+  else
+    multiplyInto(moments, solution);
   square = metric.asDiagonal() * square * metric.asDiagonal();
   Matrix vectors = leadingVectors(square, rank, *threads);
   fit.left = metric.cwiseInverse().asDiagonal() * vectors;
@@ -155,6 +168,15 @@ static Matrix boundedStep(const Matrix &n, const Matrix &error, const Vector &m,
   return size.asDiagonal() * step;
 }
 
+/// ΔW h of each row.
+static Matrix productOf(const SiteFit &fit, const FloatMatrix &data, const ParallelFor &threads) {
+  const FloatMatrix right = fit.right.cast<float>();
+  Matrix inner(data.rows(), right.rows()), product(data.rows(), fit.left.rows());
+  multiplyInto(data, right, inner, threads);
+  multiplyInto(inner, fit.left, product, threads);
+  return product;
+}
+
 llvm::Expected<SiteFit> ctxc::fitThroughNorm(const SiteRows &rows, const Vector &m, double eps,
                                              const FitOptions &options,
                                              const ParallelFor &threads) {
@@ -180,8 +202,7 @@ llvm::Expected<SiteFit> ctxc::fitThroughNorm(const SiteRows &rows, const Vector 
       d = product + ridge->predictions();
     if (!options.scales)
       continue;
-    Matrix changed =
-        product + (rows.data.cast<double>() * fit.right.transpose()) * fit.left.transpose();
+    Matrix changed = product + productOf(fit, rows.data, threads);
     Matrix fitted = lengths(changed, eps).cwiseInverse().asDiagonal() * changed;
     double hold = options.lambdaScale * rows.weights.sum();
     Vector above = rows.weights.transpose() * target.cwiseProduct(fitted);
