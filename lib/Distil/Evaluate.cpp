@@ -1,6 +1,6 @@
 #include "ctxc/Distil/Evaluate.h"
+#include "Comparison.h"
 #include "Random.h"
-#include "TextReader.h"
 #include "ctxc/Support/Timer.h"
 #include "llvm/ADT/DenseSet.h"
 #include <cmath>
@@ -9,77 +9,6 @@ using namespace mlir;
 using namespace ctxc;
 
 namespace {
-
-/// What is known of one prediction by three models.
-struct Scores {
-  Prediction prediction;
-  int64_t likeliestFull, likeliestAdapted;
-  double klPlain, klAdapted;
-  bool agreesPlain, agreesAdapted;
-  double lossFull, lossPlain, lossAdapted;
-  bool rightFull, rightPlain, rightAdapted; ///< whether the likeliest token is the text's own
-};
-
-/// None where some logits are not finite.
-std::optional<Scores> compare(const Prediction &prediction, llvm::ArrayRef<float> full,
-                              llvm::ArrayRef<float> plain, llvm::ArrayRef<float> adapted) {
-  Distribution p(full), q(plain), r(adapted);
-  if (!p.isFinite() || !q.isFinite() || !r.isFinite())
-    return std::nullopt;
-  return Scores{prediction,
-                p.largest,
-                r.largest,
-                divergence(p, q),
-                divergence(p, r),
-                p.largest == q.largest,
-                p.largest == r.largest,
-                -p[prediction.next],
-                -q[prediction.next],
-                -r[prediction.next],
-                p.largest == prediction.next,
-                q.largest == prediction.next,
-                r.largest == prediction.next};
-}
-
-/// Compares three models on all predictions, some rows at a time: their logits are as wide as the
-/// vocabulary.
-llvm::Expected<std::vector<Scores>> score(TextReader &full, TextReader &plain, TextReader &adapted,
-                                          llvm::ArrayRef<Prediction> predictions,
-                                          const ProgressCall &compared) {
-  constexpr size_t together = 64;
-  std::vector<Scores> scores;
-  tell(compared, 0, predictions.size());
-  for (size_t from = 0; from < predictions.size(); from += together) {
-    auto some = predictions.slice(from, std::min(together, predictions.size() - from));
-    std::vector<float> logits[3];
-    TextReader *readers[] = {&full, &plain, &adapted};
-    for (int i : {0, 1, 2}) {
-      auto rows = llvm::map_to_vector(
-          some, [&](const Prediction &p) { return readers[i]->firstRow(p.text) + p.row; });
-      auto made = readers[i]->passage.logits(rows);
-      if (!made)
-        return made.takeError();
-      logits[i] = std::move(*made);
-    }
-    const size_t width = logits[0].size() / some.size();
-    std::vector<std::optional<Scores>> found(some.size());
-    full.parallelFor(some.size(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        auto of = [&](int reader) {
-          return llvm::ArrayRef(logits[reader]).slice(i * width, width);
-        };
-        found[i] = compare(some[i], of(0), of(1), of(2));
-      }
-    });
-    for (const std::optional<Scores> &each : found) {
-      if (!each)
-        return makeError("the logits of a token of the text are not finite");
-      scores.push_back(*each);
-    }
-    tell(compared, scores.size(), predictions.size());
-  }
-  return scores;
-}
 
 TokenGroup groupOf(llvm::ArrayRef<Scores> scores, llvm::function_ref<bool(const Scores &)> holds) {
   TokenGroup group;
@@ -186,32 +115,57 @@ llvm::Expected<double> secondsToRead(const SplitModel &model, llvm::ArrayRef<int
   return tokens.empty() ? 0 : shortest;
 }
 
-llvm::Error addSeconds(const SplitModel &model, const Adapter &adapter,
-                       const EvaluateRequest &request, Card &card) {
-  if (llvm::Error error = secondsToRead(model, request.context).moveInto(card.secondsOfContext))
-    return error;
-  card.secondsOfPrefix = card.secondsOfContext;
+} // namespace
+
+/// What the first adapter leaves for the next ones.
+struct Judge::Known {
+  std::optional<Comparison> texts, unrelated;
+  std::optional<double> secondsOfContext;
+};
+
+Judge::Judge(EvaluateRequest request, bool keeps)
+    : request(std::move(request)), keeps(keeps), known(std::make_unique<Known>()) {}
+Judge::Judge(Judge &&) noexcept = default;
+Judge::~Judge() = default;
+
+llvm::Error Judge::addSeconds(const SplitModel &model, const Adapter &adapter, Card &card) {
+  if (!known->secondsOfContext) {
+    known->secondsOfContext = 0;
+    if (llvm::Error error =
+            secondsToRead(model, request.context).moveInto(*known->secondsOfContext))
+      return error;
+  }
+  card.secondsOfPrefix = card.secondsOfContext = *known->secondsOfContext;
   if (adapter.prefix == request.context)
     return llvm::Error::success();
   return secondsToRead(model, adapter.prefix).moveInto(card.secondsOfPrefix);
 }
 
-llvm::Error addDrift(const SplitModel &model, Weights &adaptedWeights, const Adapter &adapter,
-                     const EvaluateRequest &request, Card &card) {
-  std::vector<Prediction> predictions = predictionsOf(request.unrelated);
-  if (predictions.empty())
-    return llvm::Error::success();
-  auto plain = TextReader::read(model, model.weights, request.front, request.unrelated);
-  if (!plain)
-    return plain.takeError();
-  auto full = TextReader::read(model, model.weights, request.context, request.unrelated);
-  if (!full)
-    return full.takeError();
-  auto adapted = TextReader::read(model, adaptedWeights, adapter.prefix, request.unrelated);
+/// What each model says of `texts`, which follow `full` or `plain`; `comparison` is of them, or
+/// empty.
+static llvm::Expected<std::vector<Scores>>
+score(const SplitModel &model, Weights &adaptedWeights, const Adapter &adapter,
+      const EvaluateRequest &request, llvm::ArrayRef<int64_t> full, llvm::ArrayRef<int64_t> plain,
+      llvm::ArrayRef<TextSequence> texts, std::optional<Comparison> &comparison, bool keeps) {
+  if (!comparison) {
+    auto read = Comparison::read(model, full, plain, texts, keeps);
+    if (!read)
+      return read.takeError();
+    comparison.emplace(std::move(*read));
+  }
+  auto adapted = TextReader::read(model, adaptedWeights, adapter.prefix, texts);
   if (!adapted)
     return adapted.takeError();
-  auto scores = score(*plain, *full, *adapted, predictions,
-                      request.compared); // the plain model is the truth here
+  return comparison->with(*adapted, request.compared);
+}
+
+llvm::Error Judge::addDrift(const SplitModel &model, Weights &adaptedWeights,
+                            const Adapter &adapter, Card &card) {
+  if (predictionsOf(request.unrelated).empty())
+    return llvm::Error::success();
+  // The plain model is the truth here.
+  auto scores = score(model, adaptedWeights, adapter, request, request.front, request.context,
+                      request.unrelated, known->unrelated, keeps);
   if (!scores)
     return scores.takeError();
   TokenGroup group = groupOf(*scores, [](const Scores &) { return true; });
@@ -221,27 +175,20 @@ llvm::Error addDrift(const SplitModel &model, Weights &adaptedWeights, const Ada
   return llvm::Error::success();
 }
 
-} // namespace
-
 llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
                                     const EvaluateRequest &request) {
-  std::vector<Prediction> predictions = predictionsOf(request.texts);
-  if (predictions.empty())
+  return Judge(request, /*keeps=*/false).evaluate(model, adapter);
+}
+
+llvm::Expected<Card> Judge::evaluate(SplitModel model, const Adapter &adapter) {
+  if (predictionsOf(request.texts).empty())
     return makeError(
         "the text has no token to predict; expected one with two tokens, or an answer");
   AdaptedWeights weights(model.weights);
   if (llvm::Error error = weights.add(adapter))
     return std::move(error);
-  auto full = TextReader::read(model, model.weights, request.context, request.texts);
-  if (!full)
-    return full.takeError();
-  auto plain = TextReader::read(model, model.weights, request.front, request.texts);
-  if (!plain)
-    return plain.takeError();
-  auto adapted = TextReader::read(model, weights, adapter.prefix, request.texts);
-  if (!adapted)
-    return adapted.takeError();
-  auto scores = score(*full, *plain, *adapted, predictions, request.compared);
+  auto scores = score(model, weights, adapter, request, request.context, request.front,
+                      request.texts, known->texts, keeps);
   if (!scores)
     return scores.takeError();
 
@@ -272,9 +219,9 @@ llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
   card.tokensSaved = int64_t(request.context.size()) - int64_t(adapter.prefix.size());
   card.sequences = texts;
   addFailures(*scores, request, card);
-  if (llvm::Error error = addSeconds(model, adapter, request, card))
+  if (llvm::Error error = addSeconds(model, adapter, card))
     return std::move(error);
-  if (llvm::Error error = addDrift(model, weights, adapter, request, card))
+  if (llvm::Error error = addDrift(model, weights, adapter, card))
     return std::move(error);
   return card;
 }

@@ -91,18 +91,28 @@ void divideByMean(Nats &scores) {
 
 } // namespace
 
-llvm::Expected<std::vector<int64_t>> ctxc::mostTelling(SplitModel model,
-                                                       llvm::ArrayRef<int64_t> context,
-                                                       int64_t front, int64_t count,
-                                                       llvm::ArrayRef<TextSequence> texts) {
+llvm::Expected<std::vector<double>> ctxc::tellingScores(SplitModel model,
+                                                        llvm::ArrayRef<int64_t> context,
+                                                        int64_t front,
+                                                        llvm::ArrayRef<TextSequence> texts) {
   auto surprise = surprises(model, context, front), copied = copies(model, context, front, texts);
   if (!surprise || !copied)
     return llvm::joinErrors(surprise.takeError(), copied.takeError());
   divideByMean(*surprise);
   divideByMean(*copied);
+  for (auto [score, more] : llvm::zip(*surprise, *copied))
+    score += more;
+  if (front == 0 && !surprise->empty())
+    surprise->front() = INFINITY;
+  return surprise;
+}
+
+std::vector<int64_t> ctxc::mostTelling(llvm::ArrayRef<int64_t> context,
+                                       llvm::ArrayRef<double> scores, int64_t front,
+                                       int64_t count) {
   std::vector<std::pair<double, int64_t>> order; // negative, so that the largest comes first
   for (int64_t at = front; at < int64_t(context.size()); ++at)
-    order.push_back({at == 0 ? -INFINITY : -(*surprise)[at] - (*copied)[at], at});
+    order.push_back({-scores[at], at});
   llvm::sort(order);
   std::vector<int64_t> places, tokens;
   for (auto [score, place] : llvm::ArrayRef(order).take_front(count))

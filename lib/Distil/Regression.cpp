@@ -8,12 +8,29 @@ using namespace ctxc;
 /// A relative pivot below this says that the matrix has no inverse, as data in float32 tell it.
 constexpr double leastPivot = 1e-12;
 
+/// With a weaker penalty than this, the dual of more rows than inputs is near to having no inverse.
+constexpr double leastDualStrength = 1e-6;
+
 static void multiplyInto(const FloatMatrix &a, const FloatMatrix &b, Matrix &c,
                          const ParallelFor &threads) {
   multiplyTransposed(a.data(), a.rows(), b.data(), b.rows(), a.cols(), c.data(), threads);
 }
 static void multiplyInto(const Matrix &a, const Matrix &b, Matrix &c, const ParallelFor &threads) {
   multiplyTransposed(a.data(), a.rows(), b.data(), b.rows(), a.cols(), c.data(), threads);
+}
+
+/// The matrix of columns × rows numbers number(row, column), by blocks that stay in the cache.
+template <typename Number>
+static Matrix transposed(int64_t rows, int64_t columns, const ParallelFor &threads, Number number) {
+  constexpr int64_t size = 16;
+  Matrix result(columns, rows);
+  threads((columns + size - 1) / size, [&](int64_t begin, int64_t end) {
+    for (int64_t from = 0; from < rows; from += size)
+      for (int64_t column = begin * size; column < std::min(end * size, columns); ++column)
+        for (int64_t row = from; row < std::min(from + size, rows); ++row)
+          result(column, row) = number(row, column);
+  });
+  return result;
 }
 
 /// a bᵀ.
@@ -26,14 +43,19 @@ template <typename Rows> Matrix Ridge::multiply(const Rows &a, const Rows &b) co
 llvm::Expected<Ridge> Ridge::make(const FloatMatrix &rows, const Vector &weights, double lambda0,
                                   const ParallelFor &threads) {
   Ridge ridge(threads);
-  ridge.isDual = rows.rows() < rows.cols();
+  // With about as many rows as inputs, the dual needs fewer products; without a penalty it would
+  // have no inverse.
+  const bool isRegular = lambda0 >= leastDualStrength;
+  ridge.isDual = rows.rows() < (isRegular ? rows.cols() + rows.cols() / 4 : rows.cols());
   ridge.roots = weights.cwiseSqrt();
   ridge.data = ridge.roots.cast<float>().asDiagonal() * rows;
   FloatMatrix transposed;
   if (!ridge.isDual)
     transposed = ridge.data.transpose();
   const FloatMatrix &either = ridge.isDual ? ridge.data : transposed;
-  ridge.factor = ridge.multiply(either, either);
+  ridge.factor.resize(either.rows(), either.rows());
+  multiplySymmetric(either.data(), either.data(), either.rows(), either.cols(), ridge.factor.data(),
+                    threads);
   const double trace = ridge.factor.trace();
   if (!std::isfinite(trace) || trace <= 0)
     return makeError(std::isfinite(trace)
@@ -51,7 +73,8 @@ llvm::Expected<Ridge> Ridge::make(const FloatMatrix &rows, const Vector &weights
 }
 
 void Ridge::solve(const Matrix &rows) {
-  targets = (roots.asDiagonal() * rows).transpose();
+  targets = transposed(rows.rows(), rows.cols(), *threads,
+                       [&](int64_t i, int64_t j) { return roots[i] * rows(i, j); });
   if (!isDual) {
     FloatMatrix inputs = data.transpose();
     moments = multiply(FloatMatrix(targets.cast<float>()), inputs);
@@ -61,38 +84,43 @@ void Ridge::solve(const Matrix &rows) {
 }
 
 Matrix Ridge::predictions() const {
-  // In the dual, solution (gram + λI) = targets.
-  Matrix weighted = isDual ? Matrix(targets - lambda * solution)
-                           : multiply(FloatMatrix(solution.cast<float>()), data);
-  return roots.cwiseInverse().asDiagonal() * weighted.transpose();
+  const Vector inverse = roots.cwiseInverse();
+  if (isDual) // solution (gram + λI) = targets
+    return transposed(targets.rows(), targets.cols(), *threads, [&](int64_t i, int64_t j) {
+      return inverse[j] * (targets(i, j) - lambda * solution(i, j));
+    });
+  Matrix weighted = multiply(FloatMatrix(solution.cast<float>()), data);
+  return transposed(weighted.rows(), weighted.cols(), *threads,
+                    [&](int64_t i, int64_t j) { return inverse[j] * weighted(i, j); });
 }
 
 /// The leading eigenvectors, as columns, of a symmetric matrix without negative eigenvalues: by
 /// subspace iteration from a fixed start, so that the answer is always the same.
 static Matrix leadingVectors(const Matrix &matrix, int64_t count, const ParallelFor &threads) {
-  constexpr int64_t spare = 8, rounds = 12;
+  constexpr int64_t spare = 8, rounds = 6; // each of two products
   const int64_t size = matrix.rows(), columns = std::min(size, count + spare);
-  Matrix basis(size, columns);
+  using Columns = Eigen::MatrixXd; // their transpose is row-major
+  Columns basis(size, columns);
   uint64_t state = 0x9e3779b97f4a7c15;
   for (double &x : basis.reshaped()) {
     state = state * 6364136223846793005 + 1442695040888963407;
     x = double(int64_t(state)) / 0x1p63;
   }
-  auto apply = [&](const Matrix &vectors) -> Matrix {
-    Matrix rows = vectors.transpose(), result(columns, size);
-    multiplyInto(rows, matrix, result, threads);
-    return result.transpose();
+  auto apply = [&](const Columns &vectors) -> Columns {
+    Matrix result(size, columns);
+    multiplyTransposed(matrix.data(), size, vectors.data(), columns, size, result.data(), threads);
+    return result;
   };
-  auto orthonormal = [&](const Matrix &vectors) -> Matrix {
-    Eigen::HouseholderQR<Matrix> qr(vectors);
-    return qr.householderQ() * Matrix::Identity(size, columns);
+  auto orthonormal = [&](const Columns &vectors) -> Columns {
+    Eigen::HouseholderQR<Columns> qr(vectors);
+    return qr.householderQ() * Columns::Identity(size, columns);
   };
   basis = orthonormal(basis);
   for (int64_t round = 0; round < rounds; ++round)
-    basis = orthonormal(apply(basis));
-  Matrix small = basis.transpose() * apply(basis);
-  Matrix symmetric = (small + small.transpose()) / 2;
-  Eigen::SelfAdjointEigenSolver<Matrix> eigen(symmetric);
+    basis = orthonormal(apply(apply(basis)));
+  Columns small = basis.transpose() * apply(basis);
+  Columns symmetric = (small + small.transpose()) / 2;
+  Eigen::SelfAdjointEigenSolver<Columns> eigen(symmetric);
   return basis * eigen.eigenvectors().rightCols(count).rowwise().reverse();
 }
 
@@ -100,7 +128,12 @@ SiteFit Ridge::truncate(const Vector &metric, int64_t rank) const {
   const int64_t outputs = targets.rows(), inputs = data.cols();
   auto changeTimes = [&](const Matrix &rows) -> Matrix { // rows ΔW
     Matrix combined = rows * solution;
-    return isDual ? Matrix(combined * data.cast<double>()) : combined;
+    if (!isDual)
+      return combined;
+    Matrix product(rows.rows(), inputs);
+    multiplyByFloats(combined.data(), combined.rows(), data.data(), inputs, data.rows(),
+                     product.data(), *threads);
+    return product;
   };
   SiteFit fit;
   if (rank == 0 || rank >= std::min(outputs, inputs)) {
@@ -109,8 +142,14 @@ SiteFit Ridge::truncate(const Vector &metric, int64_t rank) const {
     return fit;
   }
   // ΔW (S + λI) ΔWᵀ
-  Matrix square =
-      isDual ? multiply(targets, Matrix(targets - lambda * solution)) : multiply(moments, solution);
+  Matrix square(outputs, outputs);
+  auto multiplyInto = [&](const Matrix &a, const Matrix &b) {
+    multiplySymmetric(a.data(), b.data(), outputs, a.cols(), square.data(), *threads);
+  };
+  if (isDual)
+    multiplyInto(targets, targets - lambda * solution);
+  else
+    multiplyInto(moments, solution);
   square = metric.asDiagonal() * square * metric.asDiagonal();
   Matrix vectors = leadingVectors(square, rank, *threads);
   fit.left = metric.cwiseInverse().asDiagonal() * vectors;
@@ -139,54 +178,92 @@ static double median(const Vector &values) {
   return *middle;
 }
 
-/// √(mean(x²) + ε) of each row.
-static Vector lengths(const Matrix &rows, double eps) {
-  return (rows.array().square().rowwise().mean() + eps).sqrt();
+/// body(t) for each row.
+template <typename Body> static void overRows(int64_t rows, const ParallelFor &threads, Body body) {
+  threads(rows, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t)
+      body(t);
+  });
 }
 
-/// A step of n towards the target of m ⊙ n that stays on the sphere, and is not long.
-static Matrix boundedStep(const Matrix &n, const Matrix &error, const Vector &m, double tau,
-                          double trust) {
-  Vector gain = m.array() / (m.array().square() + tau);
-  Matrix step = error * gain.asDiagonal();
-  Vector radial = step.cwiseProduct(n).rowwise().mean();
-  step -= radial.asDiagonal() * n;
-  Vector size = (step.array().square().rowwise().mean() / (trust * trust) + 1).rsqrt();
-  return size.asDiagonal() * step;
+/// √(mean(x²) + ε) of each row.
+static Vector lengths(const Matrix &rows, double eps, const ParallelFor &threads) {
+  Vector all(rows.rows());
+  overRows(rows.rows(), threads,
+           [&](int64_t t) { all[t] = std::sqrt(rows.row(t).squaredNorm() / rows.cols() + eps); });
+  return all;
+}
+
+/// What the matrix should add to its product: from the row d, of length `length`, a step on its
+/// sphere towards the target of m ⊙ d / length that is not long.
+static Eigen::RowVectorXd wantedChange(const SiteRows &rows, int64_t t, const Eigen::RowVectorXd &d,
+                                       double length, const Eigen::RowVectorXd &m,
+                                       const Eigen::RowVectorXd &gain, double trust) {
+  Eigen::RowVectorXd n = d / length;
+  Eigen::RowVectorXd step =
+      (rows.target.row(t).cast<double>() - n.cwiseProduct(m)).cwiseProduct(gain);
+  step -= step.cwiseProduct(n).mean() * n;
+  const double size = 1 / std::sqrt(step.squaredNorm() / step.size() / (trust * trust) + 1);
+  return length * (n + size * step) - rows.product.row(t).cast<double>();
+}
+
+/// The scale with which the normed rows of `changed` come closest to the targets, and near m.
+static Vector fitScale(const SiteRows &rows, const Matrix &changed, const Vector &m, double eps,
+                       double strength, const ParallelFor &threads) {
+  const Vector inverse = lengths(changed, eps, threads).cwiseInverse();
+  const double hold = strength * rows.weights.sum();
+  Vector above = hold * m, below = Vector::Constant(m.size(), hold);
+  threads(m.size(), [&](int64_t begin, int64_t end) {
+    for (int64_t t = 0; t < changed.rows(); ++t)
+      for (int64_t j = begin; j < end; ++j) {
+        const double fitted = changed(t, j) * inverse[t];
+        above[j] += rows.weights[t] * rows.target(t, j) * fitted;
+        below[j] += rows.weights[t] * fitted * fitted;
+      }
+  });
+  return above.cwiseQuotient(below);
+}
+
+/// ΔW h of each row.
+static Matrix productOf(const SiteFit &fit, const FloatMatrix &data, const ParallelFor &threads) {
+  const FloatMatrix right = fit.right.cast<float>();
+  Matrix inner(data.rows(), right.rows()), product(data.rows(), fit.left.rows());
+  multiplyInto(data, right, inner, threads);
+  multiplyInto(inner, fit.left, product, threads);
+  return product;
 }
 
 llvm::Expected<SiteFit> ctxc::fitThroughNorm(const SiteRows &rows, const Vector &m, double eps,
                                              const FitOptions &options,
                                              const ParallelFor &threads) {
-  const Matrix product = rows.product.cast<double>(), target = rows.target.cast<double>();
-  Vector weights = rows.weights.array() / lengths(product, eps).array().square();
+  const Matrix product = rows.product.cast<double>();
+  Vector length = lengths(product, eps, threads);
+  Vector weights = rows.weights.array() / length.array().square();
   weights /= weights.mean();
   auto ridge = Ridge::make(rows.data, weights, options.lambda, threads);
   if (!ridge)
     return ridge.takeError();
-  const double typical = median(m.cwiseAbs());
+  const double typical = median(m.cwiseAbs()), tau = options.tau * typical * typical;
   const Vector metric = m.cwiseAbs().cwiseMax(1e-2 * typical);
   SiteFit fit;
   Vector scale = m;
   Matrix d = product;
   for (int64_t round = 0; round < options.rounds; ++round) {
-    Vector length = lengths(d, eps);
-    Matrix n = length.cwiseInverse().asDiagonal() * d;
-    Matrix step = boundedStep(n, target - n * scale.asDiagonal(), scale,
-                              options.tau * typical * typical, options.trust);
-    ridge->solve(length.asDiagonal() * (n + step) - product);
-    fit = ridge->truncate(metric, options.rank);
-    if (round + 1 < options.rounds)
+    if (round > 0) {
       d = product + ridge->predictions();
-    if (!options.scales)
-      continue;
-    Matrix changed =
-        product + (rows.data.cast<double>() * fit.right.transpose()) * fit.left.transpose();
-    Matrix fitted = lengths(changed, eps).cwiseInverse().asDiagonal() * changed;
-    double hold = options.lambdaScale * rows.weights.sum();
-    Vector above = rows.weights.transpose() * target.cwiseProduct(fitted);
-    Vector below = rows.weights.transpose() * fitted.cwiseAbs2();
-    scale = (above + hold * m).array() / (below.array() + hold);
+      length = lengths(d, eps, threads);
+    }
+    const Eigen::RowVectorXd gain = scale.array() / (scale.array().square() + tau);
+    overRows(d.rows(), threads, [&](int64_t t) {
+      d.row(t) = wantedChange(rows, t, d.row(t), length[t], scale, gain, options.trust);
+    });
+    ridge->solve(d);
+    fit = ridge->truncate(metric, options.rank);
+    if (options.scales) {
+      Matrix changed = productOf(fit, rows.data, threads);
+      changed += product;
+      scale = fitScale(rows, changed, m, eps, options.lambdaScale, threads);
+    }
   }
   if (options.scales)
     fit.scale = scale - m;

@@ -102,7 +102,7 @@ public:
 private:
   Error run(Model &model, const ContextEntry &entry, int64_t seed);
   Error run(Model &model, const ContextEntry &entry, int64_t seed, const Method &method,
-            const Trial &trial);
+            Trial &trial);
   std::string keyOf(const ContextEntry &entry, int64_t seed, const Method &method) const;
 
   Lab &lab;
@@ -119,7 +119,7 @@ std::string DistilRuns::keyOf(const ContextEntry &entry, int64_t seed, const Met
 }
 
 Error DistilRuns::run(Model &model, const ContextEntry &entry, int64_t seed, const Method &method,
-                      const Trial &trial) {
+                      Trial &trial) {
   auto made = attempt(model, trial, method);
   if (!made)
     return made.takeError();

@@ -200,22 +200,23 @@ static Expected<std::optional<Adapter>> meanOfPatches(Model &model, const Trial 
 }
 
 /// Adds the tokens that stay in front.
-static Error keep(Model &model, const Trial &trial, const Method &method, Tokens &prefix) {
+static Error keep(Model &model, Trial &trial, const Method &method, Tokens &prefix) {
   const int64_t front = trial.context.front.size();
   const int64_t count = method.kept * (trial.context.context.size() - front);
   if (method.name == "cut") {
     llvm::append_range(prefix, llvm::ArrayRef(trial.context.context).slice(front, count));
     return Error::success();
   }
-  auto kept = model.mostTelling(trial.context.context, front, count, trial.fitted);
-  if (!kept)
-    return kept.takeError();
-  llvm::append_range(prefix, *kept);
+  if (trial.tellingScores.empty())
+    if (Error error = model.tellingScores(trial.context.context, front, trial.fitted)
+                          .moveInto(trial.tellingScores))
+      return error;
+  llvm::append_range(prefix, mostTelling(trial.context.context, trial.tellingScores, front, count));
   return Error::success();
 }
 
 /// The adapter; none where the method does not apply.
-static Expected<std::optional<Adapter>> make(Model &model, const Trial &trial, const Method &method,
+static Expected<std::optional<Adapter>> make(Model &model, Trial &trial, const Method &method,
                                              Attempt &attempt) {
   if (method.name == "patches")
     return meanOfPatches(model, trial, method.tokens, attempt.tokens);
@@ -241,7 +242,7 @@ static Expected<std::optional<Adapter>> make(Model &model, const Trial &trial, c
   return std::optional(std::move(made->adapter));
 }
 
-Expected<std::optional<Attempt>> experiments::attempt(Model &model, const Trial &trial,
+Expected<std::optional<Attempt>> experiments::attempt(Model &model, Trial &trial,
                                                       const Method &method) {
   Attempt attempt;
   const std::clock_t start = std::clock();
@@ -255,7 +256,9 @@ Expected<std::optional<Attempt>> experiments::attempt(Model &model, const Trial 
   if (!*adapter)
     return std::nullopt;
   attempt.front = (*adapter)->prefix.size() - trial.context.front.size();
-  if (Error error = model.evaluate(**adapter, trial.about).moveInto(attempt.card))
+  if (!trial.judge)
+    trial.judge = std::make_unique<Judge>(trial.about);
+  if (Error error = model.evaluate(**adapter, *trial.judge).moveInto(attempt.card))
     return std::move(error);
   return std::optional(std::move(attempt));
 }

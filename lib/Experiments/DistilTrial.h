@@ -17,6 +17,9 @@ struct Trial {
   ContextTexts context;
   std::vector<TextSequence> fitted, isProtected;
   EvaluateRequest about; ///< the texts that judge
+  /// What the methods share: what the model says of the texts with the context, and without.
+  std::unique_ptr<Judge> judge;
+  std::vector<double> tellingScores; ///< of the context's tokens; empty until they are needed
 };
 
 /// Reads the texts of `entry`, or has the model write them. What judges was written from other
@@ -42,8 +45,7 @@ struct Attempt {
 
 /// None where the method does not apply to the model: there is no mean of patches of single
 /// experts.
-llvm::Expected<std::optional<Attempt>> attempt(Model &model, const Trial &trial,
-                                               const Method &method);
+llvm::Expected<std::optional<Attempt>> attempt(Model &model, Trial &trial, const Method &method);
 
 } // namespace ctxc::experiments
 

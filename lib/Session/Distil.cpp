@@ -94,11 +94,23 @@ Expected<Card> Model::evaluate(const Adapter &adapter, const EvaluateRequest &re
   return withSplit([&](SplitModel model) { return ctxc::evaluate(model, adapter, request); });
 }
 
+Expected<Card> Model::evaluate(const Adapter &adapter, Judge &judge) {
+  return withSplit([&](SplitModel model) { return judge.evaluate(model, adapter); });
+}
+
+Expected<std::vector<double>> Model::tellingScores(llvm::ArrayRef<int64_t> context, int64_t front,
+                                                   llvm::ArrayRef<TextSequence> texts) {
+  return withSplit(
+      [&](SplitModel model) { return ctxc::tellingScores(model, context, front, texts); });
+}
+
 Expected<std::vector<int64_t>> Model::mostTelling(llvm::ArrayRef<int64_t> context, int64_t front,
                                                   int64_t count,
                                                   llvm::ArrayRef<TextSequence> texts) {
-  return withSplit(
-      [&](SplitModel model) { return ctxc::mostTelling(model, context, front, count, texts); });
+  auto scores = tellingScores(context, front, texts);
+  if (!scores)
+    return scores.takeError();
+  return ctxc::mostTelling(context, *scores, front, count);
 }
 
 Expected<Sampled> Model::sample(const SampleRequest &request) {

@@ -82,14 +82,18 @@ struct DistilRequest {
   ProgressCall fitted, stepped;
 };
 
-/// The `count` most informative tokens of `context` from its token `front` on, in the context's
-/// order. A token's score is the sum of two terms, each divided by its mean over the context: how
-/// unlikely the model finds the token after those before it, and how much more likely the context
-/// makes this token in the answers of `texts`. A token with none before it scores highest. Errors:
-/// a model without a head; positions that it does not have; logits that are not finite.
-llvm::Expected<std::vector<int64_t>> mostTelling(SplitModel model, llvm::ArrayRef<int64_t> context,
-                                                 int64_t front, int64_t count,
-                                                 llvm::ArrayRef<TextSequence> texts);
+/// How much each token of `context` tells, from its token `front` on: the sum of two terms, each
+/// divided by its mean over the context: how unlikely the model finds the token after those before
+/// it, and how much more likely the context makes this token in the answers of `texts`. A token
+/// with none before it scores highest. Errors: a model without a head; positions that it does not
+/// have; logits that are not finite.
+llvm::Expected<std::vector<double>> tellingScores(SplitModel model, llvm::ArrayRef<int64_t> context,
+                                                  int64_t front,
+                                                  llvm::ArrayRef<TextSequence> texts);
+/// The `count` tokens of `context` with the highest scores, of those from token `front` on, in the
+/// context's order.
+std::vector<int64_t> mostTelling(llvm::ArrayRef<int64_t> context, llvm::ArrayRef<double> scores,
+                                 int64_t front, int64_t count);
 
 struct Distilled {
   Adapter adapter;

@@ -82,6 +82,32 @@ struct Card {
 llvm::Expected<Card> evaluate(SplitModel model, const Adapter &adapter,
                               const EvaluateRequest &request);
 
+/// Judges several adapters by the same texts: what the full and the plain model say of them is
+/// computed with the first adapter, and kept. The memory for this is that of the full model's
+/// logits for all answers and of the plain model's for the unrelated texts.
+class Judge {
+public:
+  explicit Judge(EvaluateRequest request) : Judge(std::move(request), /*keeps=*/true) {}
+  Judge(Judge &&) noexcept;
+  ~Judge();
+
+  /// As ctxc::evaluate; `model` is always the same.
+  llvm::Expected<Card> evaluate(SplitModel model, const Adapter &adapter);
+
+private:
+  friend llvm::Expected<Card> evaluate(SplitModel model, const Adapter &adapter,
+                                       const EvaluateRequest &request);
+  struct Known;
+  Judge(EvaluateRequest request, bool keeps);
+  llvm::Error addSeconds(const SplitModel &model, const Adapter &adapter, Card &card);
+  llvm::Error addDrift(const SplitModel &model, Weights &adaptedWeights, const Adapter &adapter,
+                       Card &card);
+
+  EvaluateRequest request;
+  bool keeps;
+  std::unique_ptr<Known> known;
+};
+
 } // namespace ctxc
 
 #endif // CTXC_DISTIL_EVALUATE_H

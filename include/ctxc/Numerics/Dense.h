@@ -25,6 +25,17 @@ void multiplyTransposed(const float *a, int64_t m, const float *b, int64_t n, in
 void multiplyTransposed(const double *a, int64_t m, const double *b, int64_t n, int64_t k,
                         double *c, ParallelRanges parallel);
 
+/// c (m × n) = a (m × k) b, with b (k × n) in float32, products and sums in float64.
+void multiplyByFloats(const double *a, int64_t m, const float *b, int64_t n, int64_t k, double *c,
+                      ParallelRanges parallel);
+
+/// c (n × n) = a bᵀ for a and b (n × k) whose product is symmetric: only the triangle below the
+/// diagonal is computed.
+void multiplySymmetric(const float *a, const float *b, int64_t n, int64_t k, double *c,
+                       ParallelRanges parallel);
+void multiplySymmetric(const double *a, const double *b, int64_t n, int64_t k, double *c,
+                       ParallelRanges parallel);
+
 /// c (m × n) = a (m × k) bᵀ, with b (n × k), all in float32, each sum in the order of k: for
 /// gradients, which need no higher precision.
 void multiplyTransposed(const float *a, int64_t m, const float *b, int64_t n, int64_t k, float *c,

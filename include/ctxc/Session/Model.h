@@ -178,10 +178,15 @@ public:
   llvm::Expected<std::vector<int64_t>> mostTelling(llvm::ArrayRef<int64_t> context, int64_t front,
                                                    int64_t count,
                                                    llvm::ArrayRef<TextSequence> texts = {});
+  /// What chooses them, of each token of the context (ctxc::tellingScores). Runs as distil does.
+  llvm::Expected<std::vector<double>> tellingScores(llvm::ArrayRef<int64_t> context, int64_t front,
+                                                    llvm::ArrayRef<TextSequence> texts);
   /// Texts that the model writes after a context, many at once (ctxc::sample). Runs as distil does.
   llvm::Expected<Sampled> sample(const SampleRequest &request);
   /// How well an adapter replaces a context (ctxc::evaluate). Runs as distil does.
   llvm::Expected<Card> evaluate(const Adapter &adapter, const EvaluateRequest &request);
+  /// The same for several adapters, by the texts of `judge`, which must not outlive the model.
+  llvm::Expected<Card> evaluate(const Adapter &adapter, Judge &judge);
   /// What the model answers with the context, with an adapter, and without (ctxc::examples). Runs
   /// as distil does.
   llvm::Expected<std::vector<Example>> examples(const Adapter &adapter,

@@ -35,6 +35,28 @@ TEST(Cards, TellNothingFromEverything) {
   EXPECT_EQ(all.tokensSaved, 0);
 }
 
+/// A judge of several adapters says of each what it says of that one alone.
+TEST(Cards, AreTheSameFromOneJudge) {
+  auto model = modelOf("gemma3");
+  Adapter nothing, everything, half = llvm::cantFail(model->distil(training(2))).adapter;
+  nothing.prefix = front;
+  everything.prefix = context();
+  Judge judge(heldOut());
+  for (const Adapter *adapter : {&nothing, &half, &everything, &half, &nothing}) {
+    Card alone = llvm::cantFail(model->evaluate(*adapter, heldOut()));
+    Card card = llvm::cantFail(model->evaluate(*adapter, judge));
+    EXPECT_EQ(card.all.klAdapted, alone.all.klAdapted);
+    EXPECT_EQ(card.all.klPlain, alone.all.klPlain);
+    EXPECT_EQ(card.all.agreementAdapted, alone.all.agreementAdapted);
+    EXPECT_EQ(card.shareInterval.low, alone.shareInterval.low);
+    EXPECT_EQ(card.perplexityAdapted, alone.perplexityAdapted);
+    EXPECT_EQ(card.agreedAdapted, alone.agreedAdapted);
+    EXPECT_EQ(card.drift, alone.drift);
+    EXPECT_EQ(card.driftOfContext, alone.driftOfContext);
+    EXPECT_EQ(card.failures.size(), alone.failures.size());
+  }
+}
+
 /// What the split model computes for many sequences at once is what the executor computes for each.
 TEST(Cards, RestOnTheExecutorsLogits) {
   for (llvm::StringRef name : {"gemma3", "gpt2", "falcon", "mixtral", "llama"}) {

@@ -43,6 +43,26 @@ template <typename T> void expectProducts(double tolerance) {
       }
 }
 
+/// a bᵀ is symmetric where b is a times a diagonal.
+template <typename T> void expectSymmetricProducts() {
+  for (int64_t n : {1, 5, 33, 100, 150})
+    for (int64_t k : {1, 16, 300}) {
+      auto a = randomNumbers<T>(n * k, 1), b = a;
+      for (size_t i = 0; i < b.size(); ++i)
+        b[i] *= 1 << (i % k % 3);
+      std::vector<double> c(n * n, NAN), pieces(n * n, NAN), whole(n * n);
+      multiplySymmetric(a.data(), b.data(), n, k, c.data(), inOne);
+      multiplySymmetric(a.data(), b.data(), n, k, pieces.data(), inPieces);
+      multiplyTransposed(a.data(), n, b.data(), n, k, whole.data(), inOne);
+      EXPECT_EQ(c, pieces);
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j <= i; ++j) {
+          EXPECT_EQ(c[i * n + j], whole[i * n + j]) << n << " " << k;
+          EXPECT_EQ(c[j * n + i], c[i * n + j]);
+        }
+    }
+}
+
 } // namespace
 
 TEST(Dense, MultipliesFloatsInFloat) {
@@ -71,6 +91,29 @@ TEST(Dense, MultipliesFloatsInFloat) {
 
 TEST(Dense, MultipliesFloats) { expectProducts<float>(2e-6); }
 TEST(Dense, MultipliesDoubles) { expectProducts<double>(1e-14); }
+
+TEST(Dense, MultipliesDoublesWithFloats) {
+  for (int64_t m : {1, 8, 19})
+    for (int64_t n : {1, 24, 47, 100})
+      for (int64_t k : {1, 16, 300}) {
+        auto a = randomNumbers<double>(m * k, 1);
+        auto b = randomNumbers<float>(k * n, 2);
+        std::vector<double> transposed(n * k), c(m * n, NAN), pieces(m * n, NAN), expected(m * n);
+        for (int64_t j = 0; j < n; ++j)
+          for (int64_t p = 0; p < k; ++p)
+            transposed[j * k + p] = b[p * n + j];
+        multiplyByFloats(a.data(), m, b.data(), n, k, c.data(), inOne);
+        multiplyByFloats(a.data(), m, b.data(), n, k, pieces.data(), inPieces);
+        multiplyTransposed(a.data(), m, transposed.data(), n, k, expected.data(), inOne);
+        EXPECT_EQ(c, pieces);
+        EXPECT_EQ(c, expected) << m << " " << n << " " << k;
+      }
+}
+
+TEST(Dense, MultipliesToSymmetricMatrices) {
+  expectSymmetricProducts<float>();
+  expectSymmetricProducts<double>();
+}
 
 TEST(Dense, SolvesByCholesky) {
   for (int64_t n : {1, 3, 63, 64, 65, 130}) {
