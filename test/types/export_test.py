@@ -102,6 +102,23 @@ class ByLanguage(torch.nn.Module):
         return x + y
 
 
+class NormOfHeads(torch.nn.Module):
+    """Divides each head by its root mean square, with heads and tokens in one axis, as a gated norm does."""
+
+    def __init__(self, dim=1, adds_up=False):
+        super().__init__()
+        self.embed = torch.nn.Embedding(128, 12)
+        self.scale = torch.nn.Parameter(torch.rand(4))
+        self.dim, self.adds_up = dim, adds_up
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        rows = x.reshape(-1, 4)
+        rows = self.scale * rows * torch.rsqrt((rows * rows).mean(self.dim, keepdim=True) + 1e-6)
+        rows = rows * torch.nn.functional.silu(x.view(*x.shape[:2], 3, 4).reshape(-1, 4))
+        return rows.sum(0) if self.adds_up else rows.reshape(x.shape)
+
+
 class Programs(unittest.TestCase):
     def program_of(self, module, names):
         inputs = [torch.zeros(1, 13, dtype=torch.long) for _ in names]
@@ -147,6 +164,20 @@ class Programs(unittest.TestCase):
                        lambda mask: torch.rand_like(mask.float()) > 0.5,
                        lambda mask: torch.logical_and(data > 0, data < 1, out=mask)):
             self.assertFalse(is_known(change))
+
+    def ranks_of_means(self, module):
+        program = self.program_of(module, ["input_ids"])
+        ids = torch.randint(0, 128, (1, 5))
+        self.assertTrue(torch.equal(program.module()(ids), module(ids)))
+        return [node.meta["val"].dim() for node in program.graph.nodes if str(node.target) == "aten.mean.dim"]
+
+    def test_merged_axes(self):
+        self.assertEqual(self.ranks_of_means(NormOfHeads()), [4])
+        self.assertEqual(self.ranks_of_means(NormOfHeads(dim=-1)), [4])
+
+    def test_joined_rows(self):
+        self.assertEqual(self.ranks_of_means(NormOfHeads(dim=0)), [2])  # over all tokens
+        self.assertEqual(self.ranks_of_means(NormOfHeads(adds_up=True)), [2])
 
     def test_full_masks(self):
         module = ByLanguage(0)
