@@ -44,7 +44,8 @@ class Experts(unittest.TestCase):
 class Recurrences(unittest.TestCase):
     def test_as_one_op(self):
         for model_type in ("mamba", "falcon_mamba", "jamba", "zamba", "mamba2", "bamba", "falcon_h1", "granitemoehybrid",
-                           "nemotron_h", "zamba2", "qwen3_next", "olmo_hybrid"):
+                           "nemotron_h", "zamba2", "qwen3_next", "olmo_hybrid", "kimi_linear", "bailing_hybrid",
+                           "minimax", "rwkv"):
             with self.subTest(model_type):
                 torch.manual_seed(0)
                 model = export.causal_model(small_configs.small_config(model_type), attn_implementation="eager",
@@ -53,8 +54,9 @@ class Recurrences(unittest.TestCase):
                     torch.nn.init.normal_(parameter, std=0.3)
                 ids = torch.randint(3, 100, (1, 7))
                 expected = logits_of(model, ids)
-                op = _recurrences.linear_attention
-                with unittest.mock.patch.object(_recurrences, "linear_attention", wraps=op) as called, \
+                name = "decaying_mean" if model_type == "rwkv" else "linear_attention"
+                op = getattr(_recurrences, name)
+                with unittest.mock.patch.object(_recurrences, name, wraps=op) as called, \
                         _recurrences.in_one_op(model):
                     found = logits_of(model, ids)
                 self.assertGreater(called.call_count, 0)

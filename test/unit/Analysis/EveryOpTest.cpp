@@ -69,6 +69,7 @@ const Sample samples[] = {
      4},
     {"xf.conv", "xf.conv %0, %1 : {0}, {1}", {"tensor<4x3xf32>", "tensor<4xf32>"}, 2},
     {"xf.scan", "xf.scan %0, %1 : {0}", {"tensor<4xf32>", "tensor<4xf32>"}, 2},
+    {"xf.decaying_mean", "xf.decaying_mean %0, %1 decay %0 own %1 : {0}", {"tensor<4xf32>"}, 2},
     {"xf.linear_attention",
      "xf.linear_attention %0, %0, %1 decay %2 : {0}, {0}, {1}, {2}",
      {"tensor<1x4xf32>", "tensor<2x4xf32>", "tensor<2xf32>"},
