@@ -31,6 +31,10 @@ Value ScanBuilder::build(ArrayRef<int64_t> shape,
   SmallVector<int64_t> full{ShapedType::kDynamic};
   llvm::append_range(full, shape);
   auto type = MemRefType::get(full, b.getF32Type());
+  // Read behind all ops that make one of them: memory that has been read is given to others.
+  SmallVector<Value> reads;
+  for (Value tensor : tensors)
+    reads.push_back(e.read(tensor));
   Value results = memref::AllocOp::create(b, e.loc, type, ValueRange{e.rows()});
   auto scan = kernel::ScanOp::create(b, e.loc, reads, reshaped(e.before(op)), reshaped(e.after(op)),
                                      results, b.getAffineMapArrayAttr(maps));

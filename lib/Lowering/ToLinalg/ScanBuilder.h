@@ -33,7 +33,7 @@ public:
 
 private:
   void add(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> at) {
-    reads.push_back(e.read(tensor));
+    tensors.push_back(tensor);
     maps.push_back(mlir::AffineMap::get(2, 0, at, op->getContext()));
   }
   mlir::Value reshaped(mlir::Value memref) {
@@ -47,7 +47,7 @@ private:
   mlir::Operation *op;
   KernelEmitter &e;
   llvm::SmallVector<int64_t> carried;
-  llvm::SmallVector<mlir::Value> reads;
+  llvm::SmallVector<mlir::Value> tensors; ///< that are read
   llvm::SmallVector<mlir::AffineMap> maps;
 };
 

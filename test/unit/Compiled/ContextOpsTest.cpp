@@ -114,6 +114,23 @@ TEST_P(ContextOps, LinearAttention) {
   }
 }
 
+// Queries, keys and decays have one type, and nothing else reads them: each needs memory of its own
+// until the recurrence has read it.
+TEST_P(ContextOps, LinearAttentionOfValuesOfOneType) {
+  BlockText b("ops", 33);
+  TextValue x = b.input();
+  auto made = [&](const std::string &kind, const std::string &more = "") {
+    return b.unary(kind, b.reshape(b.linear(x, 64), {4, 16}), more);
+  };
+  TextValue q = made("activation silu"), k = made("normalize l2", " eps 1.0e-6"),
+            v = made("activation tanh"),
+            decay = b.unary("times", made("activation softplus"), " by -0.5");
+  b.output(
+      b.op("xf.linear_attention " + q.name + ", " + k.name + ", " + v.name + " decay " + decay.name,
+           typeOf(q) + ", " + typeOf(k) + ", " + typeOf(v) + ", " + typeOf(decay), v.shape));
+  agree(b);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, ContextOps, testing::Values(1, 2, 3));
 
 } // namespace
