@@ -156,6 +156,7 @@ private:
   /// A value that is made of stored tensors alone, entry by entry, such as the rates of a
   /// recurrence; null where it is made in another way.
   Value ofStored(Value value);
+  std::optional<double> fixedNumber(graph::StoredOp stored) const;
   bool collectStored(Value value, llvm::SmallVectorImpl<graph::CallOp> &calls,
                      llvm::SmallVectorImpl<graph::StoredOp> &leaves) const;
   /// Ops that are written out: null where they are not.

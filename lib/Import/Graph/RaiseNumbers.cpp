@@ -154,6 +154,16 @@ static bool isByEntry(graph::CallOp call) {
   return call.getTarget().starts_with("aten.") && llvm::is_contained(names, call.getBaseName());
 }
 
+/// The number without an axis that `stored` is, where no patch changes it.
+std::optional<double> Raiser::fixedNumber(graph::StoredOp stored) const {
+  auto type = cast<graph::SymbolicType>(stored.getType());
+  if (!stored.getFixed() || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+    return std::nullopt;
+  std::optional<std::vector<double>> numbers = rotations.numbersOf()(stored);
+  bool isOne = numbers && numbers->size() == 1 && std::isfinite(float(numbers->front()));
+  return isOne ? std::optional(numbers->front()) : std::nullopt;
+}
+
 /// Finds the calls and the stored tensors that make `value`; false where others do.
 bool Raiser::collectStored(Value value, SmallVectorImpl<graph::CallOp> &calls,
                            SmallVectorImpl<graph::StoredOp> &leaves) const {
@@ -166,7 +176,8 @@ bool Raiser::collectStored(Value value, SmallVectorImpl<graph::CallOp> &calls,
     Operation *op = next.getDefiningOp();
     if (!seen.insert(op).second)
       continue;
-    if (graph::StoredOp stored = parameterOf(next)) {
+    auto stored = dyn_cast<graph::StoredOp>(op);
+    if (stored && (parameterOf(next) || fixedNumber(stored))) {
       leaves.push_back(stored);
       continue;
     }
@@ -198,13 +209,19 @@ Value Raiser::ofStored(Value value) {
   SmallVector<std::pair<Value, Value>> known;
   for (graph::StoredOp stored : leaves) {
     auto type = tokenType(stored, axes);
-    Value scale = type ? parameter(stored) : Value();
-    llvm::consumeError(type.takeError());
-    if (!scale)
+    if (!type) {
+      llvm::consumeError(type.takeError());
       continue;
+    }
     Location loc = value.getLoc();
-    Value ones = xf::createOnes(builder, loc, ranked(scale).getShape());
-    Value scaled = xf::ScaleOp::create(builder, loc, ones, scale, llvm::APFloat(0.0f));
+    Value scale = parameterOf(stored) ? parameter(stored) : Value();
+    Value ones =
+        xf::createOnes(builder, loc, scale ? ranked(scale).getShape() : ArrayRef<int64_t>{1});
+    Value scaled;
+    if (scale)
+      scaled = xf::ScaleOp::create(builder, loc, ones, scale, llvm::APFloat(0.0f));
+    else
+      scaled = xf::TimesOp::create(builder, loc, ones, llvm::APFloat(float(*fixedNumber(stored))));
     known.push_back({stored, lookup(stored)});
     bind(stored, reshaped(loc, scaled, *type));
     computed.insert(stored);
@@ -215,7 +232,7 @@ Value Raiser::ofStored(Value value) {
       computed.insert(call.getResults().begin(), call.getResults().end());
     llvm::consumeError(raised.takeError());
   }
-  Value result = isData(value) ? lookup(value) : Value();
+  Value result = isData(value) ? lookup(value) : Value(); // also of a tensor itself
   for (auto [stored, before] : known) {
     computed.erase(stored);
     if (before)
