@@ -80,6 +80,33 @@ def XF_ScanOp : XF_ContextualOp<"scan", [SameOperandsAndResultType], ["getCarrie
   let assemblyFormat = "$gate `,` $input (`run` $run^)? attr-dict `:` type($result)";
 }
 
+def XF_DecayingMeanOp : XF_ContextualOp<"decaying_mean", [SameOperandsAndResultType],
+                                        ["getCarried"]> {
+  let summary = "a mean over the tokens, in which the weights of earlier ones decay";
+  let description = [{
+    Entry by entry, a token's value v has the weight `e^k` in the means of later tokens, and
+    `e^(k + b)` in its own:
+
+        y_p = (N_{p−1} + e^{k_p + b_p} v_p) / (D_{p−1} + e^{k_p + b_p})
+        N_p = e^{d_p} N_{p−1} + e^{k_p} v_p,   D_p = e^{d_p} D_{p−1} + e^{k_p}
+
+    from N = D = 0. What is carried is `e^{−M} N`, `e^{−M} D` and M, the exponent of the largest weight
+    so far, so that no weight overflows. `p − 1` is the token that the run saw before, not an
+    absolute position.
+
+    ```mlir
+    // RWKV's mixer.
+    %y = xf.decaying_mean %k, %v decay %d own %b : tensor<768xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$key, XF_Activation:$value, XF_Activation:$decay,
+    XF_Activation:$own, OptionalAttr<XF_Run>:$run);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = [{
+    $key `,` $value `decay` $decay `own` $own (`run` $run^)? attr-dict `:` type($result)
+  }];
+}
+
 def XF_LinearAttentionOp : XF_ContextualOp<"linear_attention", [
     AttrSizedOperandSegments, AllTypesMatch<["value", "result"]>], ["getCarried"]> {
   let summary = "attention without a softmax: a matrix to which each token adds, and which decays";

@@ -339,6 +339,8 @@ LogicalResult LinearAttentionOp::verify() {
 SmallVector<Value> AttentionOp::getStateOperands() { return {getKey(), getValue()}; }
 SmallVector<Value> ConvOp::getStateOperands() { return {getData()}; }
 SmallVector<Value> ScanOp::getStateOperands() { return {getGate(), getInput()}; }
+// A token's own weight does not stay.
+SmallVector<Value> DecayingMeanOp::getStateOperands() { return {getKey(), getValue(), getDecay()}; }
 // The query reads the state, which all others have made.
 SmallVector<Value> LinearAttentionOp::getStateOperands() {
   SmallVector<Value> operands{getKey(), getValue(), getDecay()};
@@ -359,12 +361,20 @@ std::optional<Run> ConvOp::getStateRun() { return getRun(); }
 void ConvOp::setStateRun(Run run) { setRun(run); }
 std::optional<Run> ScanOp::getStateRun() { return getRun(); }
 void ScanOp::setStateRun(Run run) { setRun(run); }
+std::optional<Run> DecayingMeanOp::getStateRun() { return getRun(); }
+void DecayingMeanOp::setStateRun(Run run) { setRun(run); }
 std::optional<Run> LinearAttentionOp::getStateRun() { return getRun(); }
 void LinearAttentionOp::setStateRun(Run run) { setRun(run); }
 std::optional<Run> OpaqueContextualOp::getStateRun() { return getRun(); }
 void OpaqueContextualOp::setStateRun(Run run) { setRun(run); }
 
 RankedTensorType ScanOp::getCarried() { return ranked(getResult().getType()); }
+RankedTensorType DecayingMeanOp::getCarried() {
+  RankedTensorType type = ranked(getResult().getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.insert(shape.begin(), 3);
+  return type.clone(shape);
+}
 RankedTensorType LinearAttentionOp::getCarried() {
   auto key = ranked(getKey().getType()), value = ranked(getValue().getType());
   return value.clone({value.getDimSize(0), key.getDimSize(1), value.getDimSize(1)});

@@ -386,9 +386,10 @@ Mixing ctxc::ruleFor(const TokenCall &call) {
   graph::CallOp op = call.call;
   StringRef name = op.getBaseName();
   auto known = table().find(name);
-  // Ops of other namespaces may have the same names. One is ctxc's (python/ctxc/_recurrences.py).
+  // Ops of other namespaces may have the same names. ctxc's are the recurrences of
+  // python/ctxc/_recurrences.py.
   if (!op.getTarget().starts_with("aten.") || known == table().end())
-    return op.getTarget() == "ctxc.linear_attention.default" ? Mixing::Tokens : Mixing::Unknown;
+    return op.getTarget().starts_with("ctxc.") ? Mixing::Tokens : Mixing::Unknown;
   return known->second(call);
 }
 

@@ -18,6 +18,7 @@ void registerSourceLoweringModels(MLIRContext *context);
 void registerMixtureLoweringModels(MLIRContext *context);
 void registerContextLoweringModels(MLIRContext *context);
 void registerRecurrenceLoweringModels(MLIRContext *context);
+void registerLinearAttentionLoweringModel(MLIRContext *context);
 void registerPatchLoweringModels(MLIRContext *context);
 } // namespace ctxc
 
@@ -28,6 +29,7 @@ void ctxc::registerLoweringModels(DialectRegistry &registry) {
     registerMixtureLoweringModels(context);
     registerContextLoweringModels(context);
     registerRecurrenceLoweringModels(context);
+    registerLinearAttentionLoweringModel(context);
   });
   registry.addExtension(
       +[](MLIRContext *context, patch::PatchDialect *) { registerPatchLoweringModels(context); });

@@ -114,6 +114,42 @@ static llvm::Error evaluateOp(xf::ScanOp op, Evaluation &e) {
   return llvm::Error::success();
 }
 
+static llvm::Error evaluateOp(xf::DecayingMeanOp op, Evaluation &e) {
+  OpState &state = e.state();
+  const Matrix &key = e.rows(op.getKey()), &value = e.rows(op.getValue()),
+               &decay = e.rows(op.getDecay()), &own = e.rows(op.getOwn());
+  const int64_t size = key.cols();
+  Matrix states(key.rows(), 3 * size), result(key.rows(), size);
+  for (int64_t i = 0; i < size; ++i) {
+    // Sums of weights over e^greatest, of which one was 1.
+    double sum = 0, weights = 0, greatest = -std::numeric_limits<double>::infinity();
+    if (state.size() > 0) {
+      ArrayRef<double> before = state.row(0, state.size() - 1);
+      sum = before[i];
+      weights = before[size + i];
+      greatest = before[2 * size + i];
+    }
+    for (int64_t t = 0; t < key.rows(); ++t) {
+      auto weighed = [&](double left, double k, double &total, double &all) {
+        double top = std::max(left, k), kept = std::exp(left - top), added = std::exp(k - top);
+        total = kept * sum + added * value(t, i);
+        all = kept * weights + added;
+        return top;
+      };
+      double total = 0, all = 0;
+      weighed(greatest, key(t, i) + own(t, i), total, all);
+      result(t, i) = total / all;
+      greatest = weighed(greatest + decay(t, i), key(t, i), total, all);
+      states(t, i) = sum = total;
+      states(t, size + i) = weights = all;
+      states(t, 2 * size + i) = greatest;
+    }
+  }
+  state.append(e.getEnvironment().positions, {&states});
+  e.set(op.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 /// exp(d), or exp(−exp(A) d), for each head and row of its state.
 static Matrix decaysOf(xf::LinearAttentionOp op, Evaluation &e, int64_t heads, int64_t rows) {
   const Matrix &steps = e.rows(op.getDecay());
@@ -165,7 +201,8 @@ static llvm::Error evaluateOp(xf::LinearAttentionOp op, Evaluation &e) {
 }
 
 void attachContextualOps(MLIRContext &context) {
-  attach<xf::AttentionOp, xf::ConvOp, xf::ScanOp, xf::LinearAttentionOp>(context);
+  attach<xf::AttentionOp, xf::ConvOp, xf::ScanOp, xf::DecayingMeanOp, xf::LinearAttentionOp>(
+      context);
 }
 
 } // namespace ctxc::reference

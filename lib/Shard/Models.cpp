@@ -65,6 +65,7 @@ CTXC_ELEMENTWISE(DivOp, Finish, 0)
 CTXC_ELEMENTWISE(TimesOp, Scale, 0)
 CTXC_ELEMENTWISE(ScaleOp, Scale, 0)
 CTXC_ELEMENTWISE(ScanOp, Finish, 0)
+CTXC_ELEMENTWISE(DecayingMeanOp, Finish, 0)
 #undef CTXC_ELEMENTWISE
 
 /// y_bi = Σ_j W_ij x_bj.
@@ -365,9 +366,9 @@ void shard::registerSplitModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, xf::XFDialect *) {
     attach<xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::AddOp,
            xf::SubOp, xf::BiasOp, xf::MulOp, xf::DivOp, xf::TimesOp, xf::ScaleOp, xf::ScanOp,
-           xf::LinearOp, xf::EmbedOp, xf::AttentionOp, xf::ConvOp, xf::RotaryOp, xf::ReshapeOp,
-           xf::TransposeOp, xf::PermuteOp, xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::GatherOp,
-           xf::ExpertLinearOp, xf::CombineOp, xf::OuterOp>(*context);
+           xf::DecayingMeanOp, xf::LinearOp, xf::EmbedOp, xf::AttentionOp, xf::ConvOp, xf::RotaryOp,
+           xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp, xf::SliceOp, xf::ConcatOp,
+           xf::BroadcastOp, xf::GatherOp, xf::ExpertLinearOp, xf::CombineOp, xf::OuterOp>(*context);
   });
   registry.addExtension(+[](MLIRContext *context, patch::PatchDialect *) {
     attach<patch::LinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,

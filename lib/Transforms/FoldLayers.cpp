@@ -83,6 +83,25 @@ bool feedsJust(xf::LayerOp layer, ArrayRef<xf::LayerOp> run) {
   });
 }
 
+/// Whether `op` reads parameters and settings alone, and the contextual part alone reads what is
+/// made of it: its numbers belong to that part, though no value of a token goes through it.
+bool servesContextualPart(Operation *op, const Sites &sites) {
+  llvm::SetVector<Operation *> made;
+  made.insert(op);
+  auto isMade = [&](Value operand) {
+    Operation *from = operand.getDefiningOp();
+    return from && (isa<xf::ParamOp, xf::SettingOp>(from) || made.contains(from));
+  };
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (!llvm::all_of(made[i]->getOperands(), isMade))
+      return false;
+    for (Operation *user : made[i]->getUsers())
+      if (!sites.inContextualPart(user))
+        made.insert(user);
+  }
+  return true;
+}
+
 Role Folder::roleOf(xf::BlockOp block) {
   auto [known, isNew] = roles.try_emplace(block);
   if (!isNew)
@@ -93,8 +112,9 @@ Role Folder::roleOf(xf::BlockOp block) {
   Sites sites(graph, zeros, bindings);
   Role role;
   role.readsContext = graph.contextualOps().any();
-  role.hasSites = llvm::any_of(sites.all(), [](const Site &site) {
-    return site.param && site.status != SiteStatus::ContextualPart;
+  role.hasSites = llvm::any_of(sites.all(), [&](const Site &site) {
+    return site.param && site.status != SiteStatus::ContextualPart &&
+           !servesContextualPart(site.op, sites);
   });
   return known->second = role;
 }

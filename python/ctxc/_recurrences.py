@@ -1,9 +1,10 @@
-"""Recurrences of transformers as one op, linear_attention. Transformers goes through the tokens in a loop, or through
+"""Recurrences of transformers as one op, linear_attention or decaying_mean. Transformers goes through the tokens in a loop, or through
 chunks of them, which an exported program then spells out for so many tokens."""
 from __future__ import annotations
 
 import contextlib
 import sys
+import types
 from typing import Any, Callable, Iterator, Optional
 
 import torch
@@ -39,6 +40,29 @@ def linear_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
 @linear_attention.register_fake
 def _(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, decay: torch.Tensor,
       rates: Optional[torch.Tensor] = None, delta: Optional[torch.Tensor] = None) -> torch.Tensor:
+    return torch.empty_like(value, memory_format=torch.contiguous_format)
+
+
+@torch.library.custom_op("ctxc::decaying_mean", mutates_args=())
+def decaying_mean(key: torch.Tensor, value: torch.Tensor, decay: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    """xf.decaying_mean: key and value are (batch, tokens, channels), and the same decay and `own` (channels) hold for every
+    token, all in float."""
+    sums = weights = torch.zeros_like(value[:, 0])
+    greatest = torch.full_like(sums, -1e30)
+    results = []
+    for t in range(value.shape[1]):
+        k, v = key[:, t], value[:, t]
+        top = torch.maximum(greatest, k + own)
+        before, here = (greatest - top).exp(), (k + own - top).exp()
+        results.append((before * sums + here * v) / (before * weights + here))
+        top = torch.maximum(greatest + decay, k)
+        before, here = (greatest + decay - top).exp(), (k - top).exp()
+        sums, weights, greatest = before * sums + here * v, before * weights + here, top
+    return torch.stack(results, 1)
+
+
+@decaying_mean.register_fake
+def _(key: torch.Tensor, value: torch.Tensor, decay: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(value, memory_format=torch.contiguous_format)
 
 
@@ -83,22 +107,47 @@ def gated_delta_rule(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
     return linear_attention(query * query.shape[-1] ** -0.5, key, value, g, None, beta), None
 
 
+def weighted_key_values(time_decay: torch.Tensor, time_first: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+                        state: Any = None, return_state: bool = False) -> tuple[torch.Tensor, Any]:
+    """RWKV's, from its first token on."""
+    return decaying_mean(key.float(), value.float(), -time_decay.exp(), time_first).to(value.dtype), state
+
+
+def lightning_attention(self: Any, hidden_states: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor, None]:
+    """MiniMax's, whose decays are the same for every token."""
+    batch, tokens = hidden_states.shape[:2]
+    heads = self.num_attention_heads
+    made = self.act_fn(self.qkv_proj(hidden_states)).reshape(batch, tokens, heads, -1)
+    query, key, value = made.split(self.head_dim, dim=3)
+    decay = -self.slope_rate.view(-1).expand(batch, tokens, heads)
+    y = self.norm(linear_attention(query, key, value, decay).reshape(batch, tokens, -1))
+    return self.out_proj(F.sigmoid(self.output_gate(hidden_states)) * y), None
+
+
+# By the names of functions, and of classes of modules.
 FORMS: dict[str, Callable[..., Any]] = {
     "mamba_selective_scan": selective_scan, "mamba2_chunk_scan": chunk_scan,
-    "torch_chunk_gated_delta_rule": gated_delta_rule}
+    "torch_chunk_gated_delta_rule": gated_delta_rule, "chunk_kimi_delta_attention": gated_delta_rule,
+    "rwkv_linear_attention": weighted_key_values}
+FORWARDS: dict[str, Callable[..., Any]] = {"MiniMaxLightningAttention": lightning_attention}
 
 
 @contextlib.contextmanager
 def in_one_op(model: torch.nn.Module) -> Iterator[None]:
-    """Meanwhile the recurrences of a model of transformers are computed by linear_attention."""
+    """Meanwhile the recurrences of a model of transformers are computed by linear_attention or decaying_mean."""
     spaces = {type(module).__module__ for module in model.modules()}
     found = [(vars(sys.modules[space]), name) for space in sorted(spaces) for name in FORMS
              if name in vars(sys.modules[space])]
     own = [space[name] for space, name in found]
     for space, name in found:
         space[name] = FORMS[name]
+    modules = [module for module in model.modules() if type(module).__name__ in FORWARDS]
+    for module in modules:
+        module.forward = types.MethodType(FORWARDS[type(module).__name__], module)
     try:
         yield
     finally:
+        for module in modules:
+            del module.forward
         for (space, name), function in zip(found, own):
             space[name] = function

@@ -120,6 +120,7 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
              ) -> torch.export.ExportedProgram:
     """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
     from ctxc._full_masks import without_full_masks
+    from ctxc._merged_axes import without_merged_axes
     program = None
     with torch.no_grad():
         for attempt in ("any length", "one length", "known masks"):
@@ -136,7 +137,9 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
     assert program is not None
     program = program.run_decompositions({})
     assert isinstance(program, torch.export.ExportedProgram)
-    return without_full_masks(program)
+    taken = next(node for node in program.graph.nodes if node.op == "placeholder" and
+                 node.name in program.graph_signature.user_inputs)
+    return without_merged_axes(without_full_masks(program), taken.meta["val"].shape[1])
 
 
 def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],

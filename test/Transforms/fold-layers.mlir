@@ -119,3 +119,44 @@ xf.model @skip {
   %logits = xf.linear %E * %z : tensor<11x8xf32>, tensor<8xf32>
   xf.yield %logits : tensor<11xf32>
 }
+
+// -----
+
+// Numbers that are made of a parameter alone belong to the mixer that reads them: the layer is folded.
+// CHECK-LABEL: xf.block @mixer_mlp(
+// CHECK: xf.param "previous.skip"
+// CHECK-LABEL: xf.model @m
+// CHECK: xf.layer @mixer_mlp({{.*}}) at "layers.1."
+xf.block @mixer(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %Wc = xf.param "conv" : tensor<8x3xf32>
+  %c = xf.conv %Wc, %x : tensor<8x3xf32>, tensor<8xf32>
+  %D = xf.param "skip" : tensor<8xf32>
+  %one = xf.setting "one" : tensor<8xf32>
+  %d = xf.scale %one by %D : tensor<8xf32>, tensor<8xf32>
+  %d2 = xf.times %d by 2.0 : tensor<8xf32>
+  %s = xf.mul %c, %d2 : tensor<8xf32>, tensor<8xf32>
+  %Wo = xf.param "out" : tensor<8x8xf32>
+  %o = xf.linear %Wo * %s : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %x, %o : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+xf.block @mlp(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %Wu = xf.param "up" : tensor<16x8xf32>
+  %u = xf.linear %Wu * %x : tensor<16x8xf32>, tensor<8xf32>
+  %a = xf.activation silu %u : tensor<16xf32>
+  %Wd = xf.param "down" : tensor<8x16xf32>
+  %w = xf.linear %Wd * %a : tensor<8x16xf32>, tensor<16xf32>
+  %y = xf.add %x, %w : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+xf.model @m {
+  %id = xf.token : tensor<i32>
+  %E = xf.param "E" : tensor<5x8xf32>
+  %e = xf.embed %E[%id] : tensor<5x8xf32>, tensor<i32>
+  %l0 = xf.layer @mixer(%e) at "layers.0." settings {one = dense<1.0> : tensor<8xf32>} : (tensor<8xf32>) -> tensor<8xf32>
+  %l1 = xf.layer @mlp(%l0) at "layers.1." : (tensor<8xf32>) -> tensor<8xf32>
+  %logits = xf.linear %E * %l1 : tensor<5x8xf32>, tensor<8xf32>
+  xf.yield %logits : tensor<5xf32>
+}

@@ -44,7 +44,8 @@ class Experts(unittest.TestCase):
 class Recurrences(unittest.TestCase):
     def test_as_one_op(self):
         for model_type in ("mamba", "falcon_mamba", "jamba", "zamba", "mamba2", "bamba", "falcon_h1", "granitemoehybrid",
-                           "nemotron_h", "zamba2", "qwen3_next", "olmo_hybrid"):
+                           "nemotron_h", "zamba2", "qwen3_next", "olmo_hybrid", "kimi_linear", "bailing_hybrid",
+                           "minimax", "rwkv"):
             with self.subTest(model_type):
                 torch.manual_seed(0)
                 model = export.causal_model(small_configs.small_config(model_type), attn_implementation="eager",
@@ -53,8 +54,9 @@ class Recurrences(unittest.TestCase):
                     torch.nn.init.normal_(parameter, std=0.3)
                 ids = torch.randint(3, 100, (1, 7))
                 expected = logits_of(model, ids)
-                op = _recurrences.linear_attention
-                with unittest.mock.patch.object(_recurrences, "linear_attention", wraps=op) as called, \
+                name = "decaying_mean" if model_type == "rwkv" else "linear_attention"
+                op = getattr(_recurrences, name)
+                with unittest.mock.patch.object(_recurrences, name, wraps=op) as called, \
                         _recurrences.in_one_op(model):
                     found = logits_of(model, ids)
                 self.assertGreater(called.call_count, 0)
@@ -102,6 +104,23 @@ class ByLanguage(torch.nn.Module):
         return x + y
 
 
+class NormOfHeads(torch.nn.Module):
+    """Divides each head by its root mean square, with heads and tokens in one axis, as a gated norm does."""
+
+    def __init__(self, dim=1, adds_up=False):
+        super().__init__()
+        self.embed = torch.nn.Embedding(128, 12)
+        self.scale = torch.nn.Parameter(torch.rand(4))
+        self.dim, self.adds_up = dim, adds_up
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        rows = x.reshape(-1, 4)
+        rows = self.scale * rows * torch.rsqrt((rows * rows).mean(self.dim, keepdim=True) + 1e-6)
+        rows = rows * torch.nn.functional.silu(x.view(*x.shape[:2], 3, 4).reshape(-1, 4))
+        return rows.sum(0) if self.adds_up else rows.reshape(x.shape)
+
+
 class Programs(unittest.TestCase):
     def program_of(self, module, names):
         inputs = [torch.zeros(1, 13, dtype=torch.long) for _ in names]
@@ -147,6 +166,20 @@ class Programs(unittest.TestCase):
                        lambda mask: torch.rand_like(mask.float()) > 0.5,
                        lambda mask: torch.logical_and(data > 0, data < 1, out=mask)):
             self.assertFalse(is_known(change))
+
+    def ranks_of_means(self, module):
+        program = self.program_of(module, ["input_ids"])
+        ids = torch.randint(0, 128, (1, 5))
+        self.assertTrue(torch.equal(program.module()(ids), module(ids)))
+        return [node.meta["val"].dim() for node in program.graph.nodes if str(node.target) == "aten.mean.dim"]
+
+    def test_merged_axes(self):
+        self.assertEqual(self.ranks_of_means(NormOfHeads()), [4])
+        self.assertEqual(self.ranks_of_means(NormOfHeads(dim=-1)), [4])
+
+    def test_joined_rows(self):
+        self.assertEqual(self.ranks_of_means(NormOfHeads(dim=0)), [2])  # over all tokens
+        self.assertEqual(self.ranks_of_means(NormOfHeads(adds_up=True)), [2])
 
     def test_full_masks(self):
         module = ByLanguage(0)

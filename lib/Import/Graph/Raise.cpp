@@ -298,7 +298,7 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
         "tokens");
   std::string obstacle;
   if (isa<xf::BlockOp>(builder.getInsertionBlock()->getParentOp())) {
-    if (raiseConvolution(value) || raiseLinearAttention(value))
+    if (raiseRecurrent(value))
       return llvm::Error::success();
     llvm::Expected<bool> raised = raiseAttention(value, obstacle);
     if (!raised) // what is in the way of an attention is none to a region

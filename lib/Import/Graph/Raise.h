@@ -78,6 +78,9 @@ private:
   Results power(graph::CallOp call);
   Results function(graph::CallOp call);
   Results clamped(graph::CallOp call);
+  Results withTerm(graph::CallOp call, Value x, double number);
+  Results choice(graph::CallOp call);
+  Results extreme(graph::CallOp call);
   Results normed(graph::CallOp call);
   Results softmax(graph::CallOp call);
   Results sameOrder(graph::CallOp call);
@@ -87,6 +90,7 @@ private:
   Results part(graph::CallOp call);
   Results parts(graph::CallOp call);
   Results joined(graph::CallOp call);
+  Results stacked(graph::CallOp call);
   Results placed(graph::CallOp call);
   Results written(graph::CallOp call);
   Results row(graph::CallOp call);
@@ -101,10 +105,20 @@ private:
   llvm::Error raiseOpaque(graph::CallOp call, llvm::StringRef why);
   /// Binds `mixed` to an xf.attention, or says what stands in the way.
   llvm::Expected<bool> raiseAttention(Value mixed, std::string &obstacle);
+  /// An attention whose result is multiplied by σ(log Σ e^scores − b): b are its sinks.
+  Value withSinks(graph::CallOp call);
   /// Binds `mixed` to an xf.conv where it is a causal convolution of each channel.
   bool raiseConvolution(Value mixed);
-  /// Binds `mixed` to an xf.linear_attention where ctxc.export wrote that op.
+  /// Binds `mixed` to the result of an earlier token where it is that, and of zeros before.
+  bool raiseShift(Value mixed);
+  /// Binds `mixed` to a recurrence where ctxc.export wrote that op.
   bool raiseLinearAttention(Value mixed);
+  bool raiseDecayingMean(Value mixed);
+  /// Any of the above.
+  bool raiseRecurrent(Value mixed) {
+    return raiseConvolution(mixed) || raiseShift(mixed) || raiseLinearAttention(mixed) ||
+           raiseDecayingMean(mixed);
+  }
   graph::StoredOp rateOf(Value value) const;
   /// Binds values that a region of mixing computes for each token by itself.
   bool raiseTokens(llvm::ArrayRef<Value> wanted, std::string &obstacle);
@@ -136,6 +150,15 @@ private:
   Value withBias(mlir::Location loc, Value data, Value bias);
   Value withScale(mlir::Location loc, Value data, Value scale);
   Value withNumber(mlir::Location loc, Value data, Value number);
+  Value plus(mlir::Location loc, Value x, double number);
+  Value flagOf(graph::CallOp condition);
+  Value notOf(mlir::Location loc, Value flag);
+  /// A value that is made of stored tensors alone, entry by entry, such as the rates of a
+  /// recurrence; null where it is made in another way.
+  Value ofStored(Value value);
+  std::optional<double> fixedNumber(graph::StoredOp stored) const;
+  bool collectStored(Value value, llvm::SmallVectorImpl<graph::CallOp> &calls,
+                     llvm::SmallVectorImpl<graph::StoredOp> &leaves) const;
   /// Ops that are written out: null where they are not.
   Value writtenNorm(graph::CallOp call);
   Value dividedBySum(graph::CallOp call);
@@ -158,7 +181,7 @@ private:
   Value activation(mlir::Location loc, xf::ActivationKind kind, Value x);
   /// The axis of the token's value that axis `dim` of `value` is; none for one that it lacks.
   std::optional<int64_t> tokenDim(Value value, int64_t dim) const;
-  bool isData(Value value) const { return axes.isData(value); }
+  bool isData(Value value) const { return axes.isData(value) || computed.contains(value); }
 
   mlir::OpBuilder &builder;
   const TokenAxes &axes;
@@ -168,6 +191,7 @@ private:
   llvm::MapVector<std::pair<llvm::StringRef, mlir::Attribute>, Value> settings;
   llvm::DenseMap<Value, Value> values;
   llvm::DenseMap<Value, Value> parameters;
+  llvm::DenseSet<Value> computed; ///< made of stored tensors by ops of xf
 };
 
 } // namespace ctxc::pt2

@@ -23,7 +23,7 @@ bool Raiser::raiseTokens(ArrayRef<Value> wanted, std::string &obstacle) {
     if (!isData(value) || lookup(value) || !seen.insert(value).second)
       continue;
     auto call = value.getDefiningOp<graph::CallOp>();
-    if (call && axes.mixing(call) != Mixing::None && raiseConvolution(value))
+    if (call && axes.mixing(call) != Mixing::None && raiseRecurrent(value))
       continue;
     if (!call || axes.mixing(call) != Mixing::None) {
       obstacle = call ? call.getTarget().str() : "a value that is read";

@@ -94,3 +94,53 @@ bool Raiser::raiseConvolution(Value mixed) {
   bind(mixed, y);
   return true;
 }
+
+/// By how many tokens `pad` moves those of its operand back, in front of which it puts zeros; none
+/// where it does something else.
+static std::optional<int64_t> distanceOf(graph::CallOp pad, const TokenAxes &axes) {
+  auto sizes = dyn_cast_or_null<ArrayAttr>(pad.getArgument("pad"));
+  auto mode = dyn_cast_or_null<StringAttr>(pad.getArgument("mode"));
+  Value x = pad.getTensor("self");
+  std::optional<unsigned> axis = x ? axes.axis(x) : std::nullopt;
+  if (!sizes || !axis || numberOf(pad, "value").value_or(0) != 0 ||
+      (mode && mode.getValue() != "constant"))
+    return std::nullopt;
+  // Pairs from the last axis on, of numbers in front and behind.
+  size_t pair = 2 * (cast<graph::SymbolicType>(x.getType()).getRank() - 1 - *axis);
+  std::optional<int64_t> distance;
+  for (auto [i, size] : llvm::enumerate(sizes)) {
+    auto number = dyn_cast<IntegerAttr>(size);
+    if (!number || (i / 2 * 2 != pair && number.getInt() != 0))
+      return std::nullopt;
+    if (i == pair)
+      distance = number.getInt();
+    if (i == pair + 1 && number.getInt() != -distance.value_or(0))
+      return std::nullopt;
+  }
+  return sizes.size() > pair + 1 ? distance : std::nullopt;
+}
+
+bool Raiser::raiseShift(Value mixed) {
+  constexpr int64_t farthest = 16;
+  graph::CallOp pad = callOf(mixed, "constant_pad_nd");
+  pad = pad ? pad : callOf(mixed, "pad");
+  std::optional<int64_t> distance = pad ? distanceOf(pad, axes) : std::nullopt;
+  auto type = tokenType(mixed, axes);
+  std::string obstacle;
+  if (!type || !distance || *distance < 1 || *distance > farthest || type->getRank() != 1 ||
+      !raiseTokens(pad.getTensor("self"), obstacle) ||
+      lookup(pad.getTensor("self")).getType() != *type) {
+    llvm::consumeError(type.takeError());
+    return false;
+  }
+  // A convolution whose only tap that counts is the first.
+  Location loc = mixed.getLoc();
+  auto of = RankedTensorType::get({type->getNumElements(), *distance + 1}, builder.getF32Type());
+  SmallVector<float> taps(of.getNumElements(), 0);
+  for (size_t i = 0; i < taps.size(); i += *distance + 1)
+    taps[i] = 1;
+  Value weight = setting(loc, "shift", of, DenseElementsAttr::get(of, ArrayRef(taps)));
+  bind(mixed,
+       xf::ConvOp::create(builder, loc, weight, lookup(pad.getTensor("self")), xf::RunAttr()));
+  return true;
+}

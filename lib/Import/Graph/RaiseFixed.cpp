@@ -74,3 +74,30 @@ Value Raiser::fixedRow(Value value) {
   Value constant = xf::ConstantOp::create(builder, loc, id, int32_t(*same));
   return xf::EmbedOp::create(builder, loc, parameter(table), constant);
 }
+
+/// `ids` before ops that keep a token's only id.
+static Value beforeShapes(Value ids) {
+  while (auto call = ids ? ids.getDefiningOp<graph::CallOp>() : graph::CallOp()) {
+    bool keeps =
+        llvm::is_contained({"view", "reshape", "unsqueeze", "squeeze"}, call.getBaseName());
+    auto type = cast<graph::SymbolicType>(call.getOperand(0).getType());
+    int64_t dim = integerOf(call, "dim").value_or(0);
+    dim += dim < 0 ? type.getRank() : 0;
+    if (graph::CallOp select = callOf(ids, "select"))
+      keeps = dim >= 0 && dim < type.getRank() && type.getNumber(dim) == 1;
+    if (!keeps || !call.getTarget().starts_with("aten."))
+      break;
+    ids = call.getOperand(0);
+  }
+  return ids;
+}
+
+/// A row of a table by the token's id.
+Raiser::Results Raiser::row(graph::CallOp call) {
+  graph::StoredOp table = storedOf(call.getTensor("weight"));
+  Value id = lookup(beforeShapes(call.getTensor("indices")));
+  auto rankOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank(); };
+  if (!table || !id || rankOf(id) != 0 || rankOf(parameter(table)) != 2)
+    return {};
+  return {xf::EmbedOp::create(builder, call.getLoc(), parameter(table), id)};
+}

@@ -15,37 +15,40 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
   if (!call.getTarget().starts_with("aten."))
     return {};
   using Method = Results (Raiser::*)(graph::CallOp);
-  auto method =
-      llvm::StringSwitch<Method>(call.getBaseName())
-          .Cases({"linear", "addmm"}, &Raiser::linear)
-          .Cases({"matmul", "mm"}, &Raiser::product)
-          .Cases({"add", "sub"}, &Raiser::sum)
-          .Cases({"mul", "neg"}, &Raiser::times)
-          .Case("div", &Raiser::quotient)
-          .Cases({"pow", "square"}, &Raiser::power)
-          .Cases({"relu", "silu", "gelu", "sigmoid", "tanh", "exp", "softplus"}, &Raiser::function)
-          .Cases({"clamp", "clamp_min", "clamp_max"}, &Raiser::clamped)
-          .Cases({"layer_norm", "rms_norm"}, &Raiser::normed)
-          .Cases({"softmax", "_softmax"}, &Raiser::softmax)
-          .Cases(
-              {"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten"},
-              &Raiser::sameOrder)
-          .Cases({"transpose", "permute", "t", "numpy_T"}, &Raiser::permuted)
-          .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous", "lift_fresh_copy",
-                  "dropout", "type_as"},
-                 &Raiser::copied)
-          .Case("expand", &Raiser::expanded)
-          .Cases({"slice", "narrow", "select"}, &Raiser::part)
-          .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
-          .Cases({"cat", "concat", "concatenate"}, &Raiser::joined)
-          .Case("slice_scatter", &Raiser::placed)
-          .Case("copy", &Raiser::written)
-          .Case("embedding", &Raiser::row)
-          .Case("topk", &Raiser::topK)
-          .Case("index", &Raiser::indexed)
-          .Case("gather", &Raiser::gathered)
-          .Cases({"sum", "mean"}, &Raiser::summed)
-          .Default(nullptr);
+  auto method = llvm::StringSwitch<Method>(call.getBaseName())
+                    .Cases({"linear", "addmm"}, &Raiser::linear)
+                    .Cases({"matmul", "mm"}, &Raiser::product)
+                    .Cases({"add", "sub", "rsub"}, &Raiser::sum)
+                    .Cases({"mul", "neg"}, &Raiser::times)
+                    .Case("div", &Raiser::quotient)
+                    .Cases({"pow", "square"}, &Raiser::power)
+                    .Cases({"relu", "silu", "gelu", "sigmoid", "tanh", "exp", "expm1", "softplus"},
+                           &Raiser::function)
+                    .Cases({"clamp", "clamp_min", "clamp_max"}, &Raiser::clamped)
+                    .Cases({"min", "max", "minimum", "maximum"}, &Raiser::extreme)
+                    .Case("where", &Raiser::choice)
+                    .Cases({"layer_norm", "rms_norm"}, &Raiser::normed)
+                    .Cases({"softmax", "_softmax"}, &Raiser::softmax)
+                    .Cases({"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten",
+                            "unflatten"},
+                           &Raiser::sameOrder)
+                    .Cases({"transpose", "permute", "t", "numpy_T"}, &Raiser::permuted)
+                    .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous",
+                            "lift_fresh_copy", "dropout", "type_as"},
+                           &Raiser::copied)
+                    .Case("expand", &Raiser::expanded)
+                    .Cases({"slice", "narrow", "select"}, &Raiser::part)
+                    .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
+                    .Cases({"cat", "concat", "concatenate"}, &Raiser::joined)
+                    .Case("stack", &Raiser::stacked)
+                    .Case("slice_scatter", &Raiser::placed)
+                    .Case("copy", &Raiser::written)
+                    .Case("embedding", &Raiser::row)
+                    .Case("topk", &Raiser::topK)
+                    .Case("index", &Raiser::indexed)
+                    .Case("gather", &Raiser::gathered)
+                    .Cases({"sum", "mean"}, &Raiser::summed)
+                    .Default(nullptr);
   bool isOfShape = llvm::is_contained(
       {&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded, &Raiser::part,
        &Raiser::row, &Raiser::indexed, &Raiser::gathered, &Raiser::placed, &Raiser::written},
@@ -60,6 +63,8 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
   if (isOfShape || llvm::all_of(call.getOperands(), computes))
     return (this->*method)(call);
   // What is written out is raised at its end, and what leads there may be no op of xf.
+  if (method == &Raiser::choice)
+    return choice(call);
   bool mayEnd = method == &Raiser::times || method == &Raiser::quotient;
   Value whole = mayEnd ? writtenNorm(call) : Value();
   whole = whole || !mayEnd ? whole : writtenActivation(call);
@@ -204,28 +209,15 @@ Raiser::Results Raiser::product(graph::CallOp call) {
   return {xf::LinearOp::create(builder, call.getLoc(), parameter(stored), x, !turned)};
 }
 
-Raiser::Results Raiser::row(graph::CallOp call) {
-  graph::StoredOp table = storedOf(call.getTensor("weight"));
-  Value ids = call.getTensor("indices");
-  // A token's id is one number in any shape.
-  for (StringRef name : {"view", "reshape", "unsqueeze", "squeeze"})
-    if (graph::CallOp shaped = callOf(ids, name))
-      ids = shaped.getOperand(0);
-  Value id = lookup(ids);
-  if (!table || !id || ranked(id).getRank() != 0 || ranked(parameter(table)).getRank() != 2)
-    return {};
-  return {xf::EmbedOp::create(builder, call.getLoc(), parameter(table), id)};
-}
-
 //===----------------------------------------------------------------------===//
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
 Raiser::Results Raiser::sum(graph::CallOp call) {
   std::optional<Sides> sides = sidesOf(call);
-  if (sides && sides->number == 0.0 && lookup(sides->left))
-    return {lookup(sides->left)};
-  if (!sides || !sides->right)
+  if (sides && sides->number && lookup(sides->left))
+    return withTerm(call, lookup(sides->left), *sides->number);
+  if (!sides || !sides->right || call.getBaseName() == "rsub")
     return {};
   Value a = isData(sides->left) ? lookup(sides->left) : Value();
   Value b = isData(sides->right) ? lookup(sides->right) : Value();
@@ -237,11 +229,17 @@ Raiser::Results Raiser::sum(graph::CallOp call) {
       return {xf::SubOp::create(builder, call.getLoc(), a, b)};
     return {xf::AddOp::create(builder, call.getLoc(), a, b)};
   }
+  Value data = a ? a : b, fixed = a ? sides->right : sides->left;
+  if (Value y = isSub ? Value() : withBias(call.getLoc(), data, fixed))
+    return {y};
+  if (Value made = data ? ofStored(fixed) : Value();
+      made && matchShapes(call.getLoc(), data, made)) {
+    if (isSub)
+      return {xf::SubOp::create(builder, call.getLoc(), a ? data : made, a ? made : data)};
+    return {xf::AddOp::create(builder, call.getLoc(), data, made)};
+  }
   if (isSub)
     return {};
-  Value data = a ? a : b, fixed = a ? sides->right : sides->left;
-  if (Value y = withBias(call.getLoc(), data, fixed))
-    return {y};
   // Embeddings of positions.
   llvm::Expected<Value> other = storedOf(fixed) ? Value() : operand(fixed);
   if (!other || !*other || other->getType() != data.getType()) {
@@ -255,10 +253,9 @@ Raiser::Results Raiser::times(graph::CallOp call) {
   if (call.getBaseName() == "neg")
     return {xf::TimesOp::create(builder, call.getLoc(), lookup(call.getOperand(0)),
                                 llvm::APFloat(-1.0f))};
-  if (Value norm = writtenNorm(call))
-    return {norm};
-  if (Value y = writtenActivation(call))
-    return {y};
+  for (auto pattern : {&Raiser::writtenNorm, &Raiser::writtenActivation, &Raiser::withSinks})
+    if (Value y = (this->*pattern)(call))
+      return {y};
   std::optional<Sides> sides = sidesOf(call);
   if (!sides)
     return {};
@@ -287,6 +284,10 @@ Raiser::Results Raiser::times(graph::CallOp call) {
   Value y = withScale(call.getLoc(), data, fixed);
   if (!y)
     y = withNumber(call.getLoc(), data, fixed);
+  Value made = data && !y ? ofStored(fixed) : Value();
+  bool isOne = made && ranked(made).getShape() == ArrayRef<int64_t>{1};
+  if (made && (isOne || matchShapes(call.getLoc(), data, made)))
+    y = xf::MulOp::create(builder, call.getLoc(), data, made);
   return y ? Results{y} : Results{};
 }
 
@@ -341,21 +342,10 @@ Raiser::Results Raiser::function(graph::CallOp call) {
                   .Case("gelu", byTanh ? Kind::gelu_tanh : Kind::gelu)
                   .Case("sigmoid", Kind::sigmoid)
                   .Case("tanh", Kind::tanh)
-                  .Case("exp", Kind::exp)
+                  .Cases({"exp", "expm1"}, Kind::exp)
                   .Default(Kind::softplus);
-  return {activation(call.getLoc(), kind, lookup(call.getOperand(0)))};
-}
-
-Raiser::Results Raiser::clamped(graph::CallOp call) {
-  std::optional<double> low = numberOf(call, "min"), high = numberOf(call, "max");
-  Value x = lookup(call.getOperand(0));
-  if (call.getNumOperands() != 1)
-    return {};
-  if (low == 0.0 && !high)
-    return {activation(call.getLoc(), xf::ActivationKind::relu, x)};
-  if (!high || *high <= 0 || (low && *low != -*high) || !std::isfinite(float(*high)))
-    return {};
-  return {xf::ClampOp::create(builder, call.getLoc(), x, llvm::APFloat(float(*high)), !low)};
+  Value y = activation(call.getLoc(), kind, lookup(call.getOperand(0)));
+  return {name == "expm1" ? plus(call.getLoc(), y, -1) : y};
 }
 
 //===----------------------------------------------------------------------===//

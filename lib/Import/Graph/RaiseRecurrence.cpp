@@ -19,6 +19,12 @@ static SmallVector<int64_t> lastSizes(mlir::Value value, unsigned count) {
   return sizes;
 }
 
+/// The size of an axis; none where it is no number.
+static std::optional<int64_t> sizeOf(mlir::Value value, unsigned axis) {
+  auto type = cast<graph::SymbolicType>(value.getType());
+  return axis < type.getRank() ? type.getNumber(axis) : std::nullopt;
+}
+
 /// The tensor A of which `value` is −exp(A); null where it is none.
 graph::StoredOp Raiser::rateOf(Value value) const {
   graph::CallOp negative = value ? callOf(beforeCopies(value), "neg") : graph::CallOp();
@@ -35,11 +41,20 @@ bool Raiser::raiseLinearAttention(Value mixed) {
   graph::StoredOp stored = rateOf(rates);
   if (rates && !stored)
     return false;
+  const std::optional<int64_t> heads = sizeOf(call.getTensor("value"), 2),
+                               rows = sizeOf(call.getTensor("key"), 3);
+  if (!heads || !rows)
+    return false;
+  auto fits = [&](graph::StoredOp of) {
+    auto shape = cast<RankedTensorType>(parameter(of).getType()).getShape();
+    return shape == ArrayRef<int64_t>{*heads} || shape == ArrayRef<int64_t>{*heads, *rows};
+  };
   // Decays that are a product of steps and rates.
   if (graph::CallOp product = callOf(beforeCopies(steps), "mul"))
     if (std::optional<Sides> sides = rates ? std::nullopt : sidesOf(product); sides && sides->right)
       for (auto [rate, step] : {std::pair(sides->left, sides->right), {sides->right, sides->left}})
-        if (graph::StoredOp found = stored ? graph::StoredOp() : rateOf(rate)) {
+        if (graph::StoredOp found = stored ? graph::StoredOp() : rateOf(rate);
+            found && fits(found)) {
           stored = found;
           steps = step;
         }
@@ -57,10 +72,10 @@ bool Raiser::raiseLinearAttention(Value mixed) {
                         {call.getTensor("delta"), 1}};
   SmallVector<Value> wanted;
   for (const Operand &each : operands)
-    if (each.from && axes.axis(each.from) == 1u)
-      wanted.push_back(each.from);
-    else if (each.from)
+    if (each.from && axes.axis(each.from) != 1u)
       return false;
+    else if (each.from && isData(each.from))
+      wanted.push_back(each.from);
   std::string obstacle;
   if (!raiseTokens(wanted, obstacle))
     return false;
@@ -70,20 +85,15 @@ bool Raiser::raiseLinearAttention(Value mixed) {
       continue;
     SmallVector<int64_t> sizes = lastSizes(each.from, each.rank);
     auto type = RankedTensorType::get(sizes, builder.getF32Type());
-    Value known = lookup(each.from);
-    if (sizes.empty() ||
+    Value known = ofStored(each.from);
+    if (sizes.empty() || !known ||
         cast<RankedTensorType>(known.getType()).getNumElements() != type.getNumElements())
       return false;
     each.raised = reshaped(loc, known, type);
   }
+  if (stored && !fits(stored))
+    return false;
   Value rate = stored ? parameter(stored) : Value();
-  auto heads = cast<RankedTensorType>(operands[2].raised.getType()).getShape()[0];
-  if (rate) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(rate.getType()).getShape();
-    const int64_t rows = cast<RankedTensorType>(operands[1].raised.getType()).getShape()[1];
-    if (shape != ArrayRef<int64_t>{heads} && shape != ArrayRef<int64_t>{heads, rows})
-      return false;
-  }
   auto type = tokenType(mixed, axes);
   if (!type) {
     llvm::consumeError(type.takeError());
@@ -93,5 +103,38 @@ bool Raiser::raiseLinearAttention(Value mixed) {
                                              operands[2].raised, operands[3].raised, rate,
                                              operands[4].raised, xf::RunAttr());
   bind(mixed, reshaped(loc, made, *type));
+  return true;
+}
+
+bool Raiser::raiseDecayingMean(Value mixed) {
+  auto call = mixed.getDefiningOp<graph::CallOp>();
+  if (!call || call.getTarget() != "ctxc.decaying_mean.default")
+    return false;
+  auto type = tokenType(mixed, axes);
+  if (!type) {
+    llvm::consumeError(type.takeError());
+    return false;
+  }
+  SmallVector<Value> wanted, operands;
+  for (StringRef name : {"key", "value", "decay", "own"}) {
+    Value from = call.getTensor(name);
+    if (isData(from) && axes.axis(from) == axes.axis(mixed))
+      wanted.push_back(from);
+    else if (isData(from))
+      return false;
+  }
+  std::string obstacle;
+  if (!raiseTokens(wanted, obstacle))
+    return false;
+  Location loc = mixed.getLoc();
+  for (StringRef name : {"key", "value", "decay", "own"}) {
+    Value known = ofStored(call.getTensor(name));
+    known = known ? repeated(loc, known, *type) : Value();
+    if (!known)
+      return false;
+    operands.push_back(known);
+  }
+  bind(mixed, xf::DecayingMeanOp::create(builder, loc, operands[0], operands[1], operands[2],
+                                         operands[3], xf::RunAttr()));
   return true;
 }

@@ -271,7 +271,7 @@ Raiser::Results Raiser::joined(graph::CallOp call) {
       ++empty;
       continue;
     }
-    Value x = isData(operand) ? lookup(operand) : Value();
+    Value x = isData(operand) ? lookup(operand) : fixedRow(operand);
     if (!x || !dim || !isFloat(x) || ranked(x).getRank() <= *dim ||
         (!values.empty() && ranked(x).getRank() != ranked(values.front()).getRank()))
       return {};
@@ -298,4 +298,32 @@ Raiser::Results Raiser::joined(graph::CallOp call) {
   if (together != type->getDimSize(*dim))
     return {};
   return {xf::ConcatOp::create(builder, call.getLoc(), *type, values, *dim)};
+}
+
+/// Values side by side along a new axis.
+Raiser::Results Raiser::stacked(graph::CallOp call) {
+  auto type = tokenType(call.getResult(0), axes);
+  std::optional<int64_t> dim = tokenDim(call.getResult(0), integerOf(call, "dim").value_or(0));
+  auto list = dyn_cast_or_null<ArrayAttr>(call.getArgument("tensors"));
+  if (!type || !list || list.empty() || (!dim && list.size() > 1)) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  SmallVector<int64_t> shape(type->getShape());
+  if (dim)
+    shape[*dim] = 1;
+  auto part = RankedTensorType::get(shape, builder.getF32Type());
+  SmallVector<Value> parts;
+  for (Attribute each : list) {
+    auto operand = dyn_cast<graph::OperandAttr>(each);
+    Value x = operand ? lookup(call.getOperand(operand.getIndex())) : Value();
+    if (!x || !isFloat(x) || ranked(x).getNumElements() != part.getNumElements())
+      return {};
+    parts.push_back(reshaped(call.getLoc(), x, part));
+  }
+  if (parts.size() == 1)
+    return {reshaped(call.getLoc(), parts.front(), *type)};
+  if (type->getDimSize(*dim) != int64_t(parts.size()))
+    return {};
+  return {xf::ConcatOp::create(builder, call.getLoc(), *type, parts, *dim)};
 }

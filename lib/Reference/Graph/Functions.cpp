@@ -92,8 +92,8 @@ llvm::Error FunctionRun::set(Value value, Array array) {
 }
 
 llvm::Error FunctionRun::call(graph::CallOp op) {
-  const bool isKnown = op.getTarget().starts_with("aten.") ||
-                       op.getTarget() == "ctxc.linear_attention.default"; // of _recurrences.py
+  // ctxc's own are those of python/ctxc/_recurrences.py.
+  const bool isKnown = op.getTarget().starts_with("aten.") || op.getTarget().starts_with("ctxc.");
   Meaning meaning = isKnown ? meaningOf(op.getBaseName()) : nullptr;
   if (!meaning)
     return errorAt(op, "of '" + op.getTarget() +

@@ -264,6 +264,38 @@ static Results linearAttention(Call &c) {
   return {result};
 }
 
+/// python/ctxc/_recurrences.py: (batch, tokens, channels), and (channels) for all tokens.
+static Results decayingMean(Call &c) {
+  Array k = c.tensor("key").contiguous(), v = c.tensor("value").contiguous(),
+        d = c.tensor("decay").contiguous(), own = c.tensor("own").contiguous();
+  if (k.rank() != 3 || v.shape() != k.shape() || d.count() != k.size(2) ||
+      own.count() != d.count()) {
+    c.fail("has operands of another number of axes");
+    return {};
+  }
+  const int64_t tokens = k.size(1), channels = k.size(2);
+  Array result(Kind::Float, v.shape());
+  for (int64_t i = 0; i < k.size(0) * channels; ++i) {
+    const int64_t channel = i % channels, first = i / channels * tokens;
+    double sum = 0, weights = 0, greatest = -INFINITY; // both over e^greatest
+    for (int64_t t = first; t < first + tokens; ++t) {
+      const double key = k.data()[t * channels + channel], value = v.data()[t * channels + channel];
+      double here = key + own.data()[channel], top = std::max(greatest, here);
+      double kept = std::exp(greatest - top), added = std::exp(here - top);
+      result.data()[t * channels + channel] =
+          (kept * sum + added * value) / (kept * weights + added);
+      greatest += d.data()[channel];
+      top = std::max(greatest, key);
+      kept = std::exp(greatest - top);
+      added = std::exp(key - top);
+      sum = kept * sum + added * value;
+      weights = kept * weights + added;
+      greatest = top;
+    }
+  }
+  return {result};
+}
+
 Meanings ctxc::reference::productMeanings() {
   static const std::pair<llvm::StringRef, Meaning> all[] = {
       {"matmul", matmul},
@@ -275,6 +307,7 @@ Meanings ctxc::reference::productMeanings() {
       {"einsum", einsum},
       {"conv1d", convolution},
       {"scaled_dot_product_attention", attention},
-      {"linear_attention", linearAttention}};
+      {"linear_attention", linearAttention},
+      {"decaying_mean", decayingMean}};
   return all;
 }

@@ -76,6 +76,24 @@ func.func @attention(%q: tensor<?x2x3x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<
   return %r : tensor<?x2x3x4xf32>
 }
 
+// CHECK-LABEL: func.func @scan(
+func.func @scan(%x: memref<?x4x8xf32>, %shared: memref<4xf32>, %h: memref<4x8xf32>, %y: memref<?x4x8xf32>) {
+  // CHECK: kernel.scan(%{{.*}}, %{{.*}} : memref<?x4x8xf32>, memref<4xf32>) at [#{{.*}}, #{{.*}}] from %{{.*}} : memref<4x8xf32> to %{{.*}} : memref<4x8xf32> into %{{.*}} : memref<?x4x8xf32> {
+  // CHECK-NEXT: ^bb0(%{{.*}}: memref<8xf32, strided<[1], offset: ?>>, %{{.*}}: memref<8xf32, strided<[1], offset: ?>>, %{{.*}}: memref<f32, strided<[], offset: ?>>, %{{.*}}: memref<8xf32, strided<[1], offset: ?>>):
+  kernel.scan(%x, %shared : memref<?x4x8xf32>, memref<4xf32>) at [affine_map<(s, p) -> (s, p)>, affine_map<(s, p) -> (p)>]
+      from %h : memref<4x8xf32> to %h : memref<4x8xf32> into %y : memref<?x4x8xf32> {
+  ^bb0(%state: memref<8xf32, strided<[1], offset: ?>>, %a: memref<8xf32, strided<[1], offset: ?>>,
+       %b: memref<f32, strided<[], offset: ?>>, %result: memref<8xf32, strided<[1], offset: ?>>):
+    memref.copy %a, %result : memref<8xf32, strided<[1], offset: ?>> to memref<8xf32, strided<[1], offset: ?>>
+  }
+  // Rows that are sequences of their own, which read nothing.
+  // CHECK: kernel.scan() at [] from %{{.*}} : memref<4x8xf32> into %{{.*}} : memref<?x4x8xf32> {
+  kernel.scan() at [] from %h : memref<4x8xf32> into %y : memref<?x4x8xf32> {
+  ^bb0(%state: memref<8xf32, strided<[1], offset: ?>>, %result: memref<8xf32, strided<[1], offset: ?>>):
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @call(
 func.func @call(%table: memref<680xi8>, %ids: memref<?xi32>, %x: memref<?x32xf32>, %m: memref<32xf32>,
                 %packed: memref<?x32xf32, strided<[32, 1], offset: ?>>, %error: memref<?xf64>) {

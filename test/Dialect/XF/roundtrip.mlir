@@ -74,7 +74,9 @@ xf.block @every_op(%x: tensor<6xf32>) -> tensor<6xf32> {
   %cv = xf.conv %W, %q : tensor<8x6xbf16>, tensor<8xf32>
   // CHECK: xf.scan %{{[a-z0-9]+}}, %{{[a-z0-9]+}} run reduced : tensor<8xf32>
   %sn = xf.scan %cv, %q run reduced : tensor<8xf32>
-  %lq = xf.reshape %sn : tensor<8xf32> to tensor<1x8xf32>
+  // CHECK: xf.decaying_mean %{{[a-z0-9]+}}, %{{[a-z0-9]+}} decay %{{[a-z0-9]+}} own %{{[a-z0-9]+}} run full : tensor<8xf32>
+  %dm = xf.decaying_mean %cv, %q decay %sn own %q run full : tensor<8xf32>
+  %lq = xf.reshape %dm : tensor<8xf32> to tensor<1x8xf32>
   %lv = xf.reshape %sn : tensor<8xf32> to tensor<8x1xf32>
   // CHECK: xf.linear_attention %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} decay %{{[a-z0-9]+}} : tensor<1x8xf32>, tensor<1x8xf32>, tensor<8x1xf32>, tensor<8xf32>
   %la = xf.linear_attention %lq, %lq, %lv decay %sn : tensor<1x8xf32>, tensor<1x8xf32>, tensor<8x1xf32>, tensor<8xf32>

@@ -15,9 +15,9 @@ struct ContextOps : testing::TestWithParam<int> {
     constexpr int64_t widths[] = {1, 3, 7, 17, 31, 33, 45, 65};
     return widths[random() % 8];
   }
-  void agree(const BlockText &block) {
+  void agree(const BlockText &block, double tolerance = 1e-5) {
     TextModel model(modelText({block}), GetParam());
-    expectAgreement(model, 1e-5);
+    expectAgreement(model, tolerance);
   }
 
   std::mt19937 random;
@@ -50,6 +50,30 @@ TEST_P(ContextOps, Scans) {
     b.output(b.op("xf.scan " + gate.name + ", " + input.name, typeOf(input), shape));
   }
   agree(b);
+}
+
+TEST_P(ContextOps, DecayingMeans) {
+  BlockText b("ops", odd());
+  TextValue x = b.input();
+  for (const Shape &shape : {Shape{1}, {33}, {640}, {3, 7}})
+    for (const char *level : {"0.0", "95.0", "-120.0"}) { // weights that are no float32
+      int64_t size = 1;
+      for (int64_t d : shape)
+        size *= d;
+      auto made = [&](const std::string &kind) {
+        return b.unary(kind, b.reshape(b.linear(x, size), shape));
+      };
+      std::string type = typeOf(b.reshape(b.linear(x, size), shape));
+      TextValue same = b.op("xf.setting \"" + b.fresh("level") + "\"",
+                            type + " = dense<" + level + "> : " + type, shape);
+      TextValue key = b.add(made("activation silu"), same), value = made("activation tanh"),
+                decay = b.unary("times", made("activation softplus"), " by -1.0"),
+                own = made("activation silu");
+      b.output(b.op("xf.decaying_mean " + key.name + ", " + value.name + " decay " + decay.name +
+                        " own " + own.name,
+                    type, shape));
+    }
+  agree(b, 3e-5); // of keys near 100, which are rounded to 4e-6
 }
 
 TEST_P(ContextOps, LinearAttention) {
@@ -88,6 +112,25 @@ TEST_P(ContextOps, LinearAttention) {
         }
     agree(b);
   }
+}
+
+// Queries, keys and decays have one type, and nothing else reads them: each needs memory of its own
+// until the recurrence has read it.
+TEST_P(ContextOps, LinearAttentionOfValuesOfOneType) {
+  BlockText b("ops", 33);
+  TextValue x = b.input();
+  auto made = [&](const std::string &kind, const std::string &more = "") {
+    return b.unary(kind, b.reshape(b.linear(x, 64), {4, 16}), more);
+  };
+  TextValue q = made("normalize l2", " eps 1.0e-6"), steps = made("activation softplus"),
+            decay = b.unary("times", steps, " by -0.5"), v = b.reshape(b.linear(x, 64), {4, 16}),
+            k = made("normalize l2", " eps 1.0e-6");
+  std::string types = typeOf(q) + ", " + typeOf(k) + ", " + typeOf(v) + ", " + typeOf(decay);
+  TextValue y =
+      b.op("xf.linear_attention " + q.name + ", " + k.name + ", " + v.name + " decay " + decay.name,
+           types, v.shape);
+  b.output(b.reshape(y, {64}));
+  agree(b);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ContextOps, testing::Values(1, 2, 3));

@@ -173,6 +173,38 @@ TEST_F(ContextualOpsTest, ScanFromZero) {
   expectNear(inSteps(text, {a, x}, {0, 1, 2, 3, 4}, {2, 1, 2}), expected);
 }
 
+TEST_F(ContextualOpsTest, MeanWhoseWeightsDecay) {
+  const char *text = R"(
+xf.block @b(%k: tensor<3xf32>, %v: tensor<3xf32>, %d: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<3xf32> {
+  %y = xf.decaying_mean %k, %v decay %d own %b : tensor<3xf32>
+  xf.yield %y : tensor<3xf32>
+})";
+  // With keys of several hundreds, no weight is a number by itself.
+  for (double size : {1.0, 400.0}) {
+    Matrix k = noise(5, 3) * size, v = noise(5, 3), d = -noise(5, 3).cwiseAbs(), b = noise(5, 3);
+    Matrix expected(5, 3);
+    for (int64_t t = 0; t < 5; ++t)
+      for (int64_t i = 0; i < 3; ++i) {
+        std::vector<double> exponents;
+        for (int64_t j = 0; j < t; ++j) {
+          double exponent = k(j, i);
+          for (int64_t between = j + 1; between < t; ++between)
+            exponent += d(between, i);
+          exponents.push_back(exponent);
+        }
+        exponents.push_back(k(t, i) + b(t, i));
+        double top = *std::max_element(exponents.begin(), exponents.end()), sum = 0, weights = 0;
+        for (int64_t j = 0; j <= t; ++j) {
+          weights += std::exp(exponents[j] - top);
+          sum += std::exp(exponents[j] - top) * v(j, i);
+        }
+        expected(t, i) = sum / weights;
+      }
+    expectNear(inSteps(text, {k, v, d, b}, {0, 1, 2, 3, 4}, {5}), expected);
+    expectNear(inSteps(text, {k, v, d, b}, {0, 1, 2, 3, 4}, {1, 3, 1}), expected);
+  }
+}
+
 TEST_F(ContextualOpsTest, TruncatedStateIsForgotten) {
   xf::BlockOp b = block(parse(attention));
   BlockState state;

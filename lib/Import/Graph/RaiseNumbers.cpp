@@ -1,0 +1,244 @@
+// Numbers that are added or that limit others, and values that are made of stored tensors alone.
+#include "GraphValues.h"
+#include "Raise.h"
+
+using namespace mlir;
+using namespace ctxc;
+using namespace ctxc::pt2;
+
+static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+Value Raiser::plus(Location loc, Value x, double number) {
+  if (number == 0)
+    return x;
+  Value ones = xf::createOnes(builder, loc, ranked(x).getShape());
+  Value term = xf::TimesOp::create(builder, loc, ones, llvm::APFloat(float(number)));
+  return xf::AddOp::create(builder, loc, x, term);
+}
+
+/// x + c, x − c, and c − x.
+Raiser::Results Raiser::withTerm(graph::CallOp call, Value x, double number) {
+  StringRef name = call.getBaseName();
+  if (!std::isfinite(float(number)))
+    return {};
+  if (name == "rsub")
+    x = xf::TimesOp::create(builder, call.getLoc(), x, llvm::APFloat(-1.0f));
+  return {plus(call.getLoc(), x, name == "sub" ? -number : number)};
+}
+
+/// min(max(x, low), high).
+Raiser::Results Raiser::clamped(graph::CallOp call) {
+  auto limit = [&](StringRef name) {
+    std::optional<double> number = numberOf(call, name);
+    return number && std::isinf(*number) && (*number < 0) == (name == "min") ? std::nullopt
+                                                                             : number;
+  };
+  std::optional<double> low = limit("min"), high = limit("max");
+  Value x = lookup(call.getOperand(0));
+  Location loc = call.getLoc();
+  auto isNumber = [](std::optional<double> number) {
+    return !number || std::isfinite(float(*number));
+  };
+  if (call.getNumOperands() != 1 || !isNumber(low) || !isNumber(high) ||
+      (low && high && *low > *high))
+    return {};
+  auto to = [&](Value of, double most, bool above) {
+    return xf::ClampOp::create(builder, loc, of, llvm::APFloat(float(most)), above);
+  };
+  if (low && high && *low == -*high && *high > 0)
+    return {to(x, *high, false)};
+  // max(x, a) = relu(x − a) + a, and min(x, b) = b − relu(b − x).
+  if (low)
+    x = plus(loc, activation(loc, xf::ActivationKind::relu, plus(loc, x, -*low)), *low);
+  if (high && *high > 0)
+    x = to(x, *high, true);
+  else if (high)
+    x = plus(loc,
+             xf::TimesOp::create(
+                 builder, loc,
+                 activation(
+                     loc, xf::ActivationKind::relu,
+                     plus(loc, xf::TimesOp::create(builder, loc, x, llvm::APFloat(-1.0f)), *high)),
+                 llvm::APFloat(-1.0f)),
+             *high);
+  return {x};
+}
+
+/// What is written log(1 + eˣ).
+static Value softplusOf(Value value) {
+  value = beforeCopies(value);
+  graph::CallOp log = callOf(value, "log"), more = callOf(value, "log1p");
+  Value power = more ? more.getOperand(0) : Value();
+  if (log)
+    power = besideNumber(callOf(beforeCopies(log.getOperand(0)), "add"), 1);
+  graph::CallOp exp = power ? callOf(beforeCopies(power), "exp") : graph::CallOp();
+  return exp ? beforeCopies(exp.getOperand(0)) : Value();
+}
+
+/// The larger or the smaller entries of two values: b + relu(a − b), and b − relu(b − a).
+Raiser::Results Raiser::extreme(graph::CallOp call) {
+  Value self = call.getTensor("self"), other = call.getTensor("other");
+  Value a = self && other ? ofStored(self) : Value(), b = a ? ofStored(other) : Value();
+  Location loc = call.getLoc();
+  if (!a || !b || !matchShapes(loc, a, b))
+    return {};
+  bool isMost = call.getBaseName().starts_with("max");
+  Value difference = xf::SubOp::create(builder, loc, isMost ? a : b, isMost ? b : a);
+  Value more = activation(loc, xf::ActivationKind::relu, difference);
+  if (isMost)
+    return {xf::AddOp::create(builder, loc, b, more)};
+  return {xf::SubOp::create(builder, loc, b, more)};
+}
+
+/// 1 where `condition`, a comparison with a number, holds, and 0 elsewhere; null where it is
+/// another. A zero divisor counts as one, so that r ⊘ r is 1 where r is not zero.
+Value Raiser::flagOf(graph::CallOp condition) {
+  StringRef name = condition ? condition.getBaseName() : StringRef();
+  std::optional<double> number = condition ? numberOf(condition, "other") : std::nullopt;
+  Value from = condition ? condition.getTensor("self") : Value();
+  Value x = from && isData(from) ? lookup(from) : Value();
+  if (!x || !isa<FloatType>(ranked(x).getElementType()) || !number ||
+      !std::isfinite(float(*number)) || !llvm::is_contained({"gt", "lt", "ge", "le"}, name))
+    return {};
+  Location loc = condition.getLoc();
+  // ≥ is not <, and ≤ not >.
+  bool isLarger = name == "gt" || name == "le";
+  if (!isLarger)
+    x = xf::TimesOp::create(builder, loc, x, llvm::APFloat(-1.0f));
+  Value more =
+      activation(loc, xf::ActivationKind::relu, plus(loc, x, isLarger ? -*number : *number));
+  Value flag = xf::DivOp::create(builder, loc, more, more);
+  return name == "gt" || name == "lt" ? flag : notOf(loc, flag);
+}
+
+/// 1 − x.
+Value Raiser::notOf(Location loc, Value flag) {
+  return plus(loc, xf::TimesOp::create(builder, loc, flag, llvm::APFloat(-1.0f)), 1);
+}
+
+/// One of two values by a comparison with a number; log(1 + eˣ) in two parts is one function.
+Raiser::Results Raiser::choice(graph::CallOp call) {
+  Value condition = call.getTensor("condition"), x = call.getTensor("self"),
+        otherwise = call.getTensor("other");
+  auto compared = condition ? condition.getDefiningOp<graph::CallOp>() : graph::CallOp();
+  Value a = x && isData(x) ? lookup(x) : Value();
+  if (!compared || !compared.getTarget().starts_with("aten.") || !a || !otherwise ||
+      !isData(otherwise) || !isa<FloatType>(ranked(a).getElementType()))
+    return {};
+  // Above 15 the two differ by less than the last place of a float32.
+  std::optional<double> from = numberOf(compared, "other");
+  if (compared.getBaseName() == "gt" && from && *from >= 15 &&
+      beforeCopies(compared.getTensor("self")) == beforeCopies(x) &&
+      softplusOf(otherwise) == beforeCopies(x))
+    return {activation(call.getLoc(), xf::ActivationKind::softplus, a)};
+  Value b = lookup(otherwise), flag = b ? flagOf(compared) : Value();
+  if (!flag || a.getType() != b.getType() || flag.getType() != a.getType())
+    return {};
+  Location loc = call.getLoc();
+  Value chosen = xf::MulOp::create(builder, loc, flag, a),
+        rest = xf::MulOp::create(builder, loc, notOf(loc, flag), b);
+  return {xf::AddOp::create(builder, loc, chosen, rest)};
+}
+
+//===----------------------------------------------------------------------===//
+// Of stored tensors
+//===----------------------------------------------------------------------===//
+
+/// Whether entries of the result are functions of entries of the operands, or are these.
+static bool isByEntry(graph::CallOp call) {
+  static constexpr StringLiteral names[] = {
+      "neg",     "exp",    "softplus", "sigmoid", "tanh",    "add",        "sub",
+      "rsub",    "mul",    "div",      "view",    "reshape", "unsqueeze",  "squeeze",
+      "expand",  "select", "_to_copy", "to",      "clone",   "contiguous", "_unsafe_view",
+      "type_as", "alias",  "detach",   "square",  "relu",    "slice",      "clamp"};
+  return call.getTarget().starts_with("aten.") && llvm::is_contained(names, call.getBaseName());
+}
+
+/// The number without an axis that `stored` is, where no patch changes it.
+std::optional<double> Raiser::fixedNumber(graph::StoredOp stored) const {
+  auto type = cast<graph::SymbolicType>(stored.getType());
+  if (!stored.getFixed() || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+    return std::nullopt;
+  std::optional<std::vector<double>> numbers = rotations.numbersOf()(stored);
+  bool isOne = numbers && numbers->size() == 1 && std::isfinite(float(numbers->front()));
+  return isOne ? std::optional(numbers->front()) : std::nullopt;
+}
+
+/// Finds the calls and the stored tensors that make `value`; false where others do.
+bool Raiser::collectStored(Value value, SmallVectorImpl<graph::CallOp> &calls,
+                           SmallVectorImpl<graph::StoredOp> &leaves) const {
+  constexpr unsigned mostCalls = 16;
+  constexpr int64_t mostNumbers = 1 << 20; // for each token, they are made again
+  llvm::DenseSet<Operation *> seen;
+  SmallVector<Value> work{value};
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    if (!seen.insert(op).second)
+      continue;
+    auto stored = dyn_cast<graph::StoredOp>(op);
+    if (stored && (parameterOf(next) || fixedNumber(stored))) {
+      leaves.push_back(stored);
+      continue;
+    }
+    auto call = dyn_cast<graph::CallOp>(op);
+    if (!call || !isByEntry(call) || calls.size() == mostCalls)
+      return false;
+    auto type = tokenType(next, axes);
+    bool isIt =
+        type && type->getNumElements() <= mostNumbers && isa<FloatType>(type->getElementType());
+    if (!type)
+      llvm::consumeError(type.takeError());
+    if (!isIt)
+      return false;
+    calls.push_back(call);
+    llvm::append_range(work, call.getOperands());
+  }
+  llvm::sort(calls, [](graph::CallOp a, graph::CallOp b) { return a->isBeforeInBlock(b); });
+  return !leaves.empty();
+}
+
+Value Raiser::ofStored(Value value) {
+  if (isData(value))
+    return lookup(value);
+  SmallVector<graph::CallOp> calls;
+  SmallVector<graph::StoredOp> leaves;
+  if (!collectStored(value, calls, leaves))
+    return {};
+  // Meanwhile each tensor is a value: the scale of ones, so that a patch may change it.
+  SmallVector<std::pair<Value, Value>> known;
+  for (graph::StoredOp stored : leaves) {
+    auto type = tokenType(stored, axes);
+    if (!type) {
+      llvm::consumeError(type.takeError());
+      continue;
+    }
+    Location loc = value.getLoc();
+    Value scale = parameterOf(stored) ? parameter(stored) : Value();
+    Value ones =
+        xf::createOnes(builder, loc, scale ? ranked(scale).getShape() : ArrayRef<int64_t>{1});
+    Value scaled;
+    if (scale)
+      scaled = xf::ScaleOp::create(builder, loc, ones, scale, llvm::APFloat(0.0f));
+    else
+      scaled = xf::TimesOp::create(builder, loc, ones, llvm::APFloat(float(*fixedNumber(stored))));
+    known.push_back({stored, lookup(stored)});
+    bind(stored, reshaped(loc, scaled, *type));
+    computed.insert(stored);
+  }
+  for (graph::CallOp call : calls) {
+    llvm::Expected<bool> raised = raiseByPattern(call);
+    if (raised && *raised)
+      computed.insert(call.getResults().begin(), call.getResults().end());
+    llvm::consumeError(raised.takeError());
+  }
+  Value result = isData(value) ? lookup(value) : Value(); // also of a tensor itself
+  for (auto [stored, before] : known) {
+    computed.erase(stored);
+    if (before)
+      bind(stored, before);
+    else
+      values.erase(stored);
+  }
+  return result;
+}
