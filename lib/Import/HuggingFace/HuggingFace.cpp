@@ -1,6 +1,7 @@
 // From a checkpoint directory to a module: opens it, lets its family read the
 // config, and builds the model and the blocks that its layers share.
 #include "HuggingFace.h"
+#include "../Described/Described.h"
 #include "Family.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
@@ -108,6 +109,7 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
     if (name == type)
       return make(config);
   std::vector<StringRef> known = supportedModelTypes();
+  llvm::append_range(known, describedModelTypes());
   config.problem(
       "model_type",
       "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
@@ -306,6 +308,48 @@ std::vector<StringRef> ctxc::supportedModelTypes() {
   return types;
 }
 
+std::vector<StringRef> ctxc::describedModelTypes() {
+  std::vector<StringRef> types = described::types();
+  llvm::erase_if(types, [](StringRef type) {
+    return llvm::is_contained(supportedModelTypes(), type);
+  });
+  return types;
+}
+
+/// The module of a type that has a description and no importer.
+static mlir::OwningOpRef<mlir::ModuleOp> importDescribed(StringRef description,
+                                                         ConfigReader &reader, StringRef configPath,
+                                                         StoredTensors &tensors, Problems &problems,
+                                                         mlir::MLIRContext &context) {
+  std::string program = described::programOf(description, reader, problems);
+  if (!problems.empty())
+    return nullptr;
+  auto module = described::moduleOf(program, configPath, tensors, problems, context);
+  tensors.finish([](StringRef name) { return name.ends_with("rotary_emb.inv_freq"); });
+  return module;
+}
+
+/// The module of a type that has an importer.
+static mlir::OwningOpRef<mlir::ModuleOp> importFamily(ConfigReader &reader, StringRef configPath,
+                                                      StoredTensors &tensors, Problems &problems,
+                                                      mlir::MLIRContext &context,
+                                                      std::vector<std::string> &warnings) {
+  std::unique_ptr<Family> family = makeFamily(reader);
+  if (family)
+    reader.finish();
+  if (!problems.empty())
+    return nullptr;
+  ModelBuilder builder(*family, tensors, configPath, context);
+  auto module = builder.build();
+  tensors.finish([&](StringRef name) { return isHarmless(*family, name); });
+  if (family->tied && builder.hasOwnHead())
+    warnings.push_back((configPath + ": key 'tie_word_embeddings' = true, and the stored head is "
+                                     "not the embedding; the stored one is used, as transformers "
+                                     "does. Set the key to false, or remove the head")
+                           .str());
+  return module;
+}
+
 /// The model that `config` describes, with the types that `checkpoint` stores; without one (null),
 /// those of the config.
 static Expected<ImportedModel> importConfig(const json::Object &config, StringRef directory,
@@ -318,28 +362,21 @@ static Expected<ImportedModel> importConfig(const json::Object &config, StringRe
   std::string configPath =
       imported.checkpoint ? imported.checkpoint->configPath() : inside(directory, "config.json");
   ConfigReader reader(config, configPath, "", problems);
-  std::unique_ptr<Family> family = makeFamily(reader);
   readQuantization(reader);
-  if (family)
-    reader.finish();
-  if (!problems.empty())
-    return problems.take();
-
   StoredTensors tensors(imported.checkpoint.get(), directory,
                         configDType(reader, !imported.checkpoint), options.storage, problems);
-  ModelBuilder builder(*family, tensors, configPath, context);
-  imported.module = builder.build();
-  tensors.finish([&](StringRef name) { return isHarmless(*family, name); });
+  StringRef type = config.getString("model_type").value_or("");
+  StringRef description =
+      llvm::is_contained(supportedModelTypes(), type) ? "" : described::descriptionOf(type);
+  imported.module = description.empty()
+                        ? importFamily(reader, configPath, tensors, problems, context,
+                                       imported.warnings)
+                        : importDescribed(description, reader, configPath, tensors, problems,
+                                          context);
   if (!problems.empty())
     return problems.take();
   if (failed(mlir::verify(*imported.module)))
     return makeError(configPath + ": the imported model does not verify; see the messages above");
-  if (family->tied && builder.hasOwnHead())
-    imported.warnings.push_back(configPath +
-                                ": key 'tie_word_embeddings' = true, and the stored "
-                                "head is not the embedding; the stored one is used, as "
-                                "transformers does. Set the key to false, or remove "
-                                "the head");
   return imported;
 }
 

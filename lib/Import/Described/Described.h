@@ -1,0 +1,35 @@
+//===- Described.h - models from descriptions of their types --------------===//
+//
+// A description (families/TYPE.json, made by tools/describe) holds the program of a model type of
+// transformers, whose numbers are expressions of the config's keys, and says for which configs this
+// program is right. Any other config is refused.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_IMPORT_DESCRIBED_H
+#define CTXC_IMPORT_DESCRIBED_H
+
+#include "../HuggingFace/StoredTensors.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace ctxc::described {
+
+/// The described model types, sorted.
+std::vector<llvm::StringRef> types();
+
+/// The text of the description of `type`; empty where there is none.
+llvm::StringRef descriptionOf(llvm::StringRef type);
+
+/// The program that `description` gives for `config`; empty after problems.
+std::string programOf(llvm::StringRef description, hf::ConfigReader &config,
+                      hf::Problems &problems);
+
+/// The module of `program`, with the types that `tensors` has stored; null after problems.
+/// Locations are values' names, and `config`.
+mlir::OwningOpRef<mlir::ModuleOp> moduleOf(llvm::StringRef program, llvm::StringRef config,
+                                           hf::StoredTensors &tensors, hf::Problems &problems,
+                                           mlir::MLIRContext &context);
+
+} // namespace ctxc::described
+
+#endif // CTXC_IMPORT_DESCRIBED_H

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Judges descriptions: at sizes that no fit has seen, the program that ctxc makes of a config.json is the one that
+the exporter gives for it, and a model of random weights has transformers' logits.
+
+  judge.py CTXC FOLDER TYPE...
+
+FOLDER has the descriptions that CTXC was built with. Prints for each type what was found; fails where a description says
+something else than the program."""
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+import torch  # noqa: E402
+
+import describe  # noqa: E402
+import fits  # noqa: E402
+import samples  # noqa: E402
+import texts  # noqa: E402
+from ctxc import export  # noqa: E402
+
+JUDGED = 3  # the sample that no fit has seen
+TOKENS = [5, 17, 3, 60, 22, 41, 9]
+WITHIN = 1e-5  # of frequencies, which torch computes in float32
+LOGITS_WITHIN = 2e-4
+
+
+class Differs(Exception):
+    pass
+
+
+def compare_lines(found: list[str], expected: list[str]) -> None:
+    if len(found) != len(expected):
+        raise Differs(f"{len(found)} ops; expected {len(expected)}")
+    for one, other in zip(found, expected):
+        a, b = texts.pieces(one), texts.pieces(other)
+        good = len(a) == len(b) and all(
+            x == y if isinstance(x, str) or isinstance(y, str) or x.kind in ("word", "int") else
+            x.kind == y.kind and fits.same(x.value if x.kind == "list" else [x.value], y.value if y.kind == "list" else [y.value], WITHIN)
+            for x, y in zip(a, b))
+        if not good:
+            raise Differs(f"{one.strip()[:200]}; expected {other.strip()[:200]}")
+
+
+def compare(found: texts.Program, expected: texts.Program) -> None:
+    compare_lines(found.before, expected.before)
+    compare_lines(found.behind, expected.behind)
+    if len(found.layers) != len(expected.layers) or found.entry != expected.entry:
+        raise Differs("other layers")
+    for one, other in zip(found.layers, expected.layers):
+        compare_lines([*one.block.splitlines(), one.line], [*other.block.splitlines(), other.line])
+
+
+class Judge:
+    def __init__(self, ctxc: str, model_type: str, folder: Path, work: Path):
+        self.ctxc, self.model_type, self.work = ctxc, model_type, work
+        self.describer = describe.Describer(ctxc, model_type, work)
+        self.sampler = self.describer.sampler
+        self.description = json.loads((folder / f"{model_type}.json").read_text())
+
+    def settings(self, flipped: dict[str, Any]) -> dict[str, Any]:
+        chosen = {**self.sampler.settings(JUDGED, is_judge=True), **flipped}
+        rope = chosen.get("rope_parameters")
+        if rope and "rope_type" in rope and self.description.get("ropes", {}).get("rope_parameters", {}).get("scales"):
+            chosen["rope_parameters"] = {**rope, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                         "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+        return chosen
+
+    def imported(self, directory: Path) -> str:
+        run = subprocess.run([self.ctxc, "import", str(directory)], capture_output=True, text=True)
+        if run.returncode:
+            raise Differs(run.stderr.strip().splitlines()[0].replace(str(directory), "DIR"))
+        return run.stdout
+
+    def program(self, flipped: dict[str, Any]) -> None:
+        """The config alone gives the exported program."""
+        settings = self.settings(flipped)
+        directory = self.work / "config"
+        self.sampler.build(settings).save_pretrained(directory)
+        compare(texts.read(self.imported(directory)), texts.read(self.describer.raised(settings)))
+
+    def logits(self) -> float:
+        """How far ctxc's logits are from transformers', of a model with random weights."""
+        config = self.sampler.build(self.settings({}))
+        directory = self.work / "model"
+        torch.manual_seed(7)
+        model = export.causal_model(config, attn_implementation="eager").float().eval()
+        for name, parameter in model.named_parameters():
+            parameter.data.normal_(1.0 if "norm" in name.lower() and parameter.dim() == 1 else 0.0, 0.1)
+        model.save_pretrained(directory)
+        with torch.no_grad():
+            expected = model(input_ids=torch.tensor([TOKENS]), use_cache=False).logits[0, -1]
+        report = self.work / "logits.safetensors"
+        run = subprocess.run([self.ctxc, "verify", str(directory), "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
+                              "--logits", str(report), "--force", "--threads", "1"], capture_output=True, text=True)
+        if run.returncode:
+            raise Differs((run.stderr.strip().splitlines() or run.stdout.splitlines()[-1:])[0].replace(str(directory), "DIR"))
+        from safetensors.torch import load_file
+        found = load_file(report)["full"].reshape(-1, expected.shape[-1])[0]
+        return float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    ctxc, folder, types = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    failed = 0
+    for model_type in types:
+        with tempfile.TemporaryDirectory() as work:
+            said = []
+            try:
+                judge = Judge(ctxc, model_type, folder, Path(work))
+                judge.program({})
+                said.append("program")
+                for name, rule in judge.description.get("choices", {}).items():
+                    judge.program({name: not rule["absent"]})
+                    said.append(name)
+            except Exception as error:
+                failed += 1
+                said.append(f"DIFFERS: {type(error).__name__}: {str(error)[:500]}")
+            try:
+                far = judge.logits()
+                said.append(f"logits {far:.1e}" if far <= LOGITS_WITHIN else f"LOGITS DIFFER {far:.1e}")
+                failed += far > LOGITS_WITHIN
+            except Exception as error:
+                said.append(f"no logits: {type(error).__name__}: {str(error)[:300]}")
+            print(model_type, "; ".join(said), flush=True)
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
