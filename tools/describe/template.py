@@ -1,6 +1,7 @@
 """The text that programs of several sizes share, its alternatives, and all that must hold of a config."""
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,8 @@ import fits
 import samples
 import texts
 import transformers
+
+TIE = "tie_word_embeddings"
 
 
 @dataclass
@@ -30,9 +33,9 @@ class Template:
     """The text that the programs share."""
 
     def __init__(self, sampler: samples.Sampler, programs: list[texts.Program], configs: list[dict[str, Any]],
-                 known: dict[tuple[str, ...], str], kept: list[int]):
-        """`known` has the shared text of the lines of the samples `kept`, and gets what is found."""
-        self.sampler, self.programs, self.configs, self.known, self.kept = sampler, programs, configs, known, kept
+                 known: dict[tuple[str, ...], str]):
+        """`known` has the shared text of the samples' lines, and gets what is found."""
+        self.sampler, self.programs, self.configs, self.known = sampler, programs, configs, known
         keys = varying(configs)
         self.ropes = self.ropes_of(configs)
         parts = [rope["partial"] for rope in self.ropes.values()]
@@ -56,14 +59,21 @@ class Template:
         return found
 
     def rope(self, lists: list[list[float]]) -> str | None:
-        """A list of frequencies by rule."""
+        """A list of frequencies by rule; what is not rotated has zeros behind them. A rotation backwards has a minus."""
+        if all(values[0] < 0 for values in lists):
+            backwards = self.rope([[-value for value in values] for values in lists])
+            return backwards and backwards.replace("rope(", "rope(-", 1)
+        turning = [[value for value in values if value] for values in lists]
+        if not all(turning) or any(values[:len(some)] != some for values, some in zip(lists, turning)):
+            return None
         for path, rope in self.ropes.items():
             def is_rope(values: list[float], theta: float) -> bool:
                 return fits.same(values, [theta ** (-at / len(values)) for at in range(len(values))], 1e-5)
-            if all(rope["theta"]) and all(is_rope(v, t) for v, t in zip(lists, rope["theta"])):
-                dims = self.fitter.integer([2 * len(values) for values in lists])
-                if dims:
-                    return self.noted(f"rope({path}, {dims})")
+            if all(rope["theta"]) and all(is_rope(v, t) for v, t in zip(turning, rope["theta"])):
+                dims = self.fitter.integer([2 * len(values) for values in turning])
+                whole = self.fitter.integer([2 * len(values) for values in lists])
+                if dims and whole:
+                    return self.noted(f"rope({path}, {dims})" if dims == whole else f"rope({path}, {dims}, {whole})")
         return None
 
     def noted(self, text: str) -> str:
@@ -94,7 +104,7 @@ class Template:
         return ("$(" if kind == "int" else "$f(") + self.noted(found) + ")"
 
     def line(self, lines: list[str]) -> str:
-        key = tuple(lines[at] for at in self.kept)
+        key = tuple(lines)
         if key not in self.known:
             self.known[key] = self.fitted(lines)
         self.noted(" ".join(re.findall(r"\$\w?\(([^$]*)\)", self.known[key])))
@@ -144,6 +154,17 @@ class Template:
         return Sections(layers, self.text([p.before for p in self.programs]), self.text([p.behind for p in self.programs]),
                         self.programs[0].entry, {name for name in self.used if name in self.configs[0]} | set(self.counts),
                         self.ropes, self.configs, self.fitter, self.lists)
+
+
+def tied(base: Sections) -> Sections | None:
+    """The template where the head is the embedding; None where it is so already."""
+    table = re.match(r"(%\w+) = xf.param ", next(line for line in base.before if "xf.param" in line))
+    head = next((index for index, line in enumerate(base.behind) if '"lm_head.weight"' in line), None)
+    if head is None or table is None:
+        return None
+    behind = list(base.behind)
+    name = behind.pop(head).split(" = ")[0]
+    return dataclasses.replace(base, behind=[re.sub(re.escape(name) + r"\b", table.group(1), line) for line in behind])
 
 
 def varying(configs: list[dict[str, Any]]) -> dict[str, list[float]]:

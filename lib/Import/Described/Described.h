@@ -21,8 +21,8 @@ std::vector<llvm::StringRef> types();
 llvm::StringRef descriptionOf(llvm::StringRef type);
 
 /// The program that `description` gives for `config`; empty after problems.
-std::string programOf(llvm::StringRef description, hf::ConfigReader &config,
-                      hf::Problems &problems);
+std::string programOf(llvm::StringRef description, hf::ConfigReader &config, hf::Problems &problems,
+                      mlir::MLIRContext &context);
 
 /// The module of `program`, with the types that `tensors` has stored; null after problems.
 /// Locations are values' names, and `config`.

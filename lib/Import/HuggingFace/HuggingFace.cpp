@@ -108,12 +108,14 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
   for (auto [name, make] : families)
     if (name == type)
       return make(config);
-  std::vector<StringRef> known = supportedModelTypes();
-  llvm::append_range(known, describedModelTypes());
+  std::vector<StringRef> known = supportedModelTypes(), described = describedModelTypes();
+  size_t count = known.size();
+  llvm::append_range(known, described);
   config.problem(
       "model_type",
-      "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
-          " are, which docs/families.md lists\n"
+      "is not supported" + suggestion(type, known) + "\nnote: " + Twine(count) +
+          " are, which docs/families.md lists, and " + Twine(described.size()) +
+          " of docs/described-types.md\n"
           "note: other ways in: python -m ctxc.export (docs/check-your-architecture.md), "
           "a .gguf or .mlir file");
   return nullptr;
@@ -321,11 +323,21 @@ static mlir::OwningOpRef<mlir::ModuleOp> importDescribed(StringRef description,
                                                          ConfigReader &reader, StringRef configPath,
                                                          StoredTensors &tensors, Problems &problems,
                                                          mlir::MLIRContext &context) {
-  std::string program = described::programOf(description, reader, problems);
+  std::string program = described::programOf(description, reader, problems, context);
   if (!problems.empty())
     return nullptr;
   auto module = described::moduleOf(program, configPath, tensors, problems, context);
-  tensors.finish([](StringRef name) { return name.ends_with("rotary_emb.inv_freq"); });
+  // A head that is the embedding may be stored a second time.
+  auto isSecond = [&](StringRef name) {
+    bool found = false;
+    if (module)
+      module->walk([&](xf::ParamOp param) {
+        found |= isa<xf::ModelOp>(param->getParentOp()) && tensors.equal(name, param.getName());
+      });
+    return found;
+  };
+  tensors.finish(
+      [&](StringRef name) { return name.ends_with("rotary_emb.inv_freq") || isSecond(name); });
   return module;
 }
 
