@@ -73,9 +73,14 @@ class Judge:
     def settings(self, flipped: dict[str, Any]) -> dict[str, Any]:
         chosen = {**self.sampler.settings(JUDGED, is_judge=True), **flipped}
         rope = chosen.get("rope_parameters")
-        if rope and "rope_type" in rope and self.description.get("ropes", {}).get("rope_parameters", {}).get("scales"):
-            chosen["rope_parameters"] = {**rope, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-                                         "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+        if rope and "rope_type" in rope:
+            about = self.description.get("ropes", {}).get("rope_parameters", {})
+            # One that grows, and one that does not.
+            if about.get("grows") and not flipped:
+                chosen["rope_parameters"] = {**rope, "rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 32}
+            elif about.get("scales"):
+                chosen["rope_parameters"] = {**rope, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                             "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
         return chosen
 
     def cases(self) -> list[dict[str, Any]]:

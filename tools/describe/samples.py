@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import copy
 import random
-import sys
+import zlib
 from typing import Any
 
 from ctxc import small_configs
@@ -71,6 +71,12 @@ class Sampler:
                 found.append(kind)
         return found
 
+    @staticmethod
+    def prime(name: str, index: int, low: int, high: int) -> int:
+        """Another one for each sample, and nearly always for each name."""
+        among = primes(low, high)
+        return among[(zlib.crc32(name.encode()) + 7 * index) % len(among)]
+
     def size(self, name: str, index: int) -> int | None:
         base = small_configs.SIZE_OF.get(name)
         if any(word in name for word in STATE_SPACE):
@@ -87,11 +93,11 @@ class Sampler:
             span = EVEN[name]
             if len(span) > 2:
                 return span[index]
-            return 2 * random.Random(f"{name} {index}").choice(primes(span[0] // 2, span[1] // 2 + 8))
+            return 2 * self.prime(name, index, span[0] // 2, span[1] // 2 + 8)
         if base == 1:
             return (1, 2, 3, 2)[index] if "shared" in name else None
         if str(base) in RANGES:
-            return random.Random(f"{name} {index}").choice(primes(*RANGES[str(base)]))
+            return self.prime(name, index, *RANGES[str(base)])
         return None
 
     def varied(self) -> list[str]:

@@ -218,5 +218,9 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
         result["equal"] = [["hidden_size", "num_attention_heads * head_dim"]]
     if base.ropes:
         result["ropes"] = info.ropes(base.ropes)
+        if len(base.ropes) == 1:  # a rotation's factor is that of the one rope
+            path, rope = next(iter(result["ropes"].items()))
+            rope["grows"] = True
+            blocks[:] = [[re.sub(r"(xf\.rotary \w+ %\w+ by %\w+)", rf"\1$m({path})", line) for line in block] for block in blocks]
     result.update({"blocks": blocks, "layers": layers, "before": ends["before"], "entry": base.entry, "behind": ends["behind"]})
     return result

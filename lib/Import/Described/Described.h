@@ -20,15 +20,12 @@ std::vector<llvm::StringRef> types();
 /// The text of the description of `type`; empty where there is none.
 llvm::StringRef descriptionOf(llvm::StringRef type);
 
-/// The program that `description` gives for `config`; empty after problems.
-std::string programOf(llvm::StringRef description, hf::ConfigReader &config, hf::Problems &problems,
-                      mlir::MLIRContext &context);
-
-/// The module of `program`, with the types that `tensors` has stored; null after problems.
-/// Locations are values' names, and `config`.
-mlir::OwningOpRef<mlir::ModuleOp> moduleOf(llvm::StringRef program, llvm::StringRef config,
-                                           hf::StoredTensors &tensors, hf::Problems &problems,
-                                           mlir::MLIRContext &context);
+/// The module that `description` gives for `config`, whose file is `path`, with the types that
+/// `tensors` has stored; null after problems.
+mlir::OwningOpRef<mlir::ModuleOp> importConfig(llvm::StringRef description,
+                                               hf::ConfigReader &config, llvm::StringRef path,
+                                               hf::StoredTensors &tensors, hf::Problems &problems,
+                                               mlir::MLIRContext &context);
 
 } // namespace ctxc::described
 

@@ -88,9 +88,8 @@ private:
   double number() {
     auto isPart = [](char c) { return isDigit(c) || c == '.' || c == 'e'; };
     size_t size = 0;
-    while (size < rest.size() &&
-           (isPart(rest[size]) ||
-            (size && rest[size - 1] == 'e' && (rest[size] == '-' || rest[size] == '+'))))
+    while (size < rest.size() && (isPart(rest[size]) || (size && rest[size - 1] == 'e' &&
+                                                         (rest[size] == '-' || rest[size] == '+'))))
       ++size;
     double value;
     bool bad = rest.take_front(size).getAsDouble(value);

@@ -38,11 +38,12 @@ private:
   double derived(llvm::StringRef expression, bool isInteger);
   double readSize(llvm::StringRef key, const llvm::json::Object &rule);
   void readLists(int64_t layers);
-  std::vector<std::string> listByRule(llvm::StringRef key, const llvm::json::Array &rule, int64_t layers);
+  std::vector<std::string> listByRule(llvm::StringRef key, const llvm::json::Array &rule,
+                                      int64_t layers);
   void checkFixed();
   bool holds(const llvm::json::Object &when, std::optional<size_t> layer);
   const llvm::json::Object *choose(const llvm::json::Array &among, std::optional<size_t> layer,
-                             const llvm::Twine &what);
+                                   const llvm::Twine &what);
   llvm::json::Value choice(llvm::StringRef key);
 
   using Names = llvm::ArrayRef<std::pair<std::string, std::string>>;
@@ -52,6 +53,7 @@ private:
   void write(llvm::StringRef form, std::optional<size_t> layer = std::nullopt);
   void writeNumber(llvm::StringRef expression, bool isInteger);
   void writeRope(llvm::StringRef arguments);
+  void writeAmplitude(llvm::StringRef path);
   double value(llvm::StringRef expression);
   void notWhole(llvm::StringRef expression, double value);
 
@@ -68,6 +70,11 @@ private:
   bool failed = false;
   std::string out;
 };
+
+/// The program that `description` gives for `config`, all of whose keys are then looked at; empty
+/// after problems.
+std::string programOf(llvm::StringRef description, hf::ConfigReader &config, hf::Problems &problems,
+                      mlir::MLIRContext &context);
 
 /// The keys of `object`, sorted, so that messages come in the same order in every run.
 std::vector<llvm::StringRef> keysOf(const llvm::json::Object &object);

@@ -1,6 +1,5 @@
 // Writes the program of a description with the numbers of one config.
 #include "../HuggingFace/Family.h"
-#include "Described.h"
 #include "Expression.h"
 #include "Instance.h"
 #include "llvm/Support/Format.h"
@@ -83,8 +82,14 @@ void Instance::writeLines(const json::Array &lines, Names names, StringRef inden
   }
 }
 
-/// Writes `form`, in which "$(…)" is an integer or a rope, "$f(…)" a number, "$a(…)" an activation
-/// and "$i" the layer.
+/// What a rotation by the rope at `path` multiplies by, where it is not 1.
+void Instance::writeAmplitude(StringRef path) {
+  if (double amplitude = ropes[path].amplitude; amplitude != 1)
+    raw_string_ostream(out) << format(" amplitude %.9e", amplitude);
+}
+
+/// Writes `form`, in which "$(…)" is an integer or a rope, "$f(…)" a number, "$a(…)" an activation,
+/// "$m(…)" the factor of a rotation, and "$i" the layer.
 void Instance::write(StringRef form, std::optional<size_t> layer) {
   while (true) {
     auto [before, behind] = form.split('$');
@@ -108,6 +113,8 @@ void Instance::write(StringRef form, std::optional<size_t> layer) {
     form = behind.drop_front(end + 1);
     if (kind == 'a')
       out += words[inside];
+    else if (kind == 'm')
+      writeAmplitude(inside);
     else if (inside.consume_front("rope(") && inside.consume_back(")"))
       writeRope(inside);
     else

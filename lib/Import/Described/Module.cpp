@@ -2,6 +2,7 @@
 // stored, and layers that store a parameter as different types get blocks of their own.
 #include "../ParseText.h"
 #include "Described.h"
+#include "Instance.h"
 #include "ctxc/Program/SliceName.h"
 #include "dialects/XF/XF.h"
 #include "mlir/IR/Builders.h"
@@ -91,9 +92,8 @@ void TypeSetter::setModel(xf::ModelOp model, mlir::ModuleOp module) {
   for (auto &entry : versions)
     for (auto &[types, block] : entry.second) {
       size_t at = 0;
-      block.walk([&, &types = types](xf::ParamOp param) {
-        set(param, types[at++].getElementType());
-      });
+      block.walk(
+          [&, &types = types](xf::ParamOp param) { set(param, types[at++].getElementType()); });
     }
 }
 
@@ -120,21 +120,37 @@ static void placeAll(mlir::ModuleOp module, StringRef config) {
     StringRef prefix = layer.getPrefix().drop_back();
     if (placed.try_emplace(layer.getBlock()).second)
       module.lookupSymbol<xf::BlockOp>(layer.getBlock())->setLoc(named(prefix));
-    layer->setLoc(mlir::NameLoc::get(cast<mlir::NameLoc>(layer->getLoc()).getName(), named(prefix)));
+    layer->setLoc(
+        mlir::NameLoc::get(cast<mlir::NameLoc>(layer->getLoc()).getName(), named(prefix)));
   });
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> described::moduleOf(StringRef program, StringRef config,
-                                                      StoredTensors &tensors, Problems &problems,
-                                                      mlir::MLIRContext &context) {
+/// Whether a tensor outside of the layers is stored with the same numbers under another name.
+static bool isSecond(StringRef name, mlir::ModuleOp module, const StoredTensors &tensors) {
+  bool found = false;
+  module.walk([&](xf::ParamOp param) {
+    found |= isa<xf::ModelOp>(param->getParentOp()) && tensors.equal(name, param.getName());
+  });
+  return found;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp>
+described::importConfig(StringRef description, ConfigReader &config, StringRef path,
+                        StoredTensors &tensors, Problems &problems, mlir::MLIRContext &context) {
+  std::string program = programOf(description, config, problems, context);
+  if (!problems.empty())
+    return nullptr;
   SourceMgr sources;
   sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(program, "description"), SMLoc());
-  mlir::OwningOpRef<mlir::ModuleOp> module = parseText(sources, config, context);
+  mlir::OwningOpRef<mlir::ModuleOp> module = parseText(sources, path, context);
   if (!module || module->getOps<xf::ModelOp>().empty()) {
-    problems.add(config + ": its description gives no valid program; see the messages above");
+    problems.add(path + ": its description gives no valid program; see the messages above");
     return nullptr;
   }
   TypeSetter(tensors, &context).setModel(*module->getOps<xf::ModelOp>().begin(), *module);
-  placeAll(*module, config);
+  placeAll(*module, path);
+  tensors.finish([&](StringRef name) {
+    return name.ends_with("rotary_emb.inv_freq") || isSecond(name, *module, tensors);
+  });
   return module;
 }

@@ -67,7 +67,7 @@ void Instance::readRope(StringRef path, const json::Object &rule) {
   if (!rule.getNumber("theta") && !at->has("rope_theta") && !config.has("rope_theta"))
     missing("rope_theta");
   Rope rope = readRopeParameters(config, parameters, theta, form);
-  if (rope.amplitude != 1)
+  if (rope.amplitude != 1 && !rule.getBoolean("grows").value_or(false))
     config.problem(key, "scales queries and keys, which the description of '" + Twine(type) +
                             "' does not hold for; expected no factor of attention" + wayOut);
   double partial = rule.getNumber("partial").value_or(1);
@@ -107,9 +107,9 @@ double Instance::readSize(StringRef key, const json::Object &rule) {
     return 1;
   }
   if (rule.getBoolean("integer").value_or(true))
-    return double(config.integer(key, std::nullopt, rule.getInteger("least").value_or(1),
-                                 key == description.getString("layer_count") ? mostLayers
-                                                                             : largestSize));
+    return double(
+        config.integer(key, std::nullopt, rule.getInteger("least").value_or(1),
+                       key == description.getString("layer_count") ? mostLayers : largestSize));
   bool isPositive = rule.getBoolean("positive").value_or(false);
   return config.number(key, 1, isPositive ? leastNumber : -largestNumber, largestNumber);
 }
@@ -228,9 +228,9 @@ const json::Object *Instance::choose(const json::Array &among, std::optional<siz
   std::vector<std::string> found;
   for (StringRef key : keysOf(object(*among.front().getAsObject(), "when"))) {
     auto list = lists.find(key);
-    std::string value = list == lists.end()                  ? text(choice(key))
+    std::string value = list == lists.end()                     ? text(choice(key))
                         : layer && *layer < list->second.size() ? quoted(list->second[*layer])
-                                                             : "none";
+                                                                : "none";
     found.push_back("'" + key.str() + "' = " + value);
   }
   config.problem("the description of '" + Twine(type) + "' has no " + what + " for " +
@@ -242,7 +242,8 @@ const json::Object *Instance::choose(const json::Array &among, std::optional<siz
 /// Reports sizes between which the description knows a relation, and that do not have it.
 void Instance::checkEqual() {
   for (const json::Value &pair : array(description, "equal")) {
-    StringRef a = *(*pair.getAsArray())[0].getAsString(), b = *(*pair.getAsArray())[1].getAsString();
+    StringRef a = *(*pair.getAsArray())[0].getAsString(),
+              b = *(*pair.getAsArray())[1].getAsString();
     if (value(a) != value(b) && !failed)
       config.problem(a, "is not what the description of '" + Twine(type) +
                             "' holds for; expected " + b + " = " + Twine(int64_t(value(b))) +

@@ -312,33 +312,9 @@ std::vector<StringRef> ctxc::supportedModelTypes() {
 
 std::vector<StringRef> ctxc::describedModelTypes() {
   std::vector<StringRef> types = described::types();
-  llvm::erase_if(types, [](StringRef type) {
-    return llvm::is_contained(supportedModelTypes(), type);
-  });
+  llvm::erase_if(types,
+                 [](StringRef type) { return llvm::is_contained(supportedModelTypes(), type); });
   return types;
-}
-
-/// The module of a type that has a description and no importer.
-static mlir::OwningOpRef<mlir::ModuleOp> importDescribed(StringRef description,
-                                                         ConfigReader &reader, StringRef configPath,
-                                                         StoredTensors &tensors, Problems &problems,
-                                                         mlir::MLIRContext &context) {
-  std::string program = described::programOf(description, reader, problems, context);
-  if (!problems.empty())
-    return nullptr;
-  auto module = described::moduleOf(program, configPath, tensors, problems, context);
-  // A head that is the embedding may be stored a second time.
-  auto isSecond = [&](StringRef name) {
-    bool found = false;
-    if (module)
-      module->walk([&](xf::ParamOp param) {
-        found |= isa<xf::ModelOp>(param->getParentOp()) && tensors.equal(name, param.getName());
-      });
-    return found;
-  };
-  tensors.finish(
-      [&](StringRef name) { return name.ends_with("rotary_emb.inv_freq") || isSecond(name); });
-  return module;
 }
 
 /// The module of a type that has an importer.
@@ -380,11 +356,10 @@ static Expected<ImportedModel> importConfig(const json::Object &config, StringRe
   StringRef type = config.getString("model_type").value_or("");
   StringRef description =
       llvm::is_contained(supportedModelTypes(), type) ? "" : described::descriptionOf(type);
-  imported.module = description.empty()
-                        ? importFamily(reader, configPath, tensors, problems, context,
-                                       imported.warnings)
-                        : importDescribed(description, reader, configPath, tensors, problems,
-                                          context);
+  imported.module =
+      description.empty()
+          ? importFamily(reader, configPath, tensors, problems, context, imported.warnings)
+          : described::importConfig(description, reader, configPath, tensors, problems, context);
   if (!problems.empty())
     return problems.take();
   if (failed(mlir::verify(*imported.module)))

@@ -13,9 +13,9 @@ namespace {
 class Described : public ImportTest {
 protected:
   Described() {
-    config = json::Object{{"model_type", "arcee"},   {"hidden_size", 16},
-                          {"intermediate_size", 12}, {"num_hidden_layers", 2},
-                          {"vocab_size", 20},        {"num_attention_heads", 4}};
+    config =
+        json::Object{{"model_type", "arcee"},  {"hidden_size", 16}, {"intermediate_size", 12},
+                     {"num_hidden_layers", 2}, {"vocab_size", 20},  {"num_attention_heads", 4}};
   }
 
   std::string with(Changes changes) {
@@ -88,6 +88,9 @@ TEST_F(Described, WhatIsLeftOutIsTheDefault) {
   EXPECT_EQ(with({}), all);
   EXPECT_EQ(with({{"rope_theta", 10000.0}, {"attention_dropout", 0.5}}), all);
   EXPECT_NE(with({{"rope_theta", 20000.0}}), all);
+  EXPECT_HAS(with({{"max_position_embeddings", 64},
+                   {"rope_scaling", json::Object{{"type", "yarn"}, {"factor", 4.0}}}}),
+             "xf.rotary half %reshape by %setting amplitude 1.13862944 :");
   EXPECT_HAS(with({{"head_dim", 6}}), "\"self_attn.q_proj.weight\" : tensor<24x16xf32>");
   EXPECT_HAS(with({{"hidden_act", "silu"}}), "xf.activation silu");
   EXPECT_HAS(with({{"attention_bias", true}}), "\"self_attn.q_proj.bias\" : tensor<16xf32>");
@@ -100,7 +103,8 @@ TEST_F(Described, OtherConfigsAreRefused) {
   EXPECT_HAS(with({{"a_key_of_tomorrow", 3}}), "config.json: key 'a_key_of_tomorrow' = 3 is not");
   EXPECT_HAS(with({{"num_attention_heads", 3}, {"num_key_value_heads", 3}}),
              "config.json: hidden_size / num_attention_heads is 5.33333; expected a whole number");
-  EXPECT_HAS(with({{"head_dim", 5}}), "config.json: head_dim / 2 is 2.5; expected a whole number of at least 0");
+  EXPECT_HAS(with({{"head_dim", 5}}),
+             "config.json: head_dim / 2 is 2.5; expected a whole number of at least 0");
   EXPECT_HAS(with({{"hidden_size", 0}}), "key 'hidden_size' = 0 is out of range; expected an ");
   EXPECT_HAS(with({{"hidden_size", "wide"}}), "key 'hidden_size' = 'wide' is out of range");
   EXPECT_HAS(with({{"hidden_act", "mish"}}), "key 'hidden_act' = 'mish' is not supported; gelu");
@@ -109,12 +113,11 @@ TEST_F(Described, OtherConfigsAreRefused) {
   EXPECT_HAS(with({{"attention_bias", true}, {"mlp_bias", true}}),
              "the description of 'arcee' has no layer 0 for 'attention_bias' = true, 'mlp_bias' = "
              "true; expected one that it has, or a program by python -m ctxc.export");
-  EXPECT_HAS(with({{"rope_parameters", json::Object{{"rope_theta", 1e4},
-                                                    {"partial_rotary_factor", 0.5}}}}),
+  EXPECT_HAS(with({{"rope_parameters",
+                    json::Object{{"rope_theta", 1e4}, {"partial_rotary_factor", 0.5}}}}),
              "key 'rope_parameters' = ");
-  EXPECT_HAS(with({{"max_position_embeddings", 64},
-                   {"rope_scaling", json::Object{{"type", "yarn"}, {"factor", 4.0}}}}),
-             "scales queries and keys, which the description of 'arcee' does not hold for");
+  EXPECT_HAS(with({{"rope_scaling", json::Object{{"type", "dynamic"}, {"factor", 4.0}}}}),
+             "key 'rope_scaling.type' = 'dynamic' is not supported in this family");
 }
 
 TEST_F(Described, ParametersHaveTheStoredTypes) {
