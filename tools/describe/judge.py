@@ -37,7 +37,11 @@ LOGITS_WITHIN = 2e-4
 
 
 class Differs(Exception):
-    pass
+    """A description says something else than the program."""
+
+
+class Refused(Exception):
+    """ctxc says why it does not read a model."""
 
 
 def compare_lines(found: list[str], expected: list[str]) -> None:
@@ -105,6 +109,42 @@ class Judge:
         self.sampler.build(settings).save_pretrained(directory)
         compare(texts.read(self.imported(directory)), texts.read(self.describer.raised(settings)))
 
+    def said(self, config: dict[str, Any]) -> str | None:
+        """The program of a config.json; None where it is refused."""
+        directory = self.work / "said"
+        directory.mkdir(exist_ok=True)
+        (directory / "config.json").write_text(json.dumps({**config, "model_type": self.model_type}))
+        try:
+            return self.imported(directory)
+        except Differs:
+            return None
+
+    def absence(self, settings: dict[str, Any], key: str | None) -> bool:
+        """A config.json without `key`, or with the rest alone, says what the config class makes of it. False: refused."""
+        try:
+            config = self.sampler.build({name: value for name, value in settings.items() if name != key}).to_dict()
+        except Exception:  # then nobody has such a config
+            return False
+        without = self.said({name: value for name, value in (config if key else settings).items() if name != key})
+        if without is not None and without != self.said(config):
+            raise Differs(f"without {key or 'any other key'}, settings {settings}: another program than with what the class says")
+        return without is not None
+
+    def absences(self) -> int:
+        """What is left out is the default of the class. How many keys may be left out."""
+        about = self.description
+        lists = list(about.get("lists", {}))
+        keys = [*about["sizes"], *lists, *about.get("choices", {}), *about.get("activations", {}),
+                *(["rope_parameters"] if about.get("ropes") else [])]
+        settings = self.settings({})
+        count = sum(self.absence(settings, key) for key in keys)
+        decoder = {"is_decoder": True} if "is_decoder" in about["fixed"] else {}
+        bare = self.absence(decoder, None)
+        for layers in (1, 2, 3, 5, 6, 9, 13) if lists else ():
+            fewer = {name: value for name, value in settings.items() if name not in lists}
+            bare |= self.absence({**fewer, about["layer_count"]: layers}, None)
+        return count + bare
+
     def keep(self, file: Path) -> None:
         """Keeps the judged config in `file`."""
         directory = self.work / "kept"
@@ -128,11 +168,24 @@ class Judge:
         report = self.work / "logits.safetensors"
         run = subprocess.run([self.ctxc, "verify", str(directory), "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
                               "--logits", str(report), "--force", "--threads", "1"], capture_output=True, text=True)
+        if run.returncode == 2:
+            raise Refused(run.stderr.strip().splitlines()[0].replace(str(directory), "DIR")[:300])
         if run.returncode:
-            raise Differs((run.stderr.strip().splitlines() or run.stdout.splitlines()[-1:])[0].replace(str(directory), "DIR"))
+            raise Differs((run.stderr + run.stdout).strip().splitlines()[-1].replace(str(directory), "DIR"))
         from safetensors.torch import load_file
         found = load_file(report)["full"].reshape(-1, expected.shape[-1])[0]
         return float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
+
+
+    def weights(self) -> str:
+        """What becomes of stored weights: a checkpoint whose tensors have other names is refused."""
+        try:
+            far = self.logits()
+        except Refused as refusal:
+            return f"no weights: {refusal}"
+        if far > LOGITS_WITHIN:
+            raise Differs(f"logits differ by {far:.1e}")
+        return f"logits {far:.1e}"
 
 
 def main() -> None:
@@ -149,23 +202,19 @@ def main() -> None:
     failed = 0
     for model_type in given.types or sorted(path.stem for path in folder.glob("*.json")):
         with tempfile.TemporaryDirectory() as work:
-            said = []
+            said: list[str] = []
             try:
                 judge = Judge(ctxc, model_type, folder, Path(work))
                 for flipped in judge.cases():
                     judge.program(flipped)
                     said.append(", ".join(flipped) or "program")
+                said.append(f"{judge.absences()} defaults")
+                said.append(judge.weights())
                 if given.configs:
                     judge.keep(given.configs)
             except Exception as error:
                 failed += 1
                 said.append(f"DIFFERS: {type(error).__name__}: {str(error)[:500]}")
-            try:
-                far = judge.logits()
-                said.append(f"logits {far:.1e}" if far <= LOGITS_WITHIN else f"LOGITS DIFFER {far:.1e}")
-                failed += far > LOGITS_WITHIN
-            except Exception as error:
-                said.append(f"no logits: {type(error).__name__}: {str(error)[:300]}")
             print(model_type, "; ".join(said), flush=True)
     sys.exit(failed > 0)
 

@@ -218,7 +218,8 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
         result["equal"] = [["hidden_size", "num_attention_heads * head_dim"]]
     if base.ropes:
         result["ropes"] = info.ropes(base.ropes)
-        if len(base.ropes) == 1:  # a rotation's factor is that of the one rope
+        # A rotation's factor is that of the one rope. Where a part of a head is not rotated, a factor gives other ops.
+        if len(base.ropes) == 1 and not any(re.search(r"rope\([^()]*,[^()]*,", layer["call"]) for layer in layers):
             path, rope = next(iter(result["ropes"].items()))
             rope["grows"] = True
             blocks[:] = [[re.sub(r"(xf\.rotary \w+ %\w+ by %\w+)", rf"\1$m({path})", line) for line in block] for block in blocks]
