@@ -3,10 +3,10 @@
 
   verdicts.py CTXC FAMILIES CONFIGS TYPES --page PAGE
 
-FAMILIES has the descriptions, CONFIGS a config for each, a line each, and TYPES is docs/torch-types.md, whose verdicts
-came from exported programs. A description must give the same verdict, refuse a config that has a key that it does not know
-or another value of one that it holds for, and say what its type's defaults are by leaving keys out. PAGE, docs/described-types.md, ends with a table of all of them; it is written
-with CTXC_WRITE_DOCS=1 in the environment."""
+FAMILIES has the descriptions, CONFIGS a config for each, a line each, and TYPES is docs/torch-types.md, whose verdicts came
+from exported programs. A description must give the same verdict, and refuse a config with a key that it does not know, with
+another value of one that it holds for, or with a size that is none. PAGE, docs/described-types.md, ends with a table of all
+of them; it is written with CTXC_WRITE_DOCS=1 in the environment."""
 import json
 import os
 import re

@@ -100,17 +100,14 @@ class Fitter:
                 forms += [(name, values_of), (f"1 / {name}", [1 / v for v in values_of]),
                           (f"sqrt({name})", [math.sqrt(v) for v in values_of]),
                           (f"1 / sqrt({name})", [1 / math.sqrt(v) for v in values_of])]
-            for name, values_of in self.keys.items():  # a signed or zero one by itself
-                forms.append((name, values_of))
-            pair_forms = [(n, v) for n, v in forms if "(" not in n.replace("sqrt(", "") or True]
+            forms += list(self.keys.items())  # also those that are 0 or below
             for name, values_of in forms:
                 self.floats.setdefault(key_of(values_of), name)
             singles = [f for f in forms if "*" not in f[0]]
             for (a, x), (b, y) in itertools.combinations(singles[:200], 2):
                 self.floats.setdefault(key_of(p * q for p, q in zip(x, y)), f"{a} * {b}" if not b.startswith("1 / ") else f"{a} / {b[4:]}")
-            for a, x in list(singles[:200]):
-                for offset in (1.0,):
-                    self.floats.setdefault(key_of(p + offset for p in x), f"{a} + {offset}")
+            for a, x in singles[:200]:
+                self.floats.setdefault(key_of(p + 1 for p in x), f"{a} + 1")
         found = self.floats.get(key_of(values))
         if found:
             return found

@@ -27,8 +27,10 @@ import torch  # noqa: E402
 import describe  # noqa: E402
 import fits  # noqa: E402
 import samples  # noqa: E402
+import template  # noqa: E402
 import texts  # noqa: E402
 from ctxc import export  # noqa: E402
+from ctxc._experts import compute_by_token  # noqa: E402
 
 JUDGED = 3  # the sample that no fit has seen
 TOKENS = [5, 17, 3, 60, 22, 41, 9]
@@ -88,8 +90,12 @@ class Judge:
         return chosen
 
     def cases(self) -> list[dict[str, Any]]:
-        """The settings to judge: the default, each choice by itself, and as many key heads as heads."""
-        cases: list[dict[str, Any]] = [{name: not rule["absent"]} for name, rule in self.description.get("choices", {}).items()]
+        """The settings to judge: the default; the head's choice, alone and with each of the others, since those that change
+        different parts may be combined; and as many heads of keys as of queries."""
+        choices = {name: not rule["absent"] for name, rule in self.description.get("choices", {}).items()}
+        head = {name: value for name, value in choices.items() if name == template.TIE}
+        cases: list[dict[str, Any]] = [head] if head else []
+        cases += [{**head, name: value} for name, value in choices.items() if name not in head]
         shared = next((name for name in samples.KV_NAMES if name in self.description["sizes"]), None)
         if shared:
             cases = cases or [{}]
@@ -163,6 +169,7 @@ class Judge:
         for name, parameter in model.named_parameters():
             parameter.data.normal_(1.0 if "norm" in name.lower() and parameter.dim() == 1 else 0.0, 0.1)
         model.save_pretrained(directory)
+        compute_by_token(model)
         with torch.no_grad():
             expected = model(input_ids=torch.tensor([TOKENS]), use_cache=False).logits[0, -1]
         report = self.work / "logits.safetensors"

@@ -118,10 +118,12 @@ def pieces(line: str) -> list[str | Place]:
     for index, token in enumerate(tokens):
         if token.startswith("dense<"):
             inner = token[6:-1]
-            add(Place("list", [float(v) for v in inner.strip("[]").split(",")]) if "[" in inner else Place("float", float(inner)))
-            if "[" not in inner:
-                result[-1] = Place("float", float(inner))
-                add(">") if False else None
+            if "[" in inner:
+                add(Place("list", [float(v) for v in inner.strip("[]").split(",")]))
+            else:  # one number for all entries
+                add("dense<")
+                add(Place("float", float(inner)))
+                add(">")
         elif token.startswith("tensor<"):
             add("tensor<")
             for part in token[7:-1].split("x"):
