@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 import fits
 import samples
+import texts
 
 PREDICATES = (("i < {k}", lambda i, k: i < k), ("(i + 1) % {k} == 0", lambda i, k: k > 0 and (i + 1) % k == 0),
               ("i % {k} == 0", lambda i, k: k > 0 and i % k == 0), ("i % {k} == 1", lambda i, k: k > 1 and i % k == 1))
@@ -75,7 +76,7 @@ class Defaults:
             if any(v is REMOVED or isinstance(v, bool) or not isinstance(v, (int, float)) for v in values):
                 continue
             is_integer = all(isinstance(v, int) for v in values)
-            others = fits.Fitter({n: v for n, v in self.fitter.keys.items() if n != name})
+            others = fits.Fitter({n: v for n, v in self.fitter.keys.items() if n != name and n not in samples.TOKENS})
             found = (others.integer if is_integer else others.number)(values)
             if found:
                 entry[key] = found
@@ -182,8 +183,10 @@ class Defaults:
                 unread.append(name)
             elif all(v == values[0] for v in values):
                 fixed[name] = {"value": values[0], "absent": self.default[name]}
-            else:  # varied, and without effect
+            elif rules(name):  # varied, and without effect
                 unread.append(name)
+            else:
+                raise texts.Unsupported(f"{name} is read, and gives no number of the program")
         if self.default.get("is_decoder") is False or getattr(self.sampler.default, "is_decoder", None) is False:
             fixed["is_decoder"] = {"value": True, "absent": False}
         return {"sizes": sizes, "lists": lists, "fixed": fixed, "unread": unread}

@@ -77,7 +77,8 @@ class Judge:
         self.sampler.heads_are_width |= "equal" in self.description
 
     def settings(self, flipped: dict[str, Any]) -> dict[str, Any]:
-        chosen = {**self.sampler.settings(JUDGED, is_judge=True), **flipped}
+        # The default has the class's own numbers, and the choices others.
+        chosen = {**self.sampler.settings(JUDGED, is_judge=True, defaults=not flipped), **flipped}
         rope = chosen.get("rope_parameters")
         if rope and "rope_type" in rope:
             about = self.description.get("ropes", {}).get("rope_parameters", {})

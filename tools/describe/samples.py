@@ -103,7 +103,7 @@ class Sampler:
     def varied(self) -> list[str]:
         return sorted(name for name in self.base if name not in self.fixed and self.size(name, 0) is not None)
 
-    def settings(self, index: int, is_judge: bool = False) -> dict[str, Any]:
+    def settings(self, index: int, is_judge: bool = False, defaults: bool = True) -> dict[str, Any]:
         chosen = copy.deepcopy(self.base)
         default = self.default.to_dict()
         for name in self.varied():
@@ -122,8 +122,9 @@ class Sampler:
             if name in TOKENS and isinstance(value, int):
                 chosen[name] = (3, 1, 2, 4)[index] if not is_judge else value if value < 200 else 0
             elif any(word in name for word in SCALES) and isinstance(value, (int, float)) and not isinstance(value, bool) \
-                    and value > 0 and not is_judge:
-                grown = value * (1, 1.25, 0.75, 1.5)[index]
+                    and value > 0 and not (is_judge and defaults):
+                # Keys of the same default differ, too.
+                grown = value * (1 + 0.25 * (index + 1) + 0.01 * (zlib.crc32(name.encode()) % 23))
                 chosen[name] = round(grown) if isinstance(value, int) else grown
         for name, value in self.activations.items():
             chosen[name] = value if is_judge else (value, "relu", "silu", value)[index]
