@@ -2,14 +2,12 @@
 #include "Graph/RaiseModel.h"
 #include "Graph/ReadProgram.h"
 #include "HuggingFace/HuggingFace.h"
+#include "ParseText.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/InputFile.h"
 #include "dialects/XF/XF.h"
-#include "mlir/AsmParser/AsmParser.h"
-#include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/IR/Verifier.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -17,48 +15,6 @@ using namespace llvm;
 using namespace ctxc;
 
 namespace {
-
-/// Gives `value` the name at `range`, "%name", unless it is a number.
-mlir::Location named(mlir::Location loc, SMRange range) {
-  if (!range.isValid())
-    return loc;
-  StringRef name(range.Start.getPointer(), range.End.getPointer() - range.Start.getPointer());
-  if (!name.consume_front("%") || name.empty() || isDigit(name.front()))
-    return loc;
-  return mlir::NameLoc::get(mlir::StringAttr::get(loc.getContext(), name), loc);
-}
-
-/// Keeps the names that the file gives to values, which MLIR's parser drops, as
-/// locations: messages and printModel then show the author's own names.
-void keepNames(const mlir::AsmParserState &state) {
-  for (const auto &op : state.getOpDefs())
-    if (!op.resultGroups.empty())
-      op.op->setLoc(named(op.op->getLoc(), op.resultGroups.front().definition.loc));
-  for (const auto &block : state.getBlockDefs())
-    for (auto [argument, definition] : llvm::zip(block.block->getArguments(), block.arguments))
-      argument.setLoc(named(argument.getLoc(), definition.loc));
-}
-
-/// The module that `sources` holds, or null after diagnostics.
-mlir::OwningOpRef<mlir::ModuleOp> parse(const SourceMgr &sources, StringRef path,
-                                        mlir::MLIRContext &context) {
-  mlir::Block ops;
-  mlir::AsmParserState state;
-  // Verified below, so that messages have the names.
-  mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
-  if (failed(mlir::parseAsmSourceFile(sources, &ops, config, &state)))
-    return {};
-  keepNames(state);
-  auto module = llvm::hasSingleElement(ops) ? dyn_cast<mlir::ModuleOp>(ops.front()) : nullptr;
-  if (module) {
-    module->remove();
-  } else {
-    module = mlir::ModuleOp::create(mlir::FileLineColLoc::get(&context, path, 1, 1));
-    module.getBody()->getOperations().splice(module.getBody()->end(), ops.getOperations());
-  }
-  mlir::OwningOpRef<mlir::ModuleOp> owned(module);
-  return succeeded(mlir::verify(module)) ? std::move(owned) : nullptr;
-}
 
 /// Far above any model that is written out.
 constexpr uint64_t largestText = 1 << 30;
@@ -73,8 +29,8 @@ Expected<ImportedModel> importText(StringRef path, mlir::MLIRContext &context) {
   SourceMgr sources;
   sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(*text, path), SMLoc());
   ImportedModel imported;
-  imported.module = parse(sources, path, context);
-  if (!imported.module)
+  imported.module = parseText(sources, path, context);
+  if (!imported.module || failed(mlir::verify(*imported.module)))
     return makeError(path + ": is not a valid module; see the messages above");
   auto models = imported.module->getOps<xf::ModelOp>();
   int64_t count = std::distance(models.begin(), models.end());

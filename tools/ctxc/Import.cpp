@@ -33,7 +33,19 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   return ExitGood;
 }
 
-/// The families, in lines of up to 88 characters.
+/// Adds `types` to `text`, whose last line has `column` characters, in lines of up to 88.
+static void addTypes(std::string &text, size_t column, llvm::ArrayRef<llvm::StringRef> types) {
+  llvm::ListSeparator comma(",");
+  for (llvm::StringRef type : types) {
+    text += llvm::StringRef(comma);
+    bool wraps = column + type.size() + 2 > 88;
+    text += wraps ? "\n" : " ";
+    column = (wraps ? 0 : column + 1) + type.size() + 1;
+    text += type;
+  }
+  text += ".";
+}
+
 static const std::string &description() {
   static const std::string text = [] {
     std::string text = "DIR is a Hugging Face directory; config.json is enough, no weights are "
@@ -41,16 +53,10 @@ static const std::string &description() {
                        "and verify also take the written file as MODEL, and ctxc-opt runs passes "
                        "on it.\n\n"
                        "config.json's model_type is one of";
-    size_t column = 34;
-    llvm::ListSeparator comma(",");
-    for (llvm::StringRef type : supportedModelTypes()) {
-      text += llvm::StringRef(comma);
-      bool wraps = column + type.size() + 2 > 88;
-      text += wraps ? "\n" : " ";
-      column = (wraps ? 0 : column + 1) + type.size() + 1;
-      text += type;
-    }
-    return text + ".";
+    addTypes(text, 34, supportedModelTypes());
+    text += "\n\nBy descriptions (docs/described-types.md) it may also be";
+    addTypes(text, 56, describedModelTypes());
+    return text;
   }();
   return text;
 }

@@ -54,8 +54,11 @@ llvm::Expected<ImportedModel> importCheckpoint(std::unique_ptr<Checkpoint> check
                                                mlir::MLIRContext &context,
                                                const ImportOptions &options = {});
 
-/// The values of config.json's model_type that importModel reads, sorted.
+/// The values of config.json's model_type that importModel reads by an importer, sorted.
 std::vector<llvm::StringRef> supportedModelTypes();
+
+/// Those that it reads by a description of the type's program, sorted.
+std::vector<llvm::StringRef> describedModelTypes();
 
 /// Prints with value names that read like the equations (`%z`, `%gate_proj`).
 /// The text parses back to the same module.

@@ -54,6 +54,11 @@ const json::Value *ConfigReader::take(StringRef key) {
   return has(key) ? json.get(key) : nullptr;
 }
 
+const json::Value *ConfigReader::raw(StringRef key) {
+  take(key);
+  return json.get(key);
+}
+
 int64_t ConfigReader::integer(StringRef key, std::optional<int64_t> absent, int64_t least,
                               int64_t most) {
   const json::Value *value = take(key);

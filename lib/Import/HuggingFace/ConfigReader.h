@@ -66,6 +66,8 @@ public:
   std::vector<double> numbers(llvm::StringRef key, double least, double most);
   /// The value itself, for types without a reader; null where absent.
   const llvm::json::Value *value(llvm::StringRef key) { return take(key); }
+  /// The same, but a null is a value too.
+  const llvm::json::Value *raw(llvm::StringRef key);
   /// The reader of a nested object, owned by this one; null where absent.
   ConfigReader *object(llvm::StringRef key);
 

@@ -1,6 +1,7 @@
 // From a checkpoint directory to a module: opens it, lets its family read the
 // config, and builds the model and the blocks that its layers share.
 #include "HuggingFace.h"
+#include "../Described/Described.h"
 #include "Family.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
@@ -107,11 +108,14 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
   for (auto [name, make] : families)
     if (name == type)
       return make(config);
-  std::vector<StringRef> known = supportedModelTypes();
+  std::vector<StringRef> known = supportedModelTypes(), described = describedModelTypes();
+  size_t count = known.size();
+  llvm::append_range(known, described);
   config.problem(
       "model_type",
-      "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
-          " are, which docs/families.md lists\n"
+      "is not supported" + suggestion(type, known) + "\nnote: " + Twine(count) +
+          " are, which docs/families.md lists, and " + Twine(described.size()) +
+          " of docs/described-types.md\n"
           "note: other ways in: python -m ctxc.export (docs/check-your-architecture.md), "
           "a .gguf or .mlir file");
   return nullptr;
@@ -306,6 +310,34 @@ std::vector<StringRef> ctxc::supportedModelTypes() {
   return types;
 }
 
+std::vector<StringRef> ctxc::describedModelTypes() {
+  std::vector<StringRef> types = described::types();
+  llvm::erase_if(types,
+                 [](StringRef type) { return llvm::is_contained(supportedModelTypes(), type); });
+  return types;
+}
+
+/// The module of a type that has an importer.
+static mlir::OwningOpRef<mlir::ModuleOp> importFamily(ConfigReader &reader, StringRef configPath,
+                                                      StoredTensors &tensors, Problems &problems,
+                                                      mlir::MLIRContext &context,
+                                                      std::vector<std::string> &warnings) {
+  std::unique_ptr<Family> family = makeFamily(reader);
+  if (family)
+    reader.finish();
+  if (!problems.empty())
+    return nullptr;
+  ModelBuilder builder(*family, tensors, configPath, context);
+  auto module = builder.build();
+  tensors.finish([&](StringRef name) { return isHarmless(*family, name); });
+  if (family->tied && builder.hasOwnHead())
+    warnings.push_back((configPath + ": key 'tie_word_embeddings' = true, and the stored head is "
+                                     "not the embedding; the stored one is used, as transformers "
+                                     "does. Set the key to false, or remove the head")
+                           .str());
+  return module;
+}
+
 /// The model that `config` describes, with the types that `checkpoint` stores; without one (null),
 /// those of the config.
 static Expected<ImportedModel> importConfig(const json::Object &config, StringRef directory,
@@ -318,28 +350,20 @@ static Expected<ImportedModel> importConfig(const json::Object &config, StringRe
   std::string configPath =
       imported.checkpoint ? imported.checkpoint->configPath() : inside(directory, "config.json");
   ConfigReader reader(config, configPath, "", problems);
-  std::unique_ptr<Family> family = makeFamily(reader);
   readQuantization(reader);
-  if (family)
-    reader.finish();
-  if (!problems.empty())
-    return problems.take();
-
   StoredTensors tensors(imported.checkpoint.get(), directory,
                         configDType(reader, !imported.checkpoint), options.storage, problems);
-  ModelBuilder builder(*family, tensors, configPath, context);
-  imported.module = builder.build();
-  tensors.finish([&](StringRef name) { return isHarmless(*family, name); });
+  StringRef type = config.getString("model_type").value_or("");
+  StringRef description =
+      llvm::is_contained(supportedModelTypes(), type) ? "" : described::descriptionOf(type);
+  imported.module =
+      description.empty()
+          ? importFamily(reader, configPath, tensors, problems, context, imported.warnings)
+          : described::importConfig(description, reader, configPath, tensors, problems, context);
   if (!problems.empty())
     return problems.take();
   if (failed(mlir::verify(*imported.module)))
     return makeError(configPath + ": the imported model does not verify; see the messages above");
-  if (family->tied && builder.hasOwnHead())
-    imported.warnings.push_back(configPath +
-                                ": key 'tie_word_embeddings' = true, and the stored "
-                                "head is not the embedding; the stored one is used, as "
-                                "transformers does. Set the key to false, or remove "
-                                "the head");
   return imported;
 }
 

@@ -242,7 +242,8 @@ same test compares each row with what is known of the family. F is patched so th
 is as it was with the context (the input cut), G absorbs what is left (Theorem 3); parameters are
 named as in the checkpoint, without the layer's prefix. "Almost everywhere" means that the condition
 fails on a null set of weights and activations only, and is checked at run time. The families'
-accuracy, and its limits, are on [another page](judged-families.md).
+accuracy, and its limits, are on [another page](judged-families.md). Other types of transformers are
+read by [descriptions](described-types.md).
 
 | family | `model_type` | form | norms | F | G | needs | verdict |
 |---|---|---|---|---|---|---|---|

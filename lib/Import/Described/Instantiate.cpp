@@ -1,0 +1,183 @@
+// Writes the program of a description with the numbers of one config.
+#include "../HuggingFace/Family.h"
+#include "Expression.h"
+#include "Instance.h"
+#include "llvm/Support/Format.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+using namespace ctxc::described;
+
+void Instance::notWhole(StringRef expression, double found) {
+  std::string shown;
+  raw_string_ostream(shown) << format("%g", found);
+  config.problem(expression + " is " + shown + "; expected a whole number of at least 0");
+  failed = true;
+}
+
+void Instance::writeNumber(StringRef expression, bool isInteger) {
+  double found = value(expression);
+  if (!isInteger) {
+    raw_string_ostream(out) << format("%.17e", found);
+    if (!std::isfinite(found))
+      notWhole(expression, found);
+    return;
+  }
+  if (!(found >= 0 && found < 9e15) || found != std::floor(found)) {
+    if (!failed)
+      notWhole(expression, found);
+    found = 1;
+  }
+  out += std::to_string(int64_t(found));
+}
+
+/// `arguments` are the path of the rope's parameters, how many entries of a head it rotates, and of
+/// how many it has a frequency, where those are more.
+void Instance::writeRope(StringRef arguments) {
+  auto [known, isNew] = ropeTexts.try_emplace(arguments);
+  if (!isNew) {
+    out += known->second;
+    return;
+  }
+  auto [path, counts] = arguments.split(", ");
+  auto [dims, all] = counts.split(", ");
+  double sign = path.consume_front("-") ? -1 : 1; // a rotation backwards
+  Rope rope = ropes[path];
+  double entries = value(dims), whole = all.empty() ? entries : value(all);
+  if (!(entries >= 2 && entries <= whole && whole <= 1 << 16) || std::fmod(entries, 2) != 0) {
+    if (!failed)
+      config.problem(dims + " is " + Twine(int64_t(entries)) +
+                     " entries of a head to rotate; expected an even number of at least 2");
+    failed = true;
+    return;
+  }
+  rope.entries = int64_t(entries);
+  auto attribute = cast<xf::RopeAttr>(rope.frequencies(&context, rope.entries));
+  std::string text = "dense<[";
+  raw_string_ostream os(text);
+  llvm::interleaveComma(attribute.getFrequencies(), os,
+                        [&](double x) { os << format("%.9e", sign * x); });
+  for (int64_t i = rope.entries; i < int64_t(whole); i += 2)
+    os << (sign < 0 ? ", -0.0" : ", 0.0");
+  text += "]>";
+  out += text;
+  ropeTexts[arguments] = std::move(text);
+}
+
+void Instance::writeLine(StringRef line, Names names, std::optional<size_t> layer) {
+  std::string named = line.str();
+  for (const auto &[from, to] : names)
+    for (size_t at = 0; (at = named.find(from, at)) != std::string::npos; at += to.size())
+      named.replace(at, from.size(), to);
+  write(named, layer);
+  out += '\n';
+}
+
+void Instance::writeLines(const json::Array &lines, Names names, StringRef indent) {
+  for (const json::Value &line : lines) {
+    out += indent;
+    writeLine(line.getAsString().value_or(""), names, std::nullopt);
+  }
+}
+
+/// What a rotation by the rope at `path` multiplies by, where it is not 1.
+void Instance::writeAmplitude(StringRef path) {
+  if (double amplitude = ropes[path].amplitude; amplitude != 1)
+    raw_string_ostream(out) << format(" amplitude %.9e", amplitude);
+}
+
+/// Writes `form`, in which "$(…)" is an integer or a rope, "$f(…)" a number, "$a(…)" an activation,
+/// "$m(…)" the factor of a rotation, and "$i" the layer.
+void Instance::write(StringRef form, std::optional<size_t> layer) {
+  while (true) {
+    auto [before, behind] = form.split('$');
+    out += before;
+    if (behind.empty())
+      return;
+    if (behind.consume_front("i")) {
+      out += std::to_string(layer.value_or(0));
+      form = behind;
+      continue;
+    }
+    char kind = behind.front();
+    behind = behind.drop_front(kind == '(' ? 1 : 2);
+    size_t end = 0;
+    for (int depth = 1; end < behind.size(); ++end) {
+      depth += behind[end] == '(' ? 1 : behind[end] == ')' ? -1 : 0;
+      if (depth == 0)
+        break;
+    }
+    StringRef inside = behind.take_front(end);
+    form = behind.drop_front(end + 1);
+    if (kind == 'a')
+      out += words[inside];
+    else if (kind == 'm')
+      writeAmplitude(inside);
+    else if (inside.consume_front("rope(") && inside.consume_back(")"))
+      writeRope(inside);
+    else
+      writeNumber(inside, kind == '(');
+  }
+}
+
+/// The blocks that layers have go to the text; the layers are the result. `last` is what the first
+/// layer reads, and what the last one gives.
+std::string Instance::writeLayers(std::string &last) {
+  const json::Array &blocks = array(description, "blocks");
+  std::string name = type, calls;
+  llvm::replace(name, '-', '_');
+  DenseMap<int64_t, std::string> names; // of blocks that are written
+  int64_t layers = int64_t(size(description.getString("layer_count").value_or("")));
+  for (int64_t i = 0; i < layers && !failed; ++i) {
+    const json::Object *layer = choose(array(description, "layers"), i, "layer " + Twine(i));
+    if (!layer)
+      return "";
+    int64_t block = layer->getInteger("block").value_or(0);
+    auto [known, isNew] = names.try_emplace(block, name);
+    if (isNew) {
+      if (names.size() > 1)
+        known->second += "_" + std::to_string(names.size());
+      writeLines(*blocks[block].getAsArray(), {{"@BLOCK", "@" + known->second}}, "  ");
+    }
+    std::string result = "%layer_" + std::to_string(i);
+    std::swap(out, calls);
+    out += "    ";
+    writeLine(result + " = " + layer->getString("call").value_or("").str(),
+              {{"@BLOCK", "@" + known->second}, {"%in", last}}, i);
+    std::swap(out, calls);
+    last = result;
+  }
+  return calls;
+}
+
+std::string Instance::program() {
+  read();
+  if (failed || !problems.empty())
+    return "";
+  std::string last = description.getString("entry").value_or("").str();
+  std::string layers = writeLayers(last);
+  const json::Object *before = choose(array(description, "before"), std::nullopt, "embedding");
+  const json::Object *behind = choose(array(description, "behind"), std::nullopt, "head");
+  if (!before || !behind)
+    return "";
+  out += "  xf.model @model {\n";
+  writeLines(array(*before, "lines"), {}, "    ");
+  out += layers;
+  writeLines(array(*behind, "lines"), {{"%last", last}}, "    ");
+  return failed ? "" : "module {\n" + out + "  }\n}\n";
+}
+
+std::string described::programOf(StringRef description, ConfigReader &config, Problems &problems,
+                                 mlir::MLIRContext &context) {
+  Expected<json::Value> read = json::parse(description);
+  if (!read || !read->getAsObject()) {
+    consumeError(read.takeError());
+    problems.add("a description is no JSON object");
+    return "";
+  }
+  std::string program = Instance(*read->getAsObject(), config, problems, context).program();
+  config.finish();
+  return problems.empty() ? program : "";
+}

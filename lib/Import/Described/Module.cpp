@@ -1,0 +1,156 @@
+// From a description's program to a module for a checkpoint: parameters get the types that are
+// stored, and layers that store a parameter as different types get blocks of their own.
+#include "../ParseText.h"
+#include "Described.h"
+#include "Instance.h"
+#include "ctxc/Program/SliceName.h"
+#include "dialects/XF/XF.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+
+namespace {
+
+using Types = SmallVector<mlir::RankedTensorType>;
+
+class TypeSetter {
+public:
+  TypeSetter(StoredTensors &tensors, mlir::MLIRContext *context)
+      : tensors(tensors), context(context) {}
+
+  void setModel(xf::ModelOp model, mlir::ModuleOp module);
+
+private:
+  mlir::RankedTensorType stored(StringRef name, mlir::RankedTensorType type) {
+    return isBankName(name) ? tensors.bankType(name, type.getShape(), context)
+                            : tensors.type(name, type.getShape(), context);
+  }
+  Types typesOf(xf::BlockOp block, xf::LayerOp layer);
+  static void set(mlir::Value value, mlir::Type element);
+
+  StoredTensors &tensors;
+  mlir::MLIRContext *context;
+};
+
+mlir::RankedTensorType typeOf(mlir::Value value) {
+  return cast<mlir::RankedTensorType>(value.getType());
+}
+
+} // namespace
+
+/// A parameter that is cut or seen in another shape keeps its type of elements.
+void TypeSetter::set(mlir::Value value, mlir::Type element) {
+  if (typeOf(value).getElementType() == element)
+    return;
+  value.setType(mlir::RankedTensorType::get(typeOf(value).getShape(), element));
+  for (mlir::Operation *user : value.getUsers())
+    if (isa<xf::ReshapeOp, xf::SliceOp, xf::TransposeOp>(user))
+      set(user->getResult(0), element);
+}
+
+Types TypeSetter::typesOf(xf::BlockOp block, xf::LayerOp layer) {
+  Types types;
+  mlir::DictionaryAttr bind = layer.getBindAttr();
+  block.walk([&](xf::ParamOp param) {
+    auto bound = bind ? bind.getAs<mlir::StringAttr>(param.getName()) : mlir::StringAttr();
+    std::string name = bound ? bound.str() : (layer.getPrefix() + param.getName()).str();
+    types.push_back(stored(name, typeOf(param)));
+  });
+  return types;
+}
+
+void TypeSetter::setModel(xf::ModelOp model, mlir::ModuleOp module) {
+  model.walk([&](xf::ParamOp param) {
+    set(param, stored(param.getName(), typeOf(param)).getElementType());
+  });
+  StringMap<SmallVector<std::pair<Types, xf::BlockOp>>> versions;
+  mlir::OpBuilder builder(context);
+  unsigned count = llvm::range_size(module.getOps<xf::BlockOp>());
+  model.walk([&](xf::LayerOp layer) {
+    auto block = module.lookupSymbol<xf::BlockOp>(layer.getBlock());
+    Types types = typesOf(block, layer);
+    auto &known = versions[layer.getBlock()];
+    auto *found = llvm::find_if(known, [&](auto &version) { return version.first == types; });
+    if (found != known.end()) {
+      layer.setBlock(found->second.getSymName());
+      return;
+    }
+    // The first version is the block itself, whose parameters get their types at the end.
+    if (!known.empty()) {
+      builder.setInsertionPoint(model);
+      block = cast<xf::BlockOp>(builder.clone(*block));
+      xf::BlockOp first = *module.getOps<xf::BlockOp>().begin();
+      std::string stem = first.getSymName().str();
+      block.setSymName(stem + "_" + std::to_string(++count));
+      layer.setBlock(block.getSymName());
+    }
+    known.push_back({std::move(types), block});
+  });
+  for (auto &entry : versions)
+    for (auto &[types, block] : entry.second) {
+      size_t at = 0;
+      block.walk(
+          [&, &types = types](xf::ParamOp param) { set(param, types[at++].getElementType()); });
+    }
+}
+
+/// The name that a value has in the text, then `file`.
+static mlir::Location placed(mlir::Location loc, mlir::Location file) {
+  auto name = dyn_cast<mlir::NameLoc>(loc);
+  return name ? mlir::Location(mlir::NameLoc::get(name.getName(), file)) : file;
+}
+
+static void placeAll(mlir::ModuleOp module, StringRef config) {
+  mlir::Location file = mlir::FileLineColLoc::get(module.getContext(), config, 1, 1);
+  module.walk([&](mlir::Operation *op) {
+    op->setLoc(placed(op->getLoc(), file));
+    for (mlir::Region &region : op->getRegions())
+      for (mlir::Block &block : region)
+        for (mlir::BlockArgument argument : block.getArguments())
+          argument.setLoc(placed(argument.getLoc(), file));
+  });
+  auto named = [&](StringRef name) {
+    return mlir::NameLoc::get(mlir::StringAttr::get(module.getContext(), name), file);
+  };
+  StringMap<bool> placed;
+  module.walk([&](xf::LayerOp layer) {
+    StringRef prefix = layer.getPrefix().drop_back();
+    if (placed.try_emplace(layer.getBlock()).second)
+      module.lookupSymbol<xf::BlockOp>(layer.getBlock())->setLoc(named(prefix));
+    layer->setLoc(
+        mlir::NameLoc::get(cast<mlir::NameLoc>(layer->getLoc()).getName(), named(prefix)));
+  });
+}
+
+/// Whether a tensor outside of the layers is stored with the same numbers under another name.
+static bool isSecond(StringRef name, mlir::ModuleOp module, const StoredTensors &tensors) {
+  bool found = false;
+  module.walk([&](xf::ParamOp param) {
+    found |= isa<xf::ModelOp>(param->getParentOp()) && tensors.equal(name, param.getName());
+  });
+  return found;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp>
+described::importConfig(StringRef description, ConfigReader &config, StringRef path,
+                        StoredTensors &tensors, Problems &problems, mlir::MLIRContext &context) {
+  std::string program = programOf(description, config, problems, context);
+  if (!problems.empty())
+    return nullptr;
+  SourceMgr sources;
+  sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(program, "description"), SMLoc());
+  mlir::OwningOpRef<mlir::ModuleOp> module = parseText(sources, path, context);
+  if (!module || module->getOps<xf::ModelOp>().empty()) {
+    problems.add(path + ": its description gives no valid program; see the messages above");
+    return nullptr;
+  }
+  TypeSetter(tensors, &context).setModel(*module->getOps<xf::ModelOp>().begin(), *module);
+  placeAll(*module, path);
+  tensors.finish([&](StringRef name) {
+    return name.ends_with("rotary_emb.inv_freq") || isSecond(name, *module, tensors);
+  });
+  return module;
+}

@@ -1,0 +1,270 @@
+// What a description reads of a config: ropes, sizes, lists, and what must be as it is.
+#include "../HuggingFace/Family.h"
+#include "Expression.h"
+#include "Instance.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::hf;
+using namespace ctxc::described;
+
+namespace {
+
+/// No product of three is past what a double holds exactly.
+constexpr int64_t largestSize = 1 << 24, mostLayers = 10000;
+constexpr double leastNumber = 1e-30, largestNumber = 1e30;
+
+std::string text(const json::Value &value) {
+  std::string result;
+  raw_string_ostream(result) << value;
+  return result;
+}
+
+/// An entry of a list, as descriptions write it.
+std::string wordOf(const json::Value &entry) {
+  if (std::optional<StringRef> word = entry.getAsString())
+    return word->str();
+  if (std::optional<bool> flag = entry.getAsBoolean())
+    return *flag ? "True" : "False";
+  return text(entry);
+}
+
+} // namespace
+
+std::vector<StringRef> described::keysOf(const json::Object &object) {
+  std::vector<StringRef> keys;
+  for (const auto &entry : object)
+    keys.push_back(entry.first);
+  llvm::sort(keys);
+  return keys;
+}
+
+/// The rope at `path`, from both generations of config.
+void Instance::readRope(StringRef path, const json::Object &rule) {
+  RopeForm form;
+  form.mayBeLong = false;
+  form.mayScale = rule.getBoolean("scales").value_or(false);
+  auto [first, inner] = path.split('.');
+  bool older = inner.empty() && config.has("rope_scaling");
+  StringRef key = older ? "rope_scaling" : first;
+  ConfigReader *parameters = config.object(key);
+  if (!inner.empty())
+    parameters = parameters ? parameters->object(inner) : nullptr;
+  if (!parameters && rule.getBoolean("required").value_or(false))
+    config.problem("has no key '" + first + "', which a '" + type + "' needs");
+  ConfigReader *at = parameters ? parameters : &config;
+  // What neither the config nor the class says.
+  auto missing = [&](StringRef name) {
+    config.problem("has no key '" + name + "' in '" + key + "', which a '" + type + "' needs");
+    return 1.0;
+  };
+  double theta = rule.getNumber("theta").value_or(1);
+  if (inner.empty())
+    theta = config.number("rope_theta", theta, 1e-3, largestNumber);
+  if (!rule.getNumber("theta") && !at->has("rope_theta") && !config.has("rope_theta"))
+    missing("rope_theta");
+  Rope rope = readRopeParameters(config, parameters, theta, form);
+  if (rope.amplitude != 1 && !rule.getBoolean("grows").value_or(false))
+    config.problem(key, "scales queries and keys, which the description of '" + Twine(type) +
+                            "' does not hold for; expected no factor of attention" + wayOut);
+  double partial = rule.getNumber("partial").value_or(1);
+  if (config.has("partial_rotary_factor"))
+    partial = config.number("partial_rotary_factor", partial, 0, 1);
+  if (parameters && parameters->has("partial_rotary_factor"))
+    partial = parameters->number("partial_rotary_factor", partial, 0, 1);
+  else if (!rule.getNumber("partial") && !config.has("partial_rotary_factor"))
+    missing("partial_rotary_factor");
+  if (rule.getBoolean("whole").value_or(false) && partial != 1)
+    config.problem(key, "rotates a part of a head, which the description of '" + Twine(type) +
+                            "' does not hold for; expected a partial_rotary_factor of 1" + wayOut);
+  sizes["partial_rotary_factor"] = partial;
+  ropes[path] = rope;
+}
+
+void Instance::readRopes() {
+  const json::Object &described = object(description, "ropes");
+  if (!described.empty())
+    checkOneRopeForm(config);
+  for (StringRef path : keysOf(described))
+    readRope(path, object(described, path));
+}
+
+double Instance::readSize(StringRef key, const json::Object &rule) {
+  std::optional<StringRef> absent = rule.getString(config.isNull(key) ? "null" : "absent");
+  if (!config.has(key)) {
+    config.unread({{key}});
+    if (absent)
+      return derived(*absent, rule.getBoolean("integer").value_or(true));
+    if (config.isNull(key))
+      config.problem(key, "is not what the description of '" + Twine(type) +
+                              "' holds for; expected a number" + wayOut);
+    else
+      config.problem("has no key '" + key + "', which a '" + Twine(type) + "' needs");
+    failed = true;
+    return 1;
+  }
+  if (rule.getBoolean("integer").value_or(true))
+    return double(
+        config.integer(key, std::nullopt, rule.getInteger("least").value_or(1),
+                       key == description.getString("layer_count") ? mostLayers : largestSize));
+  bool isPositive = rule.getBoolean("positive").value_or(false);
+  return config.number(key, 1, isPositive ? leastNumber : -largestNumber, largestNumber);
+}
+
+/// What an absent key says.
+double Instance::derived(StringRef expression, bool isInteger) {
+  double found = value(expression);
+  if (isInteger && found != std::floor(found) && !failed)
+    notWhole(expression, found);
+  return found;
+}
+
+double Instance::size(StringRef key) {
+  auto [known, isNew] = sizes.try_emplace(key);
+  if (!isNew)
+    return known->second.value_or(NAN);
+  const json::Object *rule = object(description, "sizes").getObject(key);
+  double found = rule ? readSize(key, *rule) : NAN;
+  sizes[key] = found;
+  return found;
+}
+
+double Instance::value(StringRef expression) {
+  return described::evaluate(expression, [&](StringRef key) { return size(key); });
+}
+
+std::vector<std::string> Instance::listByRule(StringRef key, const json::Array &rule,
+                                              int64_t layers) {
+  std::vector<std::string> result;
+  for (int64_t i = 0; i < layers; ++i)
+    for (const json::Value &pair : rule) {
+      const json::Array &entry = *pair.getAsArray();
+      StringRef condition = *entry[0].getAsString();
+      auto valueOf = [&](StringRef name) { return name == "i" ? double(i) : size(name); };
+      if (condition.empty() || described::evaluate(condition, valueOf) == 1) {
+        result.push_back(entry[1].getAsString()->str());
+        break;
+      }
+    }
+  return result;
+}
+
+void Instance::readLists(int64_t layers) {
+  const json::Object &described = object(description, "lists");
+  for (StringRef key : keysOf(described)) {
+    std::vector<std::string> given;
+    if (const json::Value *entries = config.value(key); entries && entries->getAsArray())
+      for (const json::Value &entry : *entries->getAsArray())
+        given.push_back(wordOf(entry));
+    const json::Array *absent = object(described, key).getArray("absent");
+    if (!config.has(key) && !absent) {
+      config.problem("has no key '" + key + "', which a '" + type + "' needs");
+      failed = true;
+    }
+    if (!config.has(key) && absent)
+      given = listByRule(key, *absent, layers);
+    if (int64_t(given.size()) != layers) {
+      config.problem(key, "has " + Twine(given.size()) + " entries; expected " + Twine(layers) +
+                              ", one for each layer");
+      failed = true;
+    }
+    lists[key] = std::move(given);
+  }
+}
+
+/// Reports the keys that do not have the one value for which the description holds.
+void Instance::checkFixed() {
+  const json::Object &described = object(description, "fixed");
+  for (StringRef key : keysOf(described)) {
+    const json::Object &entry = object(described, key);
+    const json::Value *expected = entry.get("value"), *absent = entry.get("absent");
+    if (!expected || !absent)
+      continue;
+    const json::Value *given = config.raw(key);
+    if (given ? *given == *expected : *absent == *expected)
+      continue;
+    if (given)
+      config.problem(key, "is not what the description of '" + Twine(type) +
+                              "' holds for; expected " + text(*expected) + wayOut);
+    else
+      config.problem("has no key '" + key + "', which says " + text(*absent) +
+                     "; the description of '" + type + "' holds for " + text(*expected) + wayOut);
+  }
+}
+
+/// What the config says of a key that a condition names, or what its absence says.
+json::Value Instance::choice(StringRef key) {
+  const json::Value *given = config.raw(key);
+  const json::Object *rule = object(description, "choices").getObject(key);
+  const json::Value *absent = rule ? rule->get("absent") : nullptr;
+  return given ? *given : absent ? *absent : json::Value(nullptr);
+}
+
+bool Instance::holds(const json::Object &when, std::optional<size_t> layer) {
+  for (const auto &[key, expected] : when) {
+    auto list = lists.find(key);
+    if (list != lists.end()) {
+      if (!layer || *layer >= list->second.size() ||
+          expected.getAsString() != StringRef(list->second[*layer]))
+        return false;
+      continue;
+    }
+    json::Value given = choice(key);
+    bool isAny = expected.getAsString() == StringRef("*");
+    if (isAny ? given.kind() == json::Value::Null : given != expected)
+      return false;
+  }
+  return true;
+}
+
+const json::Object *Instance::choose(const json::Array &among, std::optional<size_t> layer,
+                                     const Twine &what) {
+  for (const json::Value &one : among)
+    if (holds(object(*one.getAsObject(), "when"), layer))
+      return one.getAsObject();
+  std::vector<std::string> found;
+  for (StringRef key : keysOf(object(*among.front().getAsObject(), "when"))) {
+    auto list = lists.find(key);
+    std::string value = list == lists.end()                     ? text(choice(key))
+                        : layer && *layer < list->second.size() ? quoted(list->second[*layer])
+                                                                : "none";
+    found.push_back("'" + key.str() + "' = " + value);
+  }
+  config.problem("the description of '" + Twine(type) + "' has no " + what + " for " +
+                 join(found, ", ") + "; expected one that it has" + wayOut);
+  failed = true;
+  return nullptr;
+}
+
+/// Reports sizes between which the description knows a relation, and that do not have it.
+void Instance::checkEqual() {
+  for (const json::Value &pair : array(description, "equal")) {
+    StringRef a = *(*pair.getAsArray())[0].getAsString(),
+              b = *(*pair.getAsArray())[1].getAsString();
+    if (value(a) != value(b) && !failed)
+      config.problem(a, "is not what the description of '" + Twine(type) +
+                            "' holds for; expected " + b + " = " + Twine(int64_t(value(b))) +
+                            wayOut);
+  }
+}
+
+void Instance::read() {
+  readRopes();
+  for (StringRef key : keysOf(object(description, "sizes")))
+    size(key);
+  readLists(int64_t(size(description.getString("layer_count").value_or(""))));
+  const json::Object &activations = object(description, "activations");
+  for (StringRef key : keysOf(activations)) {
+    StringRef absent = activations.getString(key).value_or("");
+    words[key] = xf::stringifyActivationKind(readActivation(config, key, absent)).str();
+  }
+  checkFixed();
+  checkEqual();
+  for (const json::Value &key : array(description, "unread"))
+    config.unread({{*key.getAsString()}});
+  for (StringRef key : keysOf(object(description, "choices")))
+    config.raw(key);
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Checks every description by the program that has it.
+
+  verdicts.py CTXC FAMILIES CONFIGS TYPES --page PAGE
+
+FAMILIES has the descriptions, CONFIGS a config for each, a line each, and TYPES is docs/torch-types.md, whose verdicts came
+from exported programs. A description must give the same verdict, and refuse a config with a key that it does not know, with
+another value of one that it holds for, or with a size that is none. PAGE, docs/described-types.md, ends with a table of all
+of them; it is written with CTXC_WRITE_DOCS=1 in the environment."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LARGE = {"hidden_size": 16384, "num_hidden_layers": 126, "num_attention_heads": 128, "num_key_value_heads": 8,
+         "intermediate_size": 53248, "vocab_size": 128256}
+WAY_OUT = "python -m ctxc.export"
+failures = []
+
+
+def expect(holds, message):
+    if not holds:
+        failures.append(message)
+        print(message)
+
+
+def check(ctxc, config):
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "config.json").write_text(json.dumps(config))
+        run = subprocess.run([ctxc, "check", folder, "--format", "json"], capture_output=True, text=True)
+    report = json.loads(run.stdout) if run.returncode < 2 else {}
+    return run.returncode, {group["verdict"] for group in report.get("groups", [])}, run.stderr.replace(folder + "/", "")
+
+
+def other_value(value):
+    """A value that differs from the expected one, of its kind."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value + 1
+    return "another" if isinstance(value, str) else 7
+
+
+def check_type(ctxc, description, config, expected):
+    name = description["model_type"]
+    code, verdicts, said = check(ctxc, config)
+    expect(verdicts == {expected}, f"{name}: found the verdicts {sorted(verdicts)}; expected {expected}\n{said}")
+    code, _, said = check(ctxc, {**config, "a_key_of_tomorrow": 3})
+    expect(code == 2 and "'a_key_of_tomorrow' = 3" in said, f"{name}: a key that nobody knows is not refused\n{said}")
+    for key, rule in description["fixed"].items():
+        value = other_value(rule["value"])
+        code, _, said = check(ctxc, {**config, key: value})
+        expect(code == 2 and f"config.json: key '{key}' = " in said and "; expected " in said,
+               f"{name}: {key} = {value} is not refused by its name\n{said}")
+        expect(WAY_OUT in said, f"{name}: {key} = {value}: the message has no way out\n{said}")
+    for key, rule in description["sizes"].items():
+        if rule["integer"] and rule.get("least", 1) > 0:
+            code, _, said = check(ctxc, {**config, key: 0})
+            expect(code == 2 and f"'{key}' = 0" in said, f"{name}: {key} = 0 is not refused\n{said}")
+        code, _, said = check(ctxc, {**config, key: "many"})
+        expect(code == 2 and f"'{key}' = 'many'" in said, f"{name}: {key} = 'many' is not refused\n{said}")
+
+
+def check_page(page, described, known):
+    """The table of the page."""
+    head, mark, _ = page.read_text().partition("| type |")
+    table = "| type | verdict | choices | lists |\n|---|---|---|---|\n"
+    for name, description in sorted(described.items()):
+        cells = [", ".join(f"`{key}`" for key in sorted(description.get(kind, {}))) for kind in ("choices", "lists")]
+        table += f"| `{name}` | {known.get(name)} | {' | '.join(cells)} |\n"
+    if os.environ.get("CTXC_WRITE_DOCS"):
+        page.write_text(head + table)
+    expect(page.read_text() == head + table, f"{page} has another table; CTXC_WRITE_DOCS=1 writes it:\n{table}")
+
+
+def main():
+    ctxc, families, configs, types, _, page = sys.argv[1], *map(Path, sys.argv[2:])
+    known = {}
+    for line in types.read_text().splitlines():
+        row = [cell.strip() for cell in line.split("|")]
+        if len(row) > 5 and re.match(r"[a-z0-9_-]+$", row[1]):
+            known[row[1]] = row[4]
+    lines = [json.loads(line) for line in configs.read_text().splitlines()]
+    by_type = {config["model_type"]: config for config in lines}
+    described = {path.stem: json.loads(path.read_text()) for path in sorted(families.glob("*.json"))}
+    expect(described.keys() == by_type.keys(), f"configs and descriptions of other types: {sorted(described.keys() ^ by_type.keys())}")
+    expect(len(described) > 0, "there are no descriptions")
+    for name in sorted(described.keys() & by_type.keys()):
+        check_type(ctxc, described[name], by_type[name], known.get(name))
+    check_page(page, described, known)
+    start = time.time()
+    code, verdicts, said = check(ctxc, {"model_type": "arcee", **LARGE})
+    expect(verdicts == {"controllable"}, f"a model of 405 billion parameters: {verdicts}\n{said}")
+    print(f"{len(described)} descriptions; a model of 405 billion parameters took {time.time() - start:.2f} s")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+// Models that a description reads: what it says of a config, what it refuses, and its stored
+// tensors. Every description is checked by test/describe.
+#include "Fixture.h"
+#include "lib/Import/Described/Expression.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+class Described : public ImportTest {
+protected:
+  Described() {
+    config =
+        json::Object{{"model_type", "arcee"},  {"hidden_size", 16}, {"intermediate_size", 12},
+                     {"num_hidden_layers", 2}, {"vocab_size", 20},  {"num_attention_heads", 4}};
+  }
+
+  std::string with(Changes changes) {
+    json::Object changed = config;
+    for (const auto &[key, value] : changes)
+      changed[key] = value;
+    writeConfig(std::move(changed));
+    ImportOptions options;
+    options.needWeights = false;
+    return imported(directory(), options);
+  }
+
+  /// A tensor of zeros for each parameter of the model, by its name in the checkpoint.
+  StoredTensorMap zeros() {
+    writeConfig(json::Object(config));
+    ImportOptions options;
+    options.needWeights = false;
+    ImportedModel model = cantFail(importModel(directory(), context, options));
+    StoredTensorMap tensors;
+    auto add = [&](const std::string &name, xf::ParamOp param) {
+      ArrayRef<int64_t> shape = cast<mlir::RankedTensorType>(param.getType()).getShape();
+      int64_t count = 4;
+      for (int64_t size : shape)
+        count *= size;
+      tensors[name] = {DType::F32, shape.vec(), std::string(count, '\0')};
+    };
+    model.module->walk([&](xf::ParamOp param) {
+      if (isa<xf::ModelOp>(param->getParentOp()))
+        add(param.getName().str(), param);
+      else
+        for (int layer : {0, 1})
+          add("model.layers." + std::to_string(layer) + "." + param.getName().str(), param);
+    });
+    return tensors;
+  }
+
+  static StoredTensor asBf16(StoredTensor tensor) {
+    tensor.dtype = DType::BF16;
+    tensor.bytes.resize(tensor.bytes.size() / 2);
+    return tensor;
+  }
+
+  json::Object config;
+};
+
+TEST(DescribedExpression, Arithmetic) {
+  auto valueOf = [](StringRef key) { return key == "a" ? 6.0 : key == "b" ? 4.0 : NAN; };
+  auto value = [&](StringRef text) { return described::evaluate(text, valueOf); };
+  EXPECT_EQ(value("a"), 6);
+  EXPECT_EQ(value("a * b + 2 * (a - 1)"), 34);
+  EXPECT_EQ(value("a / b / 3"), 0.5);
+  EXPECT_EQ(value("1 / sqrt(b)"), 0.5);
+  EXPECT_EQ(value("-a + 1.5e1"), 9);
+  EXPECT_EQ(value("f32(1 / 3)"), double(float(1.0 / 3)));
+  EXPECT_EQ(value("a < b"), 0);
+  EXPECT_EQ(value("(a + 1) % 7 == 0"), 1);
+  EXPECT_EQ(value("(a + 2) % 7 == 0"), 0);
+  for (StringRef bad : {"c", "", "a b", "(a", "sin(a)", "a +", "2..5"})
+    EXPECT_TRUE(std::isnan(value(bad))) << bad.str();
+}
+
+TEST_F(Described, WhatIsLeftOutIsTheDefault) {
+  std::string all = with({{"head_dim", 4},
+                          {"num_key_value_heads", 4},
+                          {"hidden_act", "relu2"},
+                          {"rms_norm_eps", 1e-5},
+                          {"tie_word_embeddings", false},
+                          {"rope_parameters", json::Object{{"rope_theta", 10000.0}}}});
+  EXPECT_HAS(all, "xf.activation relu2");
+  EXPECT_EQ(with({}), all);
+  EXPECT_EQ(with({{"rope_theta", 10000.0}, {"attention_dropout", 0.5}}), all);
+  EXPECT_NE(with({{"rope_theta", 20000.0}}), all);
+  EXPECT_HAS(with({{"max_position_embeddings", 64},
+                   {"rope_scaling", json::Object{{"type", "yarn"}, {"factor", 4.0}}}}),
+             "xf.rotary half %reshape by %setting amplitude 1.13862944 :");
+  EXPECT_HAS(with({{"head_dim", 6}}), "\"self_attn.q_proj.weight\" : tensor<24x16xf32>");
+  EXPECT_HAS(with({{"hidden_act", "silu"}}), "xf.activation silu");
+  EXPECT_HAS(with({{"attention_bias", true}}), "\"self_attn.q_proj.bias\" : tensor<16xf32>");
+  std::string tied = with({{"tie_word_embeddings", true}});
+  EXPECT_EQ(occurrences(tied, "lm_head.weight"), 0);
+  EXPECT_HAS(with({{"torch_dtype", "bfloat16"}}), "tensor<20x16xbf16>");
+}
+
+TEST_F(Described, OtherConfigsAreRefused) {
+  EXPECT_HAS(with({{"a_key_of_tomorrow", 3}}), "config.json: key 'a_key_of_tomorrow' = 3 is not");
+  EXPECT_HAS(with({{"num_attention_heads", 3}, {"num_key_value_heads", 3}}),
+             "config.json: hidden_size / num_attention_heads is 5.33333; expected a whole number");
+  EXPECT_HAS(with({{"head_dim", 5}}),
+             "config.json: head_dim / 2 is 2.5; expected a whole number of at least 0");
+  EXPECT_HAS(with({{"hidden_size", 0}}), "key 'hidden_size' = 0 is out of range; expected an ");
+  EXPECT_HAS(with({{"hidden_size", "wide"}}), "key 'hidden_size' = 'wide' is out of range");
+  EXPECT_HAS(with({{"hidden_act", "mish"}}), "key 'hidden_act' = 'mish' is not supported; gelu");
+  // One head of keys is another program, and was not compared.
+  EXPECT_HAS(with({{"num_key_value_heads", 1}}), "key 'num_key_value_heads' = 1 is out of range");
+  EXPECT_HAS(with({{"attention_bias", true}, {"mlp_bias", true}}),
+             "the description of 'arcee' has no layer 0 for 'attention_bias' = true, 'mlp_bias' = "
+             "true; expected one that it has, or a program by python -m ctxc.export");
+  EXPECT_HAS(with({{"rope_parameters",
+                    json::Object{{"rope_theta", 1e4}, {"partial_rotary_factor", 0.5}}}}),
+             "key 'rope_parameters' = ");
+  EXPECT_HAS(with({{"rope_scaling", json::Object{{"type", "dynamic"}, {"factor", 4.0}}}}),
+             "key 'rope_scaling.type' = 'dynamic' is not supported in this family");
+}
+
+TEST_F(Described, ParametersHaveTheStoredTypes) {
+  StoredTensorMap tensors = zeros();
+  writeTensors(tensors);
+  std::string same = imported(directory());
+  EXPECT_EQ(occurrences(same, "xf.block"), 1);
+  for (auto &[name, tensor] : tensors)
+    if (StringRef(name).starts_with("model.layers.1."))
+      tensor = asBf16(tensor);
+  writeTensors(tensors);
+  std::string mixed = imported(directory());
+  EXPECT_EQ(occurrences(mixed, "xf.block"), 2);
+  EXPECT_HAS(mixed, "xf.layer @arcee_2(");
+  EXPECT_HAS(mixed, "\"mlp.up_proj.weight\" : tensor<12x16xf32>");
+  EXPECT_HAS(mixed, "\"mlp.up_proj.weight\" : tensor<12x16xbf16>");
+}
+
+TEST_F(Described, TensorsThatDoNotFitAreRefused) {
+  StoredTensorMap tensors = zeros(), other = tensors;
+  // The head again, under another name.
+  other["model.head_again.weight"] = tensors.at("lm_head.weight");
+  writeTensors(other);
+  EXPECT_HAS(imported(directory()), "module {");
+  other["model.layers.0.mlp.third.weight"] = {DType::F32, {1}, bytesOf({1})};
+  writeTensors(other);
+  EXPECT_HAS(imported(directory()),
+             "has 1 tensor that this family does not read: 'model.layers.0.mlp.third.weight' [");
+  other = tensors;
+  other.erase("model.layers.1.mlp.up_proj.weight");
+  writeTensors(other);
+  EXPECT_HAS(imported(directory()), "has no tensor 'model.layers.1.mlp.up_proj.weight'; expected ");
+}
+
+} // namespace

@@ -1,0 +1,224 @@
+"""What a config says by leaving keys out, and which keys a description says nothing about."""
+from __future__ import annotations
+
+import copy
+import dataclasses
+import fnmatch
+import inspect
+import re
+from pathlib import Path
+from typing import Any, Callable
+
+import fits
+import samples
+import texts
+
+PREDICATES = (("i < {k}", lambda i, k: i < k), ("(i + 1) % {k} == 0", lambda i, k: k > 0 and (i + 1) % k == 0),
+              ("i % {k} == 0", lambda i, k: k > 0 and i % k == 0), ("i % {k} == 1", lambda i, k: k > 1 and i % k == 1))
+REMOVED = object()
+# What may have any value in the families of the importers, but may decide which program another type has.
+RISKY = """max_window_layers decoder_sparse_step top_k top_p temperature max_position_embeddings max_sequence_length max_seq_len
+    seq_length is_decoder max_length""".split()
+RULES = Path(__file__).resolve().parents[2] / "lib/Import/HuggingFace/KeyRules.cpp"
+
+
+def any_value() -> Callable[[str], bool]:
+    """Whether a key may have any value, whatever the type is: those of KeyRules.cpp."""
+    patterns = re.findall(r'^    \{"([^"]*)"(\}?)', RULES.read_text(), re.M)
+
+    def allows(name: str) -> bool:
+        for pattern, end in patterns:
+            if fnmatch.fnmatchcase(name, pattern):
+                return end == "}"
+        return False
+    return allows
+
+
+def declared_default(kind: Any, name: str) -> Any:
+    """The number that a config class gives to a key by itself; None where it has none."""
+    found = None
+    if dataclasses.is_dataclass(kind):
+        found = next((field.default for field in dataclasses.fields(kind) if field.name == name), None)
+    elif name in (taken := inspect.signature(kind.__init__).parameters):
+        found = taken[name].default
+    return found if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+
+
+class Defaults:
+    """`used` are the keys of expressions, `lists` those with an entry for each layer, `read` what the model's code reads."""
+
+    def __init__(self, sampler: samples.Sampler, configs: list[dict[str, Any]], used: set[str], lists: set[str],
+                 choices: set[str], read: set[str], fitter: fits.Fitter):
+        self.sampler, self.configs, self.used, self.lists, self.read, self.fitter = sampler, configs, used, lists, read, fitter
+        self.choices = choices
+        self.default = sampler.default.to_dict()
+
+    def built(self, settings: dict[str, Any], name: str, value: Any = REMOVED) -> Any:
+        """What the config says of `name` where it is left out, or null."""
+        settings = copy.deepcopy(settings)
+        settings.pop(name, None)
+        if value is not REMOVED:
+            settings[name] = value
+        try:
+            return self.sampler.build(settings).to_dict().get(name)
+        except Exception:
+            return REMOVED
+
+    def size(self, name: str) -> dict[str, Any]:
+        entry: dict[str, Any] = {}
+        settings = [{k: v for k, v in config.items() if k in self.sampler.base or k == "rope_parameters"} for config in self.configs]
+        for key, value in (("absent", REMOVED), ("null", None)):
+            values = [self.built(one, name, value) for one in settings]
+            declared = declared_default(self.sampler.kind, name)
+            if key == "absent" and declared is not None:
+                entry[key] = repr(declared)
+                continue
+            if any(v is REMOVED or isinstance(v, bool) or not isinstance(v, (int, float)) for v in values):
+                continue
+            is_integer = all(isinstance(v, int) for v in values)
+            others = fits.Fitter({n: v for n, v in self.fitter.keys.items() if n != name and n not in samples.TOKENS})
+            found = (others.integer if is_integer else others.number)(values)
+            if found:
+                entry[key] = found
+        least = min(config[name] for config in self.configs)
+        if not all(isinstance(config[name], int) for config in self.configs):
+            entry["positive"] = least > 0
+        elif name == self.sampler.layer_key:
+            entry["least"] = 1
+        else:  # 1 and 0 may be other programs
+            entry["least"] = min(2, least)
+        entry["integer"] = all(isinstance(config[name], int) for config in self.configs)
+        return entry
+
+    def list_rule(self, name: str) -> list[list[str]] | None:
+        """The kinds of layers where the list is left out: pairs of a condition and a kind, the first that holds counts."""
+        counts = [name for name in samples.COUNT_KEYS if name in self.default]
+        cases = []
+        for count in (1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 24, 31):
+            settings = {key: value for key, value in self.sampler.base.items() if key not in self.lists}
+            settings.update({key: count for key in counts})
+            try:
+                config = self.sampler.build(settings).to_dict()
+            except Exception:
+                return None
+            values = config.get(name)
+            if not isinstance(values, list) or len(values) != count:
+                return None
+            cases.append((config, values))
+        cases = [(config, [str(value) for value in values]) for config, values in cases]
+        kinds = sorted({value for _, values in cases for value in values})
+        if len(kinds) == 1:
+            return [["", kinds[0]]]
+        if len(kinds) != 2:
+            return None
+        # A key is what decides only where another value of it decides otherwise.
+        keys = [k for k, v in cases[0][0].items() if isinstance(v, int) and not isinstance(v, bool) and 0 < v < 100
+                and k not in counts and self.decides(name, k, counts)]
+        candidates = [(k, k) for k in keys] + ([] if keys else [(str(c), c) for c in range(0, 13)])
+        for text, key in candidates:
+            for form, holds in PREDICATES:
+                for first, other in ((kinds[0], kinds[1]), (kinds[1], kinds[0])):
+                    def says(config: dict[str, Any], i: int) -> str:
+                        return first if holds(i, config[key] if isinstance(key, str) else key) else other
+                    more = self.more_cases(name, key, counts) if isinstance(key, str) else []
+                    if all(values[i] == says(config, i) for config, values in cases + more for i in range(len(values))):
+                        return [[form.format(k=text), first], ["", other]]
+        return None
+
+    def more_cases(self, name: str, key: str, counts: list[str]) -> list[tuple[dict[str, Any], list[str]]]:
+        cases = []
+        for value in (1, 2, 3, 5):
+            settings = {k: v for k, v in self.sampler.base.items() if k not in self.lists}
+            settings.update({k: 11 for k in counts})
+            settings[key] = value
+            try:
+                config = self.sampler.build(settings).to_dict()
+                cases.append((config, [str(value) for value in config[name]]))
+            except Exception:
+                continue
+        return cases
+
+    def decides(self, name: str, key: str, counts: list[str]) -> bool:
+        found = {str(values) for _, values in self.more_cases(name, key, counts)}
+        return len(found) > 1
+
+    def is_read(self, name: str) -> bool:
+        """Whether the model's code reads it, or the config's other settings depend on it."""
+        other = {v: k for k, v in (getattr(self.sampler.kind, "attribute_map", {}) or {}).items()}
+        if name in self.read or other.get(name) in self.read:
+            return True
+        value = self.default[name]
+        if isinstance(value, bool):
+            changed: list[Any] = [not value]
+        elif isinstance(value, (int, float)):
+            changed = [value + 1, value * 2 + 3, 0]
+        else:
+            return True  # cannot be shown
+        settings = {k: v for k, v in self.sampler.base.items() if k not in self.lists}
+
+        def rest(config: Any) -> dict[str, Any]:
+            return {k: v for k, v in config.to_dict().items() if k != name}
+        try:
+            before = rest(self.sampler.build({**settings, name: value}))
+            return any(rest(self.sampler.build({**settings, name: one})) != before for one in changed)
+        except Exception:
+            return True
+
+    def found(self) -> dict[str, Any]:
+        sizes = {name: self.size(name) for name in sorted(self.used)}
+        lists = {}
+        for name in sorted(self.lists):
+            rule = self.list_rule(name)
+            lists[name] = {"absent": rule} if rule else {}
+        rules = " ".join(str(rule) for entry in lists.values() for rule in entry.get("absent", []))
+        for name in self.default:
+            if name not in sizes and name in rules.replace("(", " ").split():
+                sizes[name] = {"absent": str(self.default[name]), "least": 1, "integer": True}
+        fixed, unread = {}, []
+        rules = any_value()
+        skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters"}
+        for name in sorted(set(self.default) - set(sizes) - self.lists - skipped):
+            values = [config.get(name) for config in self.configs]
+            if not self.is_read(name):
+                unread.append(name)
+            elif all(v == values[0] for v in values):
+                fixed[name] = {"value": values[0], "absent": self.default[name]}
+            elif rules(name):  # varied, and without effect
+                unread.append(name)
+            else:
+                raise texts.Unsupported(f"{name} is read, and gives no number of the program")
+        if self.default.get("is_decoder") is False or getattr(self.sampler.default, "is_decoder", None) is False:
+            fixed["is_decoder"] = {"value": True, "absent": False}
+        return {"sizes": sizes, "lists": lists, "fixed": fixed, "unread": unread}
+
+    def ropes(self, ropes: dict[str, Any]) -> dict[str, Any]:
+        result = {}
+        given = self.default.get("rope_parameters") or {}
+        for path in ropes:
+            rope = given
+            for part in path.split(".")[1:]:
+                rope = rope[part]
+            entry: dict[str, Any] = {"scales": True, "whole": rope.get("partial_rotary_factor", 1.0) == 1}
+            if rope.get("rope_type", "default") != "default":
+                entry["required"] = True  # its default is of another kind
+            # What the class takes where only the rest of the parameters is given.
+            bare = self.bare_rope(path)
+            for name, key, default in (("theta", "rope_theta", self.default.get("rope_theta", 10000.0)),
+                                       ("partial", "partial_rotary_factor", 1.0)):
+                if bare.get(key, default) == rope.get(key, default):
+                    entry[name] = rope.get(key, default)
+            result[path] = entry
+        return result
+
+    def bare_rope(self, path: str) -> dict[str, Any]:
+        inner = path.split(".")[1:]
+        given: dict[str, Any] = {"rope_type": "default"}
+        for part in inner:
+            given = {part: given}
+        try:
+            found = self.sampler.build({**self.sampler.base, "rope_parameters": given}).to_dict()["rope_parameters"]
+            for part in inner:
+                found = found[part]
+            return found
+        except Exception:
+            return {"rope_theta": None, "partial_rotary_factor": None}

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Describes a model type of transformers by the programs of small models of it.
+
+  describe.py CTXC FOLDER TYPE...
+
+For each type, small models at several sizes are exported and raised to xf. Every number of their text is fitted as an
+expression of the config's keys, and the text with these expressions is written to FOLDER/TYPE.json, with all that must
+hold for it. lib/Import/Described reads it. A type that a description cannot say is left out, with the reason."""
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, Iterator
+
+os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+import torch  # noqa: E402,F401
+import transformers  # noqa: E402
+from ctxc import export  # noqa: E402
+
+import defaults  # noqa: E402
+import samples  # noqa: E402
+import template  # noqa: E402
+import texts  # noqa: E402
+
+FITTED = (1, 2)  # the judge has another, which would show a wrong expression
+
+
+@contextlib.contextmanager
+def reads_of(kind: Any, found: set[str]) -> Iterator[None]:
+    """Notes which settings other files than those of configs read."""
+    own = kind.__getattribute__
+
+    def noted(self: Any, name: str) -> Any:
+        file = sys._getframe(1).f_code.co_filename
+        # A config's own properties read for the model.
+        if not file.endswith(("configuration_utils.py", "samples.py", "export.py", "describe.py")):
+            found.add(name)
+        return own(self, name)
+    kind.__getattribute__ = noted
+    try:
+        yield
+    finally:
+        kind.__getattribute__ = own
+
+
+class Describer:
+    """One type: its samples, their programs, and what the template of all of them is."""
+
+    def __init__(self, ctxc: str, model_type: str, folder: Path):
+        self.ctxc, self.model_type, self.folder = ctxc, model_type, folder
+        self.sampler = samples.Sampler(model_type)
+        self.read: set[str] = set()
+        self.known: dict[str, str] = {}
+
+    def raised(self, settings: dict[str, Any]) -> str:
+        key = json.dumps(settings, sort_keys=True, default=str)
+        if key not in self.known:
+            self.known[key] = self.exported(settings)
+        return self.known[key]
+
+    def exported(self, settings: dict[str, Any]) -> str:
+        config = self.sampler.build(settings)
+        path = self.folder / f"{self.model_type}-{os.getpid()}.pt2"
+        with reads_of(type(config), self.read):
+            export.export_config(config, path)
+        run = subprocess.run([self.ctxc, "import", str(path)], capture_output=True, text=True)
+        path.unlink()
+        if run.returncode:
+            raise texts.Unsupported(run.stderr.strip().splitlines()[0])
+        return run.stdout
+
+    def sections(self, flipped: dict[str, Any], known: dict[tuple[str, ...], str]) -> template.Sections:
+        """The template with `flipped` settings. `known` has that of the samples' lines, and gets it."""
+        used = [{**self.sampler.settings(index), **flipped} for index in FITTED]
+        programs = [texts.read(self.raised(settings)) for settings in used]
+        configs = [self.sampler.build(settings).to_dict() for settings in used]
+        return template.Template(self.sampler, programs, configs, known).sections()
+
+    def base(self, known: dict[tuple[str, ...], str]) -> template.Sections:
+        """The template of the type as it is by default. Where sizes or words of their own are too many, with fewer."""
+        attempts = [lambda: None, self.with_heads_as_width, self.with_one_activation]
+        for number, change in enumerate(attempts):
+            change()
+            known.clear()
+            try:
+                return self.sections({}, known)
+            except texts.Unsupported:
+                if number < 1:
+                    self.with_one_activation()
+                    known.clear()
+                    with contextlib.suppress(Exception):
+                        return self.sections({}, known)
+                raise
+            except Exception:
+                if number == len(attempts) - 1:
+                    raise
+        raise AssertionError
+
+    def with_heads_as_width(self) -> None:
+        self.sampler.heads_are_width = True
+
+    def with_one_activation(self) -> None:
+        self.sampler.activations = {}
+
+    def describe(self) -> dict[str, Any]:
+        known: dict[tuple[str, ...], str] = {}
+        base = self.base(known)
+        flips: dict[str, tuple[Any, template.Sections]] = {}
+        for name, other in self.flips():
+            with contextlib.suppress(Exception):
+                tied = template.tied(base) if name == template.TIE else None
+                flips[name] = (other, tied or self.sections({name: other}, dict(known)))
+        return template.joined(self.sampler, base, flips, self.read)
+
+    def flips(self) -> list[tuple[str, Any]]:
+        """The settings that are on or off, and that the model's code reads, with their other value."""
+        default = self.sampler.default.to_dict()
+        rules = defaults.any_value()
+        names = [name for name, value in default.items() if isinstance(value, bool) and not rules(name) and
+                 (name in self.read or name == "tie_word_embeddings")]
+        names.sort(key=lambda name: (name != "tie_word_embeddings", name))
+        return [(name, not default[name]) for name in names[:3 if template.TIE in names else 2]]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    ctxc, folder, types = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        for model_type in types:
+            try:
+                found = Describer(ctxc, model_type, Path(work)).describe()
+                (folder / f"{model_type}.json").write_text(json.dumps(found, indent=1) + "\n")
+                print(model_type, "described", flush=True)
+            except Exception as error:
+                print(model_type, "left out:", type(error).__name__, str(error).splitlines()[0][:300] if str(error) else "", flush=True)
+                if os.environ.get("TRACE"):
+                    import traceback
+                    traceback.print_exc()
+
+
+if __name__ == "__main__":
+    main()

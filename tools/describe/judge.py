@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Judges descriptions: at sizes that no fit has seen, the program that ctxc makes of a config.json is the one that
+the exporter gives for it, and a model of random weights has transformers' logits.
+
+  judge.py CTXC FOLDER TYPE... [--configs FILE]
+
+FOLDER has the descriptions that CTXC was built with. Prints for each type what was found; fails where a description says
+something else than the program. --configs keeps the judged config of each type that passes, a line each."""
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+import torch  # noqa: E402
+
+import describe  # noqa: E402
+import fits  # noqa: E402
+import samples  # noqa: E402
+import template  # noqa: E402
+import texts  # noqa: E402
+from ctxc import export  # noqa: E402
+from ctxc._experts import compute_by_token  # noqa: E402
+
+JUDGED = 3  # the sample that no fit has seen
+TOKENS = [5, 17, 3, 60, 22, 41, 9]
+WITHIN = 1e-5  # of frequencies, which torch computes in float32
+LOGITS_WITHIN = 2e-4
+
+
+class Differs(Exception):
+    """A description says something else than the program."""
+
+
+class Refused(Exception):
+    """ctxc says why it does not read a model."""
+
+
+def compare_lines(found: list[str], expected: list[str]) -> None:
+    if len(found) != len(expected):
+        raise Differs(f"{len(found)} ops; expected {len(expected)}")
+    for one, other in zip(found, expected):
+        a, b = texts.pieces(one), texts.pieces(other)
+        good = len(a) == len(b) and all(
+            x == y if isinstance(x, str) or isinstance(y, str) or x.kind in ("word", "int") else
+            x.kind == y.kind and fits.same(x.value if x.kind == "list" else [x.value], y.value if y.kind == "list" else [y.value], WITHIN)
+            for x, y in zip(a, b))
+        if not good:
+            raise Differs(f"{one.strip()[:200]}; expected {other.strip()[:200]}")
+
+
+def compare(found: texts.Program, expected: texts.Program) -> None:
+    compare_lines(found.before, expected.before)
+    compare_lines(found.behind, expected.behind)
+    if len(found.layers) != len(expected.layers) or found.entry != expected.entry:
+        raise Differs("other layers")
+    for one, other in zip(found.layers, expected.layers):
+        compare_lines([*one.block.splitlines(), one.line], [*other.block.splitlines(), other.line])
+
+
+class Judge:
+    def __init__(self, ctxc: str, model_type: str, folder: Path, work: Path):
+        self.ctxc, self.model_type, self.work = ctxc, model_type, work
+        self.describer = describe.Describer(ctxc, model_type, work)
+        self.sampler = self.describer.sampler
+        self.description = json.loads((folder / f"{model_type}.json").read_text())
+        self.sampler.heads_are_width |= "equal" in self.description
+
+    def settings(self, flipped: dict[str, Any]) -> dict[str, Any]:
+        # The default has the class's own numbers, and the choices others.
+        chosen = {**self.sampler.settings(JUDGED, is_judge=True, defaults=not flipped), **flipped}
+        rope = chosen.get("rope_parameters")
+        if rope and "rope_type" in rope:
+            about = self.description.get("ropes", {}).get("rope_parameters", {})
+            # One that grows, and one that does not.
+            if about.get("grows") and not flipped:
+                chosen["rope_parameters"] = {**rope, "rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 32}
+            elif about.get("scales"):
+                chosen["rope_parameters"] = {**rope, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                             "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+        return chosen
+
+    def cases(self) -> list[dict[str, Any]]:
+        """The settings to judge: the default; the head's choice, alone and with each of the others, since those that change
+        different parts may be combined; and as many heads of keys as of queries."""
+        choices = {name: not rule["absent"] for name, rule in self.description.get("choices", {}).items()}
+        head = {name: value for name, value in choices.items() if name == template.TIE}
+        cases: list[dict[str, Any]] = [head] if head else []
+        cases += [{**head, name: value} for name, value in choices.items() if name not in head]
+        shared = next((name for name in samples.KV_NAMES if name in self.description["sizes"]), None)
+        if shared:
+            cases = cases or [{}]
+            cases[0][shared] = samples.HEADS[JUDGED]
+        return [{}, *cases]
+
+    def imported(self, directory: Path) -> str:
+        run = subprocess.run([self.ctxc, "import", str(directory)], capture_output=True, text=True)
+        if run.returncode:
+            raise Differs(run.stderr.strip().splitlines()[0].replace(str(directory), "DIR"))
+        return run.stdout
+
+    def program(self, flipped: dict[str, Any]) -> None:
+        """The config alone gives the exported program."""
+        settings = self.settings(flipped)
+        directory = self.work / "config"
+        self.sampler.build(settings).save_pretrained(directory)
+        compare(texts.read(self.imported(directory)), texts.read(self.describer.raised(settings)))
+
+    def said(self, config: dict[str, Any]) -> str | None:
+        """The program of a config.json; None where it is refused."""
+        directory = self.work / "said"
+        directory.mkdir(exist_ok=True)
+        (directory / "config.json").write_text(json.dumps({**config, "model_type": self.model_type}))
+        try:
+            return self.imported(directory)
+        except Differs:
+            return None
+
+    def absence(self, settings: dict[str, Any], key: str | None) -> bool:
+        """A config.json without `key`, or with the rest alone, says what the config class makes of it. False: refused."""
+        try:
+            config = self.sampler.build({name: value for name, value in settings.items() if name != key}).to_dict()
+        except Exception:  # then nobody has such a config
+            return False
+        without = self.said({name: value for name, value in (config if key else settings).items() if name != key})
+        if without is not None and without != self.said(config):
+            raise Differs(f"without {key or 'any other key'}, settings {settings}: another program than with what the class says")
+        return without is not None
+
+    def absences(self) -> int:
+        """What is left out is the default of the class. How many keys may be left out."""
+        about = self.description
+        lists = list(about.get("lists", {}))
+        keys = [*about["sizes"], *lists, *about.get("choices", {}), *about.get("activations", {}),
+                *(["rope_parameters"] if about.get("ropes") else [])]
+        settings = self.settings({})
+        count = sum(self.absence(settings, key) for key in keys)
+        decoder = {"is_decoder": True} if "is_decoder" in about["fixed"] else {}
+        bare = self.absence(decoder, None)
+        for layers in (1, 2, 3, 5, 6, 9, 13) if lists else ():
+            fewer = {name: value for name, value in settings.items() if name not in lists}
+            bare |= self.absence({**fewer, about["layer_count"]: layers}, None)
+        return count + bare
+
+    def keep(self, file: Path) -> None:
+        """Keeps the judged config in `file`."""
+        directory = self.work / "kept"
+        self.sampler.build(self.settings({})).save_pretrained(directory)
+        lines = file.read_text().splitlines() if file.exists() else []
+        lines = [line for line in lines if json.loads(line)["model_type"] != self.model_type]
+        lines.append(json.dumps(json.loads((directory / "config.json").read_text()), sort_keys=True))
+        file.write_text("\n".join(sorted(lines, key=lambda line: json.loads(line)["model_type"])) + "\n")
+
+    def logits(self) -> float:
+        """How far ctxc's logits are from transformers', of a model with random weights."""
+        config = self.sampler.build(self.settings({}))
+        directory = self.work / "model"
+        torch.manual_seed(7)
+        model = export.causal_model(config, attn_implementation="eager").float().eval()
+        for name, parameter in model.named_parameters():
+            parameter.data.normal_(1.0 if "norm" in name.lower() and parameter.dim() == 1 else 0.0, 0.1)
+        model.save_pretrained(directory)
+        compute_by_token(model)
+        with torch.no_grad():
+            expected = model(input_ids=torch.tensor([TOKENS]), use_cache=False).logits[0, -1]
+        report = self.work / "logits.safetensors"
+        run = subprocess.run([self.ctxc, "verify", str(directory), "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
+                              "--logits", str(report), "--force", "--threads", "1"], capture_output=True, text=True)
+        if run.returncode == 2:
+            raise Refused(run.stderr.strip().splitlines()[0].replace(str(directory), "DIR")[:300])
+        if run.returncode:
+            raise Differs((run.stderr + run.stdout).strip().splitlines()[-1].replace(str(directory), "DIR"))
+        from safetensors.torch import load_file
+        found = load_file(report)["full"].reshape(-1, expected.shape[-1])[0]
+        return float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
+
+
+    def weights(self) -> str:
+        """What becomes of stored weights: a checkpoint whose tensors have other names is refused."""
+        try:
+            far = self.logits()
+        except Refused as refusal:
+            return f"no weights: {refusal}"
+        if far > LOGITS_WITHIN:
+            raise Differs(f"logits differ by {far:.1e}")
+        return f"logits {far:.1e}"
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("ctxc")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("types", nargs="*")
+    parser.add_argument("--configs", type=Path)
+    given = parser.parse_args()
+    ctxc, folder = given.ctxc, given.folder
+    failed = 0
+    for model_type in given.types or sorted(path.stem for path in folder.glob("*.json")):
+        with tempfile.TemporaryDirectory() as work:
+            said: list[str] = []
+            try:
+                judge = Judge(ctxc, model_type, folder, Path(work))
+                for flipped in judge.cases():
+                    judge.program(flipped)
+                    said.append(", ".join(flipped) or "program")
+                said.append(f"{judge.absences()} defaults")
+                said.append(judge.weights())
+                if given.configs:
+                    judge.keep(given.configs)
+            except Exception as error:
+                failed += 1
+                said.append(f"DIFFERS: {type(error).__name__}: {str(error)[:500]}")
+            print(model_type, "; ".join(said), flush=True)
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()

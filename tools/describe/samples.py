@@ -1,0 +1,155 @@
+"""Small configs of one type at several sizes: every key that gives a size has a value of its own in each."""
+from __future__ import annotations
+
+import copy
+import random
+import zlib
+from typing import Any
+
+from ctxc import small_configs
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+HEADS, KV_HEADS, HEAD_DIM = (6, 10, 12, 9), (3, 5, 4, 3), (24, 40, 56, 72)
+WIDTH_OF_A_HEAD = (22, 26, 34, 46)  # where heads have a dimension of their own
+EXPERTS, CHOSEN = (6, 7, 9, 8), (2, 3, 4, 3)
+ATTENTION_HEADS = """num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads
+    attention_heads""".split()
+EXPERT_COUNTS = """num_experts n_routed_experts num_local_experts moe_num_experts n_experts""".split()
+KV_NAMES = """num_key_value_heads num_kv_heads n_head_kv kv_n_heads multi_query_group_num swa_num_key_value_heads""".split()
+RANGES = {"64": (0, 0), "96": (191, 733), "32": (41, 181), "128": (211, 1511), "8": (5, 12), "24": (61, 119), "16": (31, 127)}
+EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
+        "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20)}
+STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
+SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "norm_alpha", "norm_beta")
+# What transformers calls the nonlinearities that xf has, and xf's names; lib/Import/HuggingFace/Family.cpp has them too.
+ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
+               "gelu_fast": "gelu_tanh", "silu": "silu", "swish": "silu", "relu": "relu", "relu2": "relu2",
+               "sigmoid": "sigmoid", "tanh": "tanh", "quick_gelu": "quick_gelu"}
+TOKENS = ("pad_token_id",)
+# Lists of these have an entry for each layer; their kinds are varied.
+COUNT_KEYS = small_configs.LAYER_COUNTS
+
+
+def primes(low: int, high: int) -> list[int]:
+    return [n for n in range(low, high) if all(n % d for d in range(2, int(n ** 0.5) + 1))]
+
+
+def config_class(model_type: str) -> Any:
+    return CONFIG_MAPPING[model_type]
+
+
+class Sampler:
+    """Settings of a type. A sample past the last of the fitted ones has sizes that no fit has seen."""
+
+    def __init__(self, model_type: str):
+        self.kind = config_class(model_type)
+        self.model_type = model_type
+        self.default = self.kind()
+        self.base = {name: value for name, value in small_configs.settings_of(self.kind).items()
+                     if not hasattr(value, "to_dict")}
+        if getattr(self.kind, "sub_configs", None):
+            raise ValueError("its config has parts")
+        self.names = set(self.default.to_dict())
+        self.layer_key = next(name for name in COUNT_KEYS if name in self.names)
+        self.lists = {name: value for name, value in self.default.to_dict().items()
+                      if isinstance(value, list) and len(value) == self.layer_count(self.default) > 1}
+        self.fixed: set[str] = set()  # keys that may not be varied
+        self.heads_are_width = "head_dim" not in self.names  # whether heads together are as wide as the model
+        self.activations = {name: value for name, value in self.default.to_dict().items()
+                            if isinstance(value, str) and value in ACTIVATIONS and "act" in name}
+
+    @staticmethod
+    def layer_count(config: Any) -> int:
+        return next((v for v in (getattr(config, n, None) for n in COUNT_KEYS) if isinstance(v, int)), 0)
+
+    def kinds(self) -> list[dict[str, Any]]:
+        """The distinct entries of the lists, one for each kind of layer."""
+        found: list[dict[str, Any]] = []
+        for layer in range(self.layer_count(self.default)):
+            kind = {name: values[layer] for name, values in self.lists.items()}
+            if kind not in found:
+                found.append(kind)
+        return found
+
+    @staticmethod
+    def prime(name: str, index: int, low: int, high: int) -> int:
+        """Another one for each sample, and nearly always for each name."""
+        among = primes(low, high)
+        return among[(zlib.crc32(name.encode()) + 7 * index) % len(among)]
+
+    def size(self, name: str, index: int) -> int | None:
+        base = small_configs.SIZE_OF.get(name)
+        if any(word in name for word in STATE_SPACE):
+            return None
+        if name in ATTENTION_HEADS:
+            return HEADS[index]
+        if name in EXPERT_COUNTS:
+            return EXPERTS[index]
+        if base == 64:
+            return HEADS[index] * (HEAD_DIM if self.heads_are_width else WIDTH_OF_A_HEAD)[index]
+        if base == 2:
+            return CHOSEN[index] if "expert" in name or "moe" in name or "topk" in name else KV_HEADS[index]
+        if name in EVEN:
+            span = EVEN[name]
+            if len(span) > 2:
+                return span[index]
+            return 2 * self.prime(name, index, span[0] // 2, span[1] // 2 + 8)
+        if base == 1:
+            return (1, 2, 3, 2)[index] if "shared" in name else None
+        if str(base) in RANGES:
+            return self.prime(name, index, *RANGES[str(base)])
+        return None
+
+    def varied(self) -> list[str]:
+        return sorted(name for name in self.base if name not in self.fixed and self.size(name, 0) is not None)
+
+    def settings(self, index: int, is_judge: bool = False, defaults: bool = True) -> dict[str, Any]:
+        chosen = copy.deepcopy(self.base)
+        default = self.default.to_dict()
+        for name in self.varied():
+            chosen[name] = self.size(name, index)
+        kinds = self.kinds()
+        count = max(2 if is_judge else 1, len(kinds))
+        chosen[self.layer_key] = count
+        if kinds and kinds[0]:
+            order = [kinds[layer % len(kinds)] for layer in range(count)]
+            random.Random(index).shuffle(order)
+            for name in self.lists:
+                chosen[name] = [kind[name] for kind in order]
+        for name, value in default.items():
+            if name in self.fixed or name in self.lists:
+                continue
+            if name in TOKENS and isinstance(value, int):
+                chosen[name] = (3, 1, 2, 4)[index] if not is_judge else value if value < 200 else 0
+            elif any(word in name for word in SCALES) and isinstance(value, (int, float)) and not isinstance(value, bool) \
+                    and value > 0 and not (is_judge and defaults):
+                # Keys of the same default differ, too.
+                grown = value * (1 + 0.25 * (index + 1) + 0.01 * (zlib.crc32(name.encode()) % 23))
+                chosen[name] = round(grown) if isinstance(value, int) else grown
+        for name, value in self.activations.items():
+            chosen[name] = value if is_judge else (value, "relu", "silu", value)[index]
+        if "rope_parameters" in default and default["rope_parameters"] and "rope_parameters" not in self.fixed:
+            chosen["rope_parameters"] = self.ropes(default["rope_parameters"], index)
+        return chosen
+
+    def ropes(self, given: dict[str, Any], index: int) -> dict[str, Any]:
+        def one(rope: dict[str, Any], by: int) -> dict[str, Any]:
+            rope = dict(rope)
+            if rope.get("rope_type", "default") != "default":
+                rope = {"rope_type": "default", "rope_theta": rope["rope_theta"]}
+            if "rope_theta" in rope:
+                rope["rope_theta"] = (10000.0, 20000.0, 70000.0, 3000.0)[index] * by
+            if rope.get("partial_rotary_factor", 1) != 1:
+                rope["partial_rotary_factor"] = (0.5, 0.25, 0.75, 0.25)[index]
+            return rope
+        if all(isinstance(value, dict) for value in given.values()):
+            return {name: one(rope, 1 + at) for at, (name, rope) in enumerate(given.items())}
+        return one(given, 1)
+
+    def build(self, settings: dict[str, Any]) -> Any:
+        config = self.kind(**copy.deepcopy(settings))
+        config._attn_implementation = "eager"
+        config.use_cache = False
+        if hasattr(config, "is_decoder"):
+            config.is_decoder = True
+        return config

@@ -1,0 +1,142 @@
+"""The text of a raised program in parts that programs of other sizes share: ops with names by rule, numbers apart from words."""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+NAME = r"%[\w.$\-]+"
+TOKEN = re.compile(r'"[^"]*"|dense<[^>]*>|tensor<[^>]*>|' + NAME + r"|@[\w.]+|-?\d+\.\d+(?:[eE][+-]?\d+)?|[A-Za-z_][\w.]*|-?\d+|\s+|.")
+NUMBER = re.compile(r"-?\d+(?:\.\d+(?:[eE][+-]?\d+)?)?$")
+
+
+@dataclass
+class Layer:
+    block: str  # its text
+    line: str   # the call, with $i for its index, %in and %out
+
+
+@dataclass
+class Program:
+    layers: list[Layer]
+    before: list[str] = field(default_factory=list)
+    behind: list[str] = field(default_factory=list)
+    entry: str = ""  # what the first layer reads
+
+
+class Unsupported(Exception):
+    """A program whose form no description has."""
+
+
+def names_by_rule(lines: list[str]) -> list[str]:
+    """The lines of a block or model, whose values are named after their ops and parameters."""
+    taken: dict[str, int] = {}
+    named: dict[str, str] = {}
+
+    def fresh(base: str) -> str:
+        base = re.sub(r"\W", "_", base)
+        count = taken[base] = taken.get(base, -1) + 1
+        return f"%{base}_{count}" if count else f"%{base}"
+    result = []
+    for line in lines:
+        if line.lstrip().startswith("xf.block"):
+            head, arguments, rest = re.match(r"(.*?\()(.*?)(\) -> .*)", line).groups()
+            for name in re.findall(NAME + "(?=:)", arguments):
+                named[name] = fresh("x")
+            line = head + re.sub(NAME, lambda m: named[m.group()], arguments) + rest
+        else:
+            made = re.match(r"(\s*)(" + NAME + r")(:\d+)? = xf\.(\w+)(.*)$", line)
+            stored = made and made.group(4) == "param" and re.search(r'"([^"]*)"', line).group(1)
+            line = re.sub(NAME + r"(?!\S*:?\d* = )", lambda m: named.get(m.group(), m.group()), line)
+            if made:
+                parts = stored.split(".") if stored else [made.group(4)]
+                kind = parts.pop() if stored and len(parts) > 1 and parts[-1] in ("weight", "bias") else ""
+                named[made.group(2)] = fresh(parts[-1] + ("_bias" if kind == "bias" else "") if stored else made.group(4))
+                line = line.replace(made.group(2) + (made.group(3) or "") + " =", named[made.group(2)] + (made.group(3) or "") + " =", 1)
+        result.append(line)
+    return result
+
+
+def read(text: str) -> Program:
+    """The parts of what `ctxc import` printed."""
+    if "graph." in text or "xf.contextual" in text:
+        raise Unsupported("xf has no op for a part of it")
+    units: list[list[str]] = []
+    for line in text.splitlines():
+        if line.startswith("  xf."):
+            units.append([line])
+        elif line.startswith("    ") or line == "  }":
+            units[-1].append(line)
+    blocks, model = {}, None
+    for unit in units:
+        if unit[0].startswith("  xf.model"):
+            if not re.match(r"xf\.model @\w+ \{$", unit[0].strip()):
+                raise Unsupported(f"the model's head is {unit[0].strip()}")
+            model = unit[1:-1]
+            continue
+        name = re.match(r"  xf\.block @([\w.]+)\(", unit[0]).group(1)
+        unit[0] = unit[0].replace("@" + name, "@BLOCK", 1)
+        blocks[name] = "\n".join(line[2:] for line in names_by_rule(unit))
+    calls = [index for index, line in enumerate(model) if " = xf.layer @" in line]
+    if calls != list(range(calls[0], calls[-1] + 1)):
+        raise Unsupported("ops stand between its layers")
+    lines, layers, chain = [], [], None
+    for number, index in enumerate(calls):
+        form = re.match(r"\s*(" + NAME + r") = xf\.layer @([\w.]+)\((" + NAME + r')\) at "([^"]*)"(.*)$', model[index])
+        if not form:
+            raise Unsupported("a layer reads or gives several values")
+        result, block, operand, prefix, rest = form.groups()
+        if chain and operand != chain or f".{number}." not in "." + prefix:
+            raise Unsupported("its layers are no chain, or not counted from 0")
+        chain = result
+        at = ("." + prefix).rsplit(f".{number}.", 1)
+        layers.append((blocks[block], f'xf.layer @BLOCK(%in) at "{at[0][1:] + "." if at[0] else ""}$i.{at[1]}"{rest}'))
+        lines.append((operand, result))
+    ends = names_by_rule(model[:calls[0]] + [f"    {lines[-1][1]} = xf.layer({lines[0][0]})"] + model[calls[-1] + 1:])
+    place = next(index for index, line in enumerate(ends) if "= xf.layer(" in line)
+    result, entry = re.match(r"\s*(" + NAME + r") = xf\.layer\((" + NAME + r")\)", ends[place]).groups()
+    behind = [re.sub(re.escape(result) + r"(?![\w])", "%last", line)[4:] for line in ends[place + 1:]]
+    return Program([Layer(block, line) for block, line in layers], [line[4:] for line in ends[:place]], behind, entry)
+
+
+@dataclass
+class Place:
+    """A number, list or word of a line that may differ between programs."""
+    kind: str  # int, float, list, word
+    value: object
+
+
+def pieces(line: str) -> list[str | Place]:
+    """The line as fixed texts and places."""
+    result: list[str | Place] = []
+
+    def add(piece: str | Place) -> None:
+        if isinstance(piece, str) and result and isinstance(result[-1], str):
+            result[-1] += piece
+        else:
+            result.append(piece)
+    tokens = TOKEN.findall(line)
+    for index, token in enumerate(tokens):
+        if token.startswith("dense<"):
+            inner = token[6:-1]
+            if "[" in inner:
+                add(Place("list", [float(v) for v in inner.strip("[]").split(",")]))
+            else:  # one number for all entries
+                add("dense<")
+                add(Place("float", float(inner)))
+                add(">")
+        elif token.startswith("tensor<"):
+            add("tensor<")
+            for part in token[7:-1].split("x"):
+                if part.isdigit():
+                    add(Place("int", int(part)))
+                    add("x")
+                else:
+                    add(part)
+            add(">")
+        elif NUMBER.match(token):
+            add(Place("float", float(token)) if "." in token else Place("int", int(token)))
+        elif index >= 2 and tokens[index - 2] == "xf.activation":
+            add(Place("word", token))
+        else:
+            add(token)
+    return result
