@@ -12,7 +12,7 @@ import models
 from models import CONTEXT
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROMPT, ROWS = 4096, 256  # tokens of the prompt, and of a chunk
+PROMPT, ROWS = 4096, 1024  # tokens of the prompt, and of a chunk
 
 
 def output_of(command, **options):

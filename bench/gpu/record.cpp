@@ -112,7 +112,7 @@ Expected<int> run(const Arguments &arguments) {
   auto prompt = arguments.integer("--prompt", 2, 1 << 20, 0);
   if (!prompt)
     return prompt.takeError();
-  auto rows = arguments.integer("--rows", 2, 4096, 256);
+  auto rows = arguments.integer("--rows", 2, 4096, 1024);
   if (!rows)
     return rows.takeError();
   auto options = loadOptions(arguments);
@@ -167,7 +167,7 @@ int main(int argc, char **argv) {
                   {writes({"-o", "PATH", "where to; required"}),
                    {"--context", "N", "tokens before the measured one; default: 64"},
                    {"--prompt", "N", "read N tokens, and patch them all, in place of decoding"},
-                   {"--rows", "N", "tokens of a chunk; default: 256"},
+                   {"--rows", "N", "tokens of a chunk; default: 1024"},
                    {"--execute", "", "run it here too, with the model's weights, to compare with"}},
                   "",
                   "",

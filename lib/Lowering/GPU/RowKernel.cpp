@@ -1,5 +1,6 @@
 // Kernels of groups of ops other than contractions (Steps.h).
 #include "lib/Lowering/GPU/Kernels.h"
+#include "lib/Lowering/GPU/RowPasses.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -74,6 +75,23 @@ public:
     });
   }
 
+  /// The op reduces what `map` computes, from the value of `fill` on. Returns false, and writes
+  /// nothing, where the reduction must run in order.
+  bool sharedWith(OpWriter &map, const RowOp &fill) {
+    Combiner combiner = Combiner::of(cast<linalg::LinalgOp>(row.op));
+    if (!combiner.op || w.threads == w.lanes)
+      return false;
+    before = &map;
+    Value sum = w.combineBlock(partial(combiner, w.thread, w.threads),
+                               [&](Value x, Value y) { return combiner(w, x, y); });
+    w.when(isFirst(w.thread), [&] {
+      indices.back() = w.index(0);
+      Value first = captured(cast<linalg::FillOp>(fill.op).getInputs().front());
+      write(row.inputs, combiner(w, first, sum));
+    });
+    return true;
+  }
+
   /// One thread runs the op; all parallel loops are outer ones.
   void alone() {
     if (reduced.empty())
@@ -111,6 +129,17 @@ private:
                         Value first = w.add(from, w.times(i, fixedExtent(batch * step)));
                         return body(points(first, batch), Values(before));
                       });
+    if (!count.isFixed()) {
+      // No numbers of points that grow fill many batches: these are the batches that all threads
+      // have.
+      batch = std::min<int64_t>(ahead(), 4);
+      Value all = arith::DivUIOp::create(w.b, w.loc, w.number(count), w.index(batch * step));
+      values = w.loop(w.index(0), all, w.index(1), values, [&](Value i, ValueRange before) {
+        Value first = w.add(from, w.times(i, fixedExtent(batch * step)));
+        return body(points(first, batch), Values(before));
+      });
+      from = w.add(from, w.times(all, fixedExtent(batch * step)));
+    }
     int64_t rest = whole ? whole % batch : 0, done = (whole - rest) * step;
     if (rest)
       values = body(points(w.add(from, w.index(done)), rest), values);
@@ -122,22 +151,28 @@ private:
   void elementwise() {
     auto all = wholeSize(parallel);
     auto batch = [&](ArrayRef<Value> points, const Values &) {
-      SmallVector<Values> results, places;
-      for (Value p : points) {
-        enter(parallel, p);
-        places.push_back(indices);
-        results.push_back(isa<memref::CopyOp>(row.op) ? Values{read(0)} : body(accumulators()));
-      }
-      for (auto [result, place] : llvm::zip(results, places)) {
-        indices = place;
-        writeAll(result);
-      }
+      computeAll(points);
       return Values();
     };
     if (all)
       inBatches(*all, w.thread, w.threads, {}, batch);
     else
       w.loop(w.thread, size(parallel), w.index(w.threads), [&](Value p) { batch({p}, {}); });
+  }
+
+  /// Computes and writes some points, and returns the results. All loads come first.
+  SmallVector<Values> computeAll(ArrayRef<Value> points) {
+    SmallVector<Values> results, places;
+    for (Value p : points) {
+      enter(parallel, p);
+      places.push_back(indices);
+      results.push_back(isa<memref::CopyOp>(row.op) ? Values{read(0)} : body(accumulators()));
+    }
+    for (auto [result, place] : llvm::zip(results, places)) {
+      indices = place;
+      writeAll(result);
+    }
+    return results;
   }
 
   void support() {
@@ -180,6 +215,8 @@ private:
   }
 
   Value read(size_t operand) {
+    if (known && operand == 0)
+      return known;
     const Access &access = *row.accesses[operand];
     return w.load(access.view.root, w.at(access, indices));
   }
@@ -264,8 +301,12 @@ private:
   Value partial(const Combiner &combiner, Value from, int64_t step) {
     Values none{arith::ConstantOp::create(w.b, w.loc, combiner.neutral)};
     auto add = [&](ArrayRef<Value> terms, Values sums) {
-      for (Value r : terms) {
+      SmallVector<Values> computed;
+      if (before)
+        computed = before->computeAll(terms);
+      for (auto [i, r] : llvm::enumerate(terms)) {
         enter(reduced, r);
+        known = before ? computed[i][0] : Value();
         sums = body(sums);
       }
       return sums;
@@ -283,34 +324,10 @@ private:
 
   KernelWriter &w;
   const RowOp &row;
+  OpWriter *before = nullptr; ///< the op that computes what this one reduces
+  Value known;                ///< which its first operand is, instead of the number in memory
   Values indices;
   SmallVector<size_t> parallel, reduced;
-};
-
-/// Tells whether a barrier is needed before an op: it reads or writes what another op of the block
-/// has written since the last barrier, or writes what another op has read.
-class Hazards {
-public:
-  bool meets(const RowOp &row) {
-    bool meet = row.support && !all.empty();
-    for (Value root : row.roots()) {
-      bool writesIt = row.writes(root);
-      meet |= written.contains(root) || (writesIt && all.contains(root));
-    }
-    if (meet) {
-      all.clear();
-      written.clear();
-    }
-    for (Value root : row.roots()) {
-      all.insert(root);
-      if (row.writes(root))
-        written.insert(root);
-    }
-    return meet;
-  }
-
-private:
-  llvm::DenseSet<Value> all, written;
 };
 
 } // namespace
@@ -349,10 +366,18 @@ WrittenKernel gpu_lowering::writeRows(gpu::GPUModuleOp module, StringRef name, c
                  blocks == 1 ? blockOfRow : blockOfHead, target);
   SmallVector<Value> at = w.split(w.block, outer);
   Hazards hazards;
-  for (const RowOp &row : step.ops) {
+  for (size_t i = 0; i < step.ops.size(); ++i) {
+    const RowOp &row = step.ops[i];
     if (hazards.meets(row))
       w.barrier();
-    OpWriter(w, row, at).shared();
+    OpWriter writer(w, row, at);
+    auto pass = passOf(ArrayRef(step.ops).drop_front(i), outer.size());
+    if (pass && OpWriter(w, *pass->reduction, at).sharedWith(writer, *pass->fill)) {
+      hazards.passed(*pass->reduction);
+      i += 2;
+    } else {
+      writer.shared();
+    }
   }
   w.finish(blocks);
   return {w.function, w.roots, blocks, w.threads};

@@ -200,21 +200,28 @@ private:
 
   /// The sums over a k that grows with the visible tokens; `none` are the zero sums to start from.
   SmallVector<Value> sumGrowing(ValueRange none, Value firstRow) {
-    Value tiles = arith::DivUIOp::create(
-        w.b, w.loc,
-        w.add(depth.isFixed() ? w.number(depth) : seen(depth, firstRow), w.index(tileDepth - 1)),
-        w.index(tileDepth));
-    tiles = arith::MaxUIOp::create(w.b, w.loc, tiles, w.index(1));
+    Value end = seen(depth, firstRow), one = w.index(1);
+    auto tilesOf = [&](Value k) -> Value {
+      return arith::DivUIOp::create(w.b, w.loc, k, w.index(tileDepth));
+    };
+    auto atLeastOne = [&](Value tiles) -> Value {
+      return arith::MaxUIOp::create(w.b, w.loc, tiles, one);
+    };
+    Value full = atLeastOne(tilesOf(end)),
+          all = atLeastOne(tilesOf(w.add(end, w.index(tileDepth - 1))));
     put(load(w.index(0), true), w.index(0));
-    SmallVector<Value> sums = w.loop(w.index(1), tiles, w.index(1), none,
-                                     [&](Value t, ValueRange s) { return step(t, true, s); });
-    return multiply(before(tiles), sums);
+    // Loads of the last tile, of which some may be left out, are in branches of their own.
+    SmallVector<Value> sums = w.loop(
+        one, full, one, none, [&](Value t, ValueRange sums) { return step(t, false, sums); });
+    sums =
+        w.loop(full, all, one, sums, [&](Value t, ValueRange sums) { return step(t, true, sums); });
+    return multiply(before(all), sums);
   }
 
   /// This thread's sums, row by row.
   SmallVector<Value> sumTile(Value firstRow) {
     SmallVector<Value> sums(shape.rows * shape.columns, w.zeroOf(w.b.getF32Type()));
-    if (!depth.isFixed() || !columns.isFixed())
+    if (!depth.isFixed())
       return sumGrowing(sums, firstRow);
     int64_t full = depth.fixed / tileDepth, all = llvm::divideCeil(depth.fixed, tileDepth);
     put(load(w.index(0), full == 0), w.index(0));

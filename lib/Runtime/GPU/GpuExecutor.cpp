@@ -20,9 +20,9 @@ namespace {
 class GpuExecutor : public Executor {
 public:
   GpuExecutor(const Program &program, Weights &weights, std::shared_ptr<Device> device,
-              int64_t rows, bool roundsPrompts)
+              int64_t rows, int64_t fewer, bool roundsPrompts)
       : program(program), store(this->program, weights, std::move(device)), gpu(store, 1, "ctxc"),
-        prompts(store, rows, roundsPrompts), names(program) {}
+        prompts(store, rows, fewer, roundsPrompts), names(program) {}
 
   Error compile();
 
@@ -308,7 +308,7 @@ Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> 
     int64_t count = std::min<int64_t>(tokens.size(), options.chunk ? options.chunk : INT64_MAX);
     RecordedChunk *chunk = nullptr;
     if (!isInner && count >= (options.chunk ? 2 : GpuPrompts::kShortest)) {
-      auto recorded = prompts.patch(full, reduced, options.startLayer);
+      auto recorded = prompts.patch(full, reduced, options.startLayer, count);
       if (!recorded)
         return recorded.takeError();
       chunk = *recorded;
@@ -372,9 +372,15 @@ Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &progr
     return makeError((*target)->name() +
                      " has no instruction for products of bfloat16: prompts are "
                      "read as fast without rounding");
-  auto executor = std::make_unique<GpuExecutor>(
-      both, weights, std::move(device), options.chunk ? options.chunk : (*target)->promptRows(),
-      options.roundedPrompts);
+  // From the target's rows on, more of them only fill the device better, which tensor cores need.
+  int64_t fewer = (*target)->promptRows();
+  int64_t rows = (*target)->multipliesBfloat16() ? 4 * fewer : fewer;
+  if (options.chunk) {
+    rows = options.chunk;
+    fewer = options.shortChunk ? options.shortChunk : rows;
+  }
+  auto executor = std::make_unique<GpuExecutor>(both, weights, std::move(device), rows, fewer,
+                                                options.roundedPrompts);
   if (Error error = executor->compile())
     return std::move(error);
   return executor;

@@ -113,7 +113,7 @@ Error GpuForward::runAll(ArrayRef<int32_t> tokens, ArrayRef<int32_t> positions) 
     int64_t left = tokens.size() - at;
     RecordedChunk *chunk = nullptr;
     if (left >= GpuPrompts::kShortest) {
-      auto recorded = prompts.forward(run, isPatched());
+      auto recorded = prompts.forward(run, isPatched(), left);
       if (!recorded)
         return recorded.takeError();
       chunk = *recorded;

@@ -27,13 +27,36 @@ static bool fits(const MemoryNeed &need, const Device &device) {
   return need.bytes <= has - has / 16 && need.largest <= device.largestBuffer();
 }
 
-Error GpuPrompts::recordChunk(RecordedChunk &chunk, ArrayRef<StepKernel> kernels) {
+Expected<RecordedChunk *> GpuPrompts::choose(MutableArrayRef<RecordedChunk> shortAndLong,
+                                             ArrayRef<StepKernel> kernels, int64_t left) {
+  // Chunks of both sizes need room for less than `fewer` tokens of padding.
+  const bool isLong = fewer < most && int64_t(llvm::divideCeil(left, fewer)) * fewer >= most;
+  for (bool takesLong : {true, false}) {
+    if (takesLong && !isLong)
+      continue;
+    RecordedChunk &chunk = shortAndLong[takesLong];
+    if (!chunk.isKnown)
+      if (Error error = takesLong ? recordChunk(chunk, kernels, most, 2 * fewer)
+                                  : recordChunk(chunk, kernels, fewer, fewestRows)) {
+        chunk = RecordedChunk();
+        return std::move(error);
+      }
+    if (chunk.program)
+      return &chunk;
+  }
+  return nullptr;
+}
+
+/// Records a chunk of `rows` tokens, or of the most from `least` on for which there is memory.
+Error GpuPrompts::recordChunk(RecordedChunk &chunk, ArrayRef<StepKernel> kernels, int64_t rows,
+                              int64_t least) {
   chunk.isKnown = true;
   SmallVector<xf::BlockOp> blocks;
   for (const StepKernel &at : kernels)
     if (!llvm::is_contained(blocks, at.block))
       blocks.push_back(at.block);
-  for (int64_t rows = most; rows >= std::min(most, fewestRows);) {
+  least = std::min(rows, least);
+  while (rows >= least) {
     GpuProgram &program = programOf(rows);
     if (Error error = program.compile(blocks))
       return error;
@@ -53,47 +76,38 @@ Error GpuPrompts::recordChunk(RecordedChunk &chunk, ArrayRef<StepKernel> kernels
     do {
       rows /= 2;
       need = {need.bytes / 2, need.largest / 2};
-    } while (rows > fewestRows && !fits(need, *store.device));
+    } while (rows > least && !fits(need, *store.device));
   }
   return Error::success();
 }
 
-Expected<RecordedChunk *> GpuPrompts::forward(GpuRun &run, bool isPatched) {
-  RecordedChunk &chunk = run.chunk[isPatched];
-  if (!chunk.isKnown && most > 1) {
-    SmallVector<StepKernel> kernels;
-    for (const TokenKernel &each : forwardKernels(store.program, isPatched, /*withHead=*/false))
-      kernels.push_back({each.step, each.block, 0, {&run, nullptr}});
-    if (Error error = recordChunk(chunk, kernels)) {
-      chunk = RecordedChunk();
-      return std::move(error);
-    }
-  }
-  return chunk.program ? &chunk : nullptr;
+Expected<RecordedChunk *> GpuPrompts::forward(GpuRun &run, bool isPatched, int64_t left) {
+  if (most == 1)
+    return nullptr;
+  SmallVector<StepKernel> kernels;
+  for (const TokenKernel &each : forwardKernels(store.program, isPatched, /*withHead=*/false))
+    kernels.push_back({each.step, each.block, 0, {&run, nullptr}});
+  return choose(run.chunk[isPatched], kernels, left);
 }
 
-Expected<RecordedChunk *> GpuPrompts::patch(GpuRun &full, GpuRun &reduced, int64_t startLayer) {
-  RecordedChunk &chunk = full.patchChunk[{reduced.id, startLayer}];
-  if (!chunk.isKnown && most > 1) {
-    SmallVector<StepKernel> kernels;
-    GpuRun *runs[2] = {&full, &reduced};
-    for (const TokenKernel &each : patchKernels(store.program, startLayer)) {
-      if (store.program.head() == each.step)
-        continue;
-      bool isDual = each.block == store.program.steps[each.step].dual;
-      if (!isDual && each.run == 1 && readsContext(each.block))
-        return nullptr;
-      kernels.push_back({each.step,
-                         each.block,
-                         each.run,
-                         {isDual ? &full : runs[each.run], isDual ? &reduced : nullptr}});
-    }
-    if (Error error = recordChunk(chunk, kernels)) {
-      chunk = RecordedChunk();
-      return std::move(error);
-    }
+Expected<RecordedChunk *> GpuPrompts::patch(GpuRun &full, GpuRun &reduced, int64_t startLayer,
+                                            int64_t left) {
+  if (most == 1)
+    return nullptr;
+  SmallVector<StepKernel> kernels;
+  GpuRun *runs[2] = {&full, &reduced};
+  for (const TokenKernel &each : patchKernels(store.program, startLayer)) {
+    if (store.program.head() == each.step)
+      continue;
+    bool isDual = each.block == store.program.steps[each.step].dual;
+    if (!isDual && each.run == 1 && readsContext(each.block))
+      return nullptr;
+    kernels.push_back({each.step,
+                       each.block,
+                       each.run,
+                       {isDual ? &full : runs[each.run], isDual ? &reduced : nullptr}});
   }
-  return chunk.program ? &chunk : nullptr;
+  return choose(full.patchChunk[{reduced.id, startLayer}], kernels, left);
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,27 +12,33 @@ public:
   /// From how many tokens on prompts are run in chunks.
   static constexpr int64_t kShortest = 4;
 
-  /// Chunks of at most `most` tokens; of fewer where the device's memory is too small.
-  GpuPrompts(GpuStore &store, int64_t most, bool roundsPrompts)
-      : store(store), most(most), roundsPrompts(roundsPrompts) {}
+  /// Chunks of `most` tokens, and of `fewer` where those compute fewer rows; smaller ones where the
+  /// device's memory is too small.
+  GpuPrompts(GpuStore &store, int64_t most, int64_t fewer, bool roundsPrompts)
+      : store(store), most(most), fewer(std::min(fewer, most)), roundsPrompts(roundsPrompts) {}
 
   /// The slots of state that a run has besides those of its tokens.
-  int64_t paddingOf(int64_t capacity) const { return capacity < kShortest ? 0 : most; }
+  int64_t paddingOf(int64_t capacity) const { return capacity < kShortest ? 0 : fewer; }
 
-  /// A chunk of a run, without its head; of both runs, with the patches formed. Recorded for the
-  /// run; null where tokens run one by one: a kernel has no form for many tokens, memory is too
-  /// small, or tokens of the reduced run see each other in an unpatched layer.
-  llvm::Expected<RecordedChunk *> forward(GpuRun &run, bool isPatched);
-  llvm::Expected<RecordedChunk *> patch(GpuRun &full, GpuRun &reduced, int64_t startLayer);
+  /// A chunk of a run, without its head; of both runs, with the patches formed; for the next of
+  /// `left` tokens. Recorded for the run; null where tokens run one by one: a kernel has no form
+  /// for many tokens, memory is too small, or tokens of the reduced run see each other in an
+  /// unpatched layer.
+  llvm::Expected<RecordedChunk *> forward(GpuRun &run, bool isPatched, int64_t left);
+  llvm::Expected<RecordedChunk *> patch(GpuRun &full, GpuRun &reduced, int64_t startLayer,
+                                        int64_t left);
 
   bool isPatching = false; ///< while a chunk's patches are passed to the sink
 
 private:
-  llvm::Error recordChunk(RecordedChunk &chunk, llvm::ArrayRef<StepKernel> kernels);
+  llvm::Expected<RecordedChunk *> choose(llvm::MutableArrayRef<RecordedChunk> shortAndLong,
+                                         llvm::ArrayRef<StepKernel> kernels, int64_t left);
+  llvm::Error recordChunk(RecordedChunk &chunk, llvm::ArrayRef<StepKernel> kernels, int64_t rows,
+                          int64_t least);
   GpuProgram &programOf(int64_t rows);
 
   GpuStore &store;
-  const int64_t most;
+  const int64_t most, fewer;
   const bool roundsPrompts;
   std::map<int64_t, std::unique_ptr<GpuProgram>> programs; ///< by rows
 };

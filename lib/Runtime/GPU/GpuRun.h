@@ -45,11 +45,12 @@ public:
   std::vector<std::map<size_t, BufferPtr>> states;
 
   /// The sequences recorded for this run, without and with a patch: a token, without and with the
-  /// head, and a chunk. Those with a reduced run are found by its id and the first patched layer.
+  /// head, and a short and a long chunk. Those with a reduced run are found by its id and the first
+  /// patched layer.
   RecordedSteps forward[2][2];
-  RecordedChunk chunk[2];
+  RecordedChunk chunk[2][2];
   std::map<std::pair<int64_t, int64_t>, RecordedSteps> patch;
-  std::map<std::pair<int64_t, int64_t>, RecordedChunk> patchChunk;
+  std::map<std::pair<int64_t, int64_t>, std::array<RecordedChunk, 2>> patchChunk;
 };
 
 } // namespace ctxc

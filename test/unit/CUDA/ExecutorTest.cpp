@@ -81,6 +81,40 @@ TEST(CudaExecutor, LaunchesOneGraphAChunk) {
   EXPECT_EQ(ranOf("ctxc_llama_dual"), 0);
 }
 
+/// Short chunks, whose kernels are compiled first, compute what would else be padding of a long
+/// one.
+TEST(CudaExecutor, ReadsRestsInShortChunks) {
+  CTXC_OPEN_DEVICE(device);
+  Model model("llama");
+  auto gpu = onDevice(model.program, *model.weights, std::move(device), {false, 32, 8});
+  ASSERT_NE(gpu, nullptr);
+  auto run = gpu->start(80);
+  int64_t shortOnes = 0, longOnes = 0;
+  auto forward = [&](int64_t count, const char *what) {
+    const std::vector<int64_t> tokens = someTokens(count, 1);
+    auto at = upTo(run->size() + count);
+    auto logits =
+        gpu->forward(*run, tokens, llvm::ArrayRef(at).drop_front(run->size()), ForwardOptions());
+    ASSERT_TRUE(bool(logits)) << what << ": " << llvm::toString(logits.takeError());
+    shortOnes = ranOf("ctxc_rows8_");
+    longOnes = ranOf("ctxc_rows32_");
+  };
+  forward(6, "one short chunk");
+  const int64_t each = shortOnes;
+  EXPECT_GT(each, 0);
+  EXPECT_EQ(longOnes, 0);
+  EXPECT_EQ(fake_gpu::countOf("cuModuleLoadDataEx"), 2);
+  forward(45, "a long chunk and two short ones");
+  EXPECT_EQ(shortOnes, 3 * each);
+  EXPECT_EQ(longOnes, each);
+  EXPECT_EQ(fake_gpu::countOf("cuModuleLoadDataEx"), 3);
+  forward(25, "a long chunk, since four short ones would compute as much");
+  EXPECT_EQ(shortOnes, 3 * each);
+  EXPECT_EQ(longOnes, 2 * each);
+  forward(4, "to the last token that there is room for");
+  EXPECT_EQ(shortOnes, 4 * each);
+}
+
 TEST(CudaExecutor, TakesFewerRowsWhereMemoryIsSmall) {
   Model model("llama");
   const std::vector<int64_t> tokens = someTokens(20, 1);

@@ -14,6 +14,9 @@ struct GpuOptions {
   bool roundedPrompts = false;
   /// The most tokens of a chunk; 0: as many as the target takes, 1: tokens are run one by one.
   int64_t chunk = 0;
+  /// With `chunk`: the tokens, at least 2, of smaller chunks, for short prompts and for rests of
+  /// prompts; 0: there are none.
+  int64_t shortChunk = 0;
 };
 
 /// Compiles the program's blocks for `device`, uploads the weights, and runs tokens: a single token

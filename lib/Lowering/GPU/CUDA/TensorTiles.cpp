@@ -21,8 +21,8 @@
 // parts would take 6, and no launch and no memory of its own; the instructions that split it run
 // beside those of the tensor cores.
 //
-// A tile has up to 256 columns, since a wide one reads each x, and a high one each W, fewer times;
-// it has fewer where the device would have too few tiles to be filled.
+// A tile has up to 128 columns, fewer where the device would have too few tiles to be filled. Two
+// such blocks run on a multiprocessor, and one multiplies while the other waits.
 //
 // An mma multiplies 16 k, four of which are in the same lane. Here these are four consecutive k, of
 // x as of W, so that a lane loads 16 bytes of a row of x and 8 of a row of W at once: lane 4 g + t
@@ -69,19 +69,17 @@ namespace {
 
 /// The tile of a block, and the part of it that a warp takes.
 struct TensorTile {
-  int64_t rows, columns, warpRows, warpColumns;
+  static constexpr int64_t warpRows = 32;
+  int64_t rows, columns, warpColumns;
 
   TensorTile(int64_t allRows, int64_t allColumns)
       : rows(allRows > 64   ? 128
              : allRows > 32 ? 64
                             : 32),
         columns(128) {
-    auto blocks = [&](int64_t width) {
-      return llvm::divideCeil(allRows, rows) * llvm::divideCeil(allColumns, width);
-    };
-    if (rows == 128)
-      columns = blocks(256) >= enoughBlocks ? 256 : blocks(128) >= enoughBlocks ? 128 : 64;
-    warpRows = rows * columns == 128 * 256 ? 64 : 32;
+    int64_t blocks = llvm::divideCeil(allRows, rows) * llvm::divideCeil(allColumns, columns);
+    if (rows == 128 && blocks < enoughBlocks)
+      columns = 64;
     warpColumns = rows * columns / warpRows / warps;
   }
 };
@@ -108,8 +106,8 @@ public:
     firstRow = times(at[1], tile.rows);
     placeThread();
     putAll(sumTile());
-    if (tile.warpRows == 32) // registers and shared memory for two blocks on a multiprocessor
-      w.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), w.b.getI32IntegerAttr(2));
+    // Registers and shared memory for two blocks on a multiprocessor.
+    w.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), w.b.getI32IntegerAttr(2));
     return rowTiles * columnTiles;
   }
 
