@@ -130,8 +130,7 @@ private:
                         return body(points(first, batch), Values(before));
                       });
     if (!count.isFixed()) {
-      // No numbers of points that grow fill many batches: these are the batches that all threads
-      // have.
+      // As many batches as every thread can fill; fewer points than two batches remain.
       batch = std::min<int64_t>(ahead(), 4);
       Value all = arith::DivUIOp::create(w.b, w.loc, w.number(count), w.index(batch * step));
       values = w.loop(w.index(0), all, w.index(1), values, [&](Value i, ValueRange before) {
