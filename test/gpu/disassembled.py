@@ -96,7 +96,7 @@ def pieces_of_lane(arguments, dtype, architecture):
     if not all("xvector<4x" in argument for argument in arguments[:2]):
         return 0
     pieces, numbers, results = (int(re.match(r"memref<(\d+)x", argument)[1])
-                                for argument in arguments)
+                                for argument in arguments[:3])  # of the first, where there are several
     # Of W[m, k], x[s, k] and y[s, m]: pieces = m k / size, 4 numbers = s k, results = s m.
     size = 8 if dtype == "bf16" else 4
     vectors = math.isqrt(4 * numbers * results // (size * pieces))

@@ -168,7 +168,7 @@ private:
     return SmallVector<Value>(rest.getResults());
   }
 
-  /// How many spans of a quantised row begin at whole words; 0 where a row has none.
+  /// How many spans of a quantised row are whole blocks and begin at words; 0 where a row has none.
   int64_t spansOfRow() const {
     auto matrix = inPieces ? quantizedOf(W.view.root) : nullptr;
     if (!matrix)
@@ -178,6 +178,8 @@ private:
       return numbers / type.getDeviceBlockElements() * type.getDeviceBlockBytes();
     };
     int64_t numbers = SpanDecoder::numbersOfLane * w.lanes;
+    if (numbers % typeOf(matrix).getDeviceBlockElements())
+      return 0;
     bool areWords = bytes(numbers) % 4 == 0 && bytes(in) % 4 == 0 && bytes(W.offset.fixed) % 4 == 0;
     return areWords ? in / numbers : 0;
   }

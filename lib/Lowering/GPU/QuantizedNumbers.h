@@ -1,9 +1,10 @@
 // Numbers of a quantised matrix, decoded as they are read.
 //
-// A matrix is bytes in device memory (ctxc/Support/BlockFormats.def; formats whose scales are stored
-// separately have them in their blocks there), which are read as words of 32 bits. Four numbers whose index begins at a multiple of four share their scales in every format,
-// and their bits lie in the same places of four consecutive bytes. A number is the format's formula
-// in float32 in its own order (ctxc/Numerics/BlockFormats.h), as on the processor.
+// A matrix is bytes in device memory (ctxc/Support/BlockFormats.def; formats whose scales are
+// stored separately have them in their blocks there), which are read as words of 32 bits. Four
+// numbers whose index begins at a multiple of four share their scales in every format, and their
+// bits lie in the same places of four consecutive bytes. A number is the format's formula in
+// float32 in its own order (ctxc/Numerics/BlockFormats.h), as on the processor.
 #ifndef CTXC_LIB_LOWERING_GPU_QUANTIZEDNUMBERS_H
 #define CTXC_LIB_LOWERING_GPU_QUANTIZEDNUMBERS_H
 

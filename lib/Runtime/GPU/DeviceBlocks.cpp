@@ -43,9 +43,9 @@ Error ctxc::uploadBlocks(Device &device, Device::Buffer &to, size_t offset, Stri
   for (int64_t row = 0; row < rows; ++row) {
     const uint8_t *elements = ctxc_scaled_row(first, row, rowBytes, scales.data());
     if (!elements)
-      return makeError("'" + name + "': has a scale for each " +
-                       std::to_string(first->block_columns) +
-                       " columns; on a GPU, expected a multiple of 32; --dtype bf16 converts it");
+      return makeError(
+          "'" + name + "': has a scale for each " + std::to_string(first->block_columns) +
+          " columns; on a GPU, expected a multiple of 32; choose bf16 or f32 as the storage type");
     for (int64_t i = 0; i < blocks; ++i) {
       if (!isF8 && std::isnan(scales[i]))
         return makeError("'" + name + "': row " + std::to_string(row) +

@@ -160,7 +160,8 @@ TEST(GpuExecutor, SaysWhatItCannotDo) {
   TextModel quantised(modelText({b}));
   auto refused = createGpuExecutor(quantised.program, *quantised.weights, std::move(device));
   message = llvm::toString(refused.takeError());
-  EXPECT_NE(message.find("whose rows are not a multiple of 32 numbers"), std::string::npos) << message;
+  EXPECT_NE(message.find("whose rows are not a multiple of 32 numbers"), std::string::npos)
+      << message;
   CTXC_OPEN_DEVICE(second);
   Model gemma("gemma3");
   auto gpu = onDevice(gemma.program, *gemma.weights, std::move(second));
