@@ -13,9 +13,11 @@ using namespace ctxc::gpu_lowering;
 static constexpr int64_t headsOfBlock = 4, numbersOfLane = 32;
 /// Slots that a subgroup reads before it uses the first, and the numbers that a lane then has.
 static constexpr int64_t slotsAhead = 4, numbersAhead = 16;
-/// The blocks of all groups of heads that fill a large device; and what a group has at least and at
-/// most. All are powers of two.
-static constexpr int64_t blocksOfDevice = 256, fewestSplits = 8, mostSplits = 128;
+/// The blocks of all groups of heads that fill a large device, of models that fill one: of others
+/// there is a block for each `numbersOfBlock` products of a slot. And the splits of a group, at
+/// least and at most. All are powers of two.
+static constexpr int64_t blocksOfDevice = 256, numbersOfBlock = 8, fewestSplits = 8,
+                         mostSplits = 128;
 
 //===----------------------------------------------------------------------===//
 // Sizes
@@ -31,7 +33,9 @@ AttentionShape::AttentionShape(const RowOp &row, const GpuTarget &target)
   parts = llvm::divideCeil(repeat, most);
   heads = llvm::divideCeil(repeat, parts);
   ahead = std::clamp<int64_t>(numbersAhead / std::max(keys.perLane, values.perLane), 1, slotsAhead);
-  int64_t wanted = llvm::PowerOf2Ceil(llvm::divideCeil(blocksOfDevice, groups * parts));
+  int64_t products = groups * repeat * (keys.size + values.size);
+  int64_t blocks = std::min<int64_t>(blocksOfDevice, llvm::divideCeil(products, numbersOfBlock));
+  int64_t wanted = llvm::PowerOf2Ceil(llvm::divideCeil(blocks, groups * parts));
   splits = std::clamp(wanted, fewestSplits, mostSplits);
   OpBuilder b(op);
   partial = memref::AllocOp::create(
@@ -121,6 +125,27 @@ Value AttentionWriter::sharedMemory(int64_t numbers) {
   auto space = gpu::AddressSpaceAttr::get(w.b.getContext(), gpu::AddressSpace::Workgroup);
   auto type = MemRefType::get({numbers}, w.b.getF32Type(), MemRefLayoutAttrInterface(), space);
   return w.function.addWorkgroupAttribution(type, w.loc);
+}
+
+Value AttentionWriter::beginOf(Value slots) {
+  if (!op.getWindow())
+    return w.index(0);
+  Value window = arith::IndexCastOp::create(w.b, w.loc, w.b.getIndexType(),
+                                            read(operand(op.getWindowMutable()), {w.index(0)}));
+  Value isLimited =
+      arith::AndIOp::create(w.b, w.loc, w.isBelow(w.index(0), window), w.isBelow(window, slots));
+  return arith::SelectOp::create(w.b, w.loc, isLimited,
+                                 arith::SubIOp::create(w.b, w.loc, slots, window), w.index(0));
+}
+
+Value AttentionWriter::usedSplits(Value slots) {
+  constexpr int64_t n = AttentionShape::subgroupsOfBlock;
+  Value all = w.index(shape.splits);
+  Value needed = arith::DivUIOp::create(w.b, w.loc, w.add(slots, w.index(n - 1)), w.index(n));
+  Value used = arith::MinUIOp::create(w.b, w.loc,
+                                      arith::MaxUIOp::create(w.b, w.loc, needed, w.index(1)), all);
+  return op.getWindow() ? arith::SelectOp::create(w.b, w.loc, isZero(beginOf(slots)), used, all)
+                        : used;
 }
 
 WrittenAttention gpu_lowering::writeAttention(gpu::GPUModuleOp module, StringRef name,

@@ -87,6 +87,12 @@ protected:
   mlir::Value partialAt(mlir::Value split, mlir::Value head);
   mlir::Value sharedMemory(int64_t numbers);
 
+  // Slots ---------------------------------------------------------------------
+  /// The first slot that the row's window leaves.
+  mlir::Value beginOf(mlir::Value slots);
+  /// How many splits have slots, the first ones; at least one.
+  mlir::Value usedSplits(mlir::Value slots);
+
   KernelWriter &w;
   const AttentionShape &shape;
   kernel::AttentionOp op;

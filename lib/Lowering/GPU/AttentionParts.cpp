@@ -98,12 +98,7 @@ Value PartsWriter::firstSlot(Value slots) {
   Value own = w.add(by(split, AttentionShape::subgroupsOfBlock), w.subgroup);
   if (!op.getWindow())
     return own;
-  Value window = arith::IndexCastOp::create(w.b, w.loc, w.b.getIndexType(),
-                                            read(operand(op.getWindowMutable()), {w.index(0)}));
-  Value isLimited =
-      arith::AndIOp::create(w.b, w.loc, w.isBelow(w.index(0), window), w.isBelow(window, slots));
-  Value begin = arith::SelectOp::create(
-      w.b, w.loc, isLimited, arith::SubIOp::create(w.b, w.loc, slots, window), w.index(0));
+  Value begin = beginOf(slots);
   // Its own slots are those whose number modulo all subgroups is its own number.
   Value rest = arith::RemUIOp::create(w.b, w.loc, begin, w.index(all));
   Value ahead = arith::SubIOp::create(w.b, w.loc, w.add(own, w.index(all)), rest);
@@ -259,18 +254,20 @@ int64_t PartsWriter::write(int64_t sharedBytes) {
       w.block, {fixedExtent(shape.splits), fixedExtent(shape.groups), fixedExtent(shape.parts)});
   split = at[0], group = at[1], part = at[2];
   Value slots = w.number(shape.row.loops[Loop::Slot]);
-  SmallVector<Values> queries = readQueries();
-  Running none{real(-INFINITY), real(0), Values(values.perLane, real(0))};
-  Values all = pack(SmallVector<Running>(shape.heads, none));
-  Value step = w.index(shape.ahead * shape.subgroups());
-  all = w.loop(firstSlot(slots), slots, step, all, [&](Value first, ValueRange before) {
-    SmallVector<Running> running = unpack(before);
-    addSlots(first, slots, queries, running);
-    return pack(running);
+  w.when(w.isBelow(split, usedSplits(slots)), [&] {
+    SmallVector<Values> queries = readQueries();
+    Running none{real(-INFINITY), real(0), Values(values.perLane, real(0))};
+    Values all = pack(SmallVector<Running>(shape.heads, none));
+    Value step = w.index(shape.ahead * shape.subgroups());
+    all = w.loop(firstSlot(slots), slots, step, all, [&](Value first, ValueRange before) {
+      SmallVector<Running> running = unpack(before);
+      addSlots(first, slots, queries, running);
+      return pack(running);
+    });
+    SmallVector<Running> running = unpack(all);
+    for (int64_t h = 0; h < shape.heads; h += together)
+      joinSubgroups(h, ArrayRef(running).slice(h, std::min(together, shape.heads - h)), shared);
   });
-  SmallVector<Running> running = unpack(all);
-  for (int64_t h = 0; h < shape.heads; h += together)
-    joinSubgroups(h, ArrayRef(running).slice(h, std::min(together, shape.heads - h)), shared);
   return shape.splits * shape.groups * shape.parts;
 }
 
