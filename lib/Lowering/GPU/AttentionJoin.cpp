@@ -29,14 +29,20 @@ int64_t JoinWriter::write() {
   group = at[0];
   Value head = at[1], none = real(-INFINITY);
   Value sumAt = w.index(shape.out), largestAt = w.index(shape.out + 1);
-  auto get = [&](Value split, Value i) {
-    return w.load(shape.partial, w.add(partialAt(split, head), i));
-  };
   Value used = usedSplits(w.number(shape.row.loops[Loop::Slot]));
   Value last = arith::SubIOp::create(w.b, w.loc, used, w.index(1));
+  // Behind the last split that is used, the last again, with the weight 0: loops of known length
+  // have their loads in flight together.
+  auto get = [&](Value split, Value i) {
+    Value from = arith::MinUIOp::create(w.b, w.loc, split, last);
+    return w.load(shape.partial, w.add(partialAt(from, head), i));
+  };
+  auto whereUsed = [&](Value split, Value weight) -> Value {
+    return arith::SelectOp::create(w.b, w.loc, w.isBelow(split, used), weight, real(0));
+  };
   // Every subgroup computes the same sums over the splits.
   auto overSplits = [&](Value start, llvm::function_ref<Value(Value, Value)> body) {
-    return w.loop(w.lane, used, w.index(shape.lanes), start,
+    return w.loop(w.lane, w.index(shape.splits), w.index(shape.lanes), start,
                   [&](Value s, ValueRange sum) { return Values{body(s, sum[0])}; })[0];
   };
   Value largest = largestOfLanes(
@@ -49,7 +55,8 @@ int64_t JoinWriter::write() {
   for (Value score : beside)
     largest = larger(largest, score);
   Value total = sumOfLanes(overSplits(real(0), [&](Value s, Value sum) {
-    return multiplyAdd(weightOf(get(s, largestAt), largest), get(s, sumAt), sum);
+    Value weight = whereUsed(s, weightOf(get(s, largestAt), largest));
+    return multiplyAdd(weight, get(s, sumAt), sum);
   }));
   for (Value score : beside)
     total = plus(total, weightOf(score, largest));
@@ -57,27 +64,24 @@ int64_t JoinWriter::write() {
     return arith::DivFOp::create(w.b, w.loc, weightOf(score, largest), total);
   };
   w.loop(w.thread, w.index(shape.splits), w.index(w.threads), [&](Value s) {
-    Value of = share(get(arith::MinUIOp::create(w.b, w.loc, s, last), largestAt));
-    of = arith::SelectOp::create(w.b, w.loc, w.isBelow(s, used), of, real(0));
+    Value of = whereUsed(s, share(get(s, largestAt)));
     memref::StoreOp::create(w.b, w.loc, of, shared, ValueRange{s});
   });
   w.barrier();
   w.loop(w.thread, w.index(shape.out), w.index(w.threads), [&](Value i) {
-    // Behind the last split that is used, the last again, with the share 0.
-    Value mixed =
-        w.loop(w.index(0), used, w.index(splitsAhead), real(0), [&](Value first, ValueRange sum) {
-          Values numbers;
-          Value mixed = sum[0];
-          for (int64_t s = 0; s < splitsAhead; ++s)
-            numbers.push_back(
-                get(arith::MinUIOp::create(w.b, w.loc, w.add(first, w.index(s)), last), i));
-          for (auto [s, number] : llvm::enumerate(numbers)) {
-            Value of = w.add(first, w.index(s));
-            Value weight = memref::LoadOp::create(w.b, w.loc, shared, of);
-            mixed = multiplyAdd(weight, number, mixed);
-          }
-          return Values{mixed};
-        })[0];
+    Value mixed = w.loop(w.index(0), w.index(shape.splits), w.index(splitsAhead), real(0),
+                         [&](Value first, ValueRange sum) {
+                           Values numbers;
+                           Value mixed = sum[0];
+                           for (int64_t s = 0; s < splitsAhead; ++s)
+                             numbers.push_back(get(w.add(first, w.index(s)), i));
+                           for (auto [s, number] : llvm::enumerate(numbers)) {
+                             Value of = w.add(first, w.index(s));
+                             Value weight = memref::LoadOp::create(w.b, w.loc, shared, of);
+                             mixed = multiplyAdd(weight, number, mixed);
+                           }
+                           return Values{mixed};
+                         })[0];
     Values place = indices(head, w.index(0));
     place[Loop::Out] = i;
     if (op.getOwnValues())
