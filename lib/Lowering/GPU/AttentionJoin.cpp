@@ -9,8 +9,8 @@ using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
 static constexpr int64_t threadsOfJoin = 256;
-/// How many splits a thread reads before it uses the first.
-static constexpr int64_t splitsAhead = 8;
+/// How many splits a thread reads, at most, before it uses the first.
+static constexpr int64_t splitsAhead = 32;
 
 namespace {
 
@@ -68,12 +68,13 @@ int64_t JoinWriter::write() {
     memref::StoreOp::create(w.b, w.loc, of, shared, ValueRange{s});
   });
   w.barrier();
+  const int64_t ahead = std::min(shape.splits, splitsAhead);
   w.loop(w.thread, w.index(shape.out), w.index(w.threads), [&](Value i) {
-    Value mixed = w.loop(w.index(0), w.index(shape.splits), w.index(splitsAhead), real(0),
+    Value mixed = w.loop(w.index(0), w.index(shape.splits), w.index(ahead), real(0),
                          [&](Value first, ValueRange sum) {
                            Values numbers;
                            Value mixed = sum[0];
-                           for (int64_t s = 0; s < splitsAhead; ++s)
+                           for (int64_t s = 0; s < ahead; ++s)
                              numbers.push_back(get(w.add(first, w.index(s)), i));
                            for (auto [s, number] : llvm::enumerate(numbers)) {
                              Value of = w.add(first, w.index(s));
