@@ -3,7 +3,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/IRMapping.h"
 #include <cmath>
 
 using namespace mlir;
@@ -129,24 +128,9 @@ Value PartsWriter::scoreOf(Value product, Value head, Value slot) {
   inside.map(region.getArgument(0), product);
   for (auto [i, argument] : llvm::enumerate(region.getArguments().drop_front()))
     inside.map(argument, read(operand(op.getOthersMutable()) + i, indices(head, slot)));
-  auto mapped = [&](Value value) {
-    if (!inside.contains(value)) {
-      auto extent = extentOf(value);
-      inside.map(value,
-                 extent ? w.number(*extent) : w.b.clone(*value.getDefiningOp())->getResult(0));
-    }
-    return inside.lookup(value);
-  };
-  for (Operation &nested : region.without_terminator()) {
-    for (Value operand : nested.getOperands())
-      mapped(operand);
-    Value only = nested.getNumOperands() ? inside.lookup(nested.getOperand(0)) : Value();
-    if (isa<arith::ExtFOp>(nested) && only.getType() == nested.getResult(0).getType())
-      inside.map(nested.getResult(0), only); // bfloat16 was widened when it was read
-    else
-      w.b.clone(nested, inside);
-  }
-  return mapped(op.yielded());
+  for (Operation &nested : region.without_terminator())
+    w.copy(nested, inside);
+  return w.inside(op.yielded(), inside);
 }
 
 /// Adds `ahead` slots from `first` on, each as far apart as there are subgroups.

@@ -31,10 +31,6 @@ static constexpr int64_t threadsOfBlock = 128;
 /// The number of blocks that every device can launch.
 static constexpr int64_t mostBlocks = 65535;
 
-static xf::QuantizedType typeOf(kernel::QuantizedOp matrix) {
-  return cast<xf::QuantizedType>(cast<RankedTensorType>(matrix.getStored()).getElementType());
-}
-
 namespace {
 
 class ContractionWriter {
@@ -173,28 +169,24 @@ private:
     auto matrix = inPieces ? quantizedOf(W.view.root) : nullptr;
     if (!matrix)
       return 0;
-    auto bytes = [&](int64_t numbers) {
-      xf::QuantizedType type = typeOf(matrix);
-      return numbers / type.getDeviceBlockElements() * type.getDeviceBlockBytes();
-    };
+    xf::QuantizedType type = typeOf(matrix);
     int64_t numbers = SpanDecoder::numbersOfLane * w.lanes;
-    if (numbers % typeOf(matrix).getDeviceBlockElements())
+    if (numbers % type.getDeviceBlockElements())
       return 0;
-    bool areWords = bytes(numbers) % 4 == 0 && bytes(in) % 4 == 0 && bytes(W.offset.fixed) % 4 == 0;
+    bool areWords = llvm::all_of(std::array{numbers, in, W.offset.fixed},
+                                 [&](int64_t n) { return bytesOf(type, n) % 4 == 0; });
     return areWords ? in / numbers : 0;
   }
   /// Adds a span of quantised rows. All of it is read before the first number is used.
   void addSpan(ArrayRef<Value> row, Value span, SmallVectorImpl<Value> &sums) {
     auto matrix = quantizedOf(W.view.root);
     xf::QuantizedType type = typeOf(matrix);
-    auto words = [&](int64_t numbers) {
-      return numbers / type.getDeviceBlockElements() * type.getDeviceBlockBytes() / 4;
-    };
+    auto words = [&](int64_t numbers) { return bytesOf(type, numbers) / 4; };
     SmallVector<SpanDecoder> decoders;
     SmallVector<Value> read;
     for (Value r : row) {
       Value start = w.add(times(r, words(in)), w.index(words(W.offset.fixed)));
-      start = w.add(start, times(span, SpanDecoder::bytes(type, w.lanes) / 4));
+      start = w.add(start, times(span, words(SpanDecoder::numbersOfLane * w.lanes)));
       decoders.emplace_back(w, type, w.buffer(W.view.root), start);
     }
     for (int64_t p = 0; p < SpanDecoder::pieces; ++p)

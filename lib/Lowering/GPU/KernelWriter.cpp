@@ -10,10 +10,6 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
 
-static xf::QuantizedType typeOf(kernel::QuantizedOp matrix) {
-  return cast<xf::QuantizedType>(cast<RankedTensorType>(matrix.getStored()).getElementType());
-}
-
 Type gpu_lowering::storageType(Type element) {
   return element.isBF16() ? IntegerType::get(element.getContext(), 16) : element;
 }
@@ -176,6 +172,35 @@ SmallVector<Value> KernelWriter::loadFour(Value root, Value group) {
 
 void KernelWriter::store(Value value, Value root, Value at) {
   memref::StoreOp::create(b, loc, value, buffer(root), ValueRange{at});
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+Value KernelWriter::inside(Value value, IRMapping &map) {
+  if (!map.contains(value)) {
+    auto extent = extentOf(value);
+    map.map(value, extent ? number(*extent) : b.clone(*value.getDefiningOp())->getResult(0));
+  }
+  return map.lookup(value);
+}
+
+void KernelWriter::copy(Operation &op, IRMapping &map) {
+  if (auto from = dyn_cast<memref::LoadOp>(op)) {
+    View view = *viewOf(from.getMemRef());
+    Access access{view, view.offset, view.strides};
+    auto indices =
+        llvm::map_to_vector(from.getIndices(), [&](Value index) { return inside(index, map); });
+    return map.map(from.getResult(), load(view.root, at(access, indices)));
+  }
+  for (Value operand : op.getOperands())
+    inside(operand, map);
+  Value only = op.getNumOperands() ? map.lookup(op.getOperand(0)) : Value();
+  if (isa<arith::ExtFOp>(op) && only.getType() == op.getResult(0).getType())
+    map.map(op.getResult(0), only); // bfloat16 was widened when it was read
+  else
+    b.clone(op, map);
 }
 
 //===----------------------------------------------------------------------===//

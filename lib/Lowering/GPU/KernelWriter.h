@@ -7,6 +7,7 @@
 
 #include "lib/Lowering/GPU/Views.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace ctxc::gpu_lowering {
@@ -51,6 +52,13 @@ public:
   /// Numbers 4 `group` to 4 `group` + 3 of a quantised matrix.
   llvm::SmallVector<mlir::Value> loadFour(mlir::Value root, mlir::Value group);
   void store(mlir::Value value, mlir::Value root, mlir::Value at);
+
+  // Regions -----------------------------------------------------------------
+  /// What stands for `value` of an op's region, by `map`: for a value from outside of the region, a
+  /// copy of the number that it is.
+  mlir::Value inside(mlir::Value value, mlir::IRMapping &map);
+  /// Copies an op of a region: arithmetic, or a load.
+  void copy(mlir::Operation &op, mlir::IRMapping &map);
 
   // Control -----------------------------------------------------------------
   using Body = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;

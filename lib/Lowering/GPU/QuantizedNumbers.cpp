@@ -293,6 +293,14 @@ SmallVector<Value> Decoder::numbers(ValueRange in, Value stored, ArrayRef<Value>
 
 } // namespace
 
+xf::QuantizedType gpu_lowering::typeOf(kernel::QuantizedOp matrix) {
+  return cast<xf::QuantizedType>(cast<RankedTensorType>(matrix.getStored()).getElementType());
+}
+
+int64_t gpu_lowering::bytesOf(xf::QuantizedType type, int64_t numbers) {
+  return numbers / type.getDeviceBlockElements() * type.getDeviceBlockBytes();
+}
+
 static SmallVector<Value> firstFour(KernelWriter &w) {
   return llvm::map_to_vector(llvm::seq<int64_t>(4), [&](int64_t i) -> Value {
     return arith::ConstantIntOp::create(w.b, w.loc, i, 32);

@@ -13,6 +13,10 @@
 
 namespace ctxc::gpu_lowering {
 
+/// How the matrix is stored, and the bytes of so many of its numbers, which are whole blocks.
+xf::QuantizedType typeOf(kernel::QuantizedOp matrix);
+int64_t bytesOf(xf::QuantizedType type, int64_t numbers);
+
 /// Numbers 4 `group` + i, row by row, for each i of `in` (i32, below 4). `words` is the buffer of
 /// the matrix, in i32.
 llvm::SmallVector<mlir::Value> decode(KernelWriter &w, xf::QuantizedType type, mlir::Value words,
@@ -27,9 +31,6 @@ llvm::SmallVector<mlir::Value> decodeFour(KernelWriter &w, xf::QuantizedType typ
 class SpanDecoder {
 public:
   static constexpr int64_t numbersOfLane = 32, pieces = numbersOfLane / 4;
-  static int64_t bytes(xf::QuantizedType type, int64_t lanes) {
-    return lanes * numbersOfLane / type.getDeviceBlockElements() * type.getDeviceBlockBytes();
-  }
 
   /// The span begins with a block, at word `start`.
   SpanDecoder(KernelWriter &w, xf::QuantizedType type, mlir::Value words, mlir::Value start);

@@ -5,7 +5,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -86,7 +85,8 @@ public:
                                [&](Value x, Value y) { return combiner(w, x, y); });
     w.when(isFirst(w.thread), [&] {
       indices.back() = w.index(0);
-      Value first = captured(cast<linalg::FillOp>(fill.op).getInputs().front());
+      IRMapping outside;
+      Value first = w.inside(cast<linalg::FillOp>(fill.op).getInputs().front(), outside);
       write(row.inputs, combiner(w, first, sum));
     });
     return true;
@@ -224,13 +224,6 @@ private:
     w.store(value, access.view.root, w.at(access, indices));
   }
 
-  /// A value from outside the op's region, which is a number.
-  Value captured(Value value) {
-    if (auto extent = extentOf(value))
-      return w.number(*extent);
-    return w.b.clone(*value.getDefiningOp())->getResult(0);
-  }
-
   /// Clones the op's region at the current indices, with the given accumulators.
   SmallVector<Value> body(ValueRange accumulators) {
     auto op = cast<linalg::LinalgOp>(row.op);
@@ -238,35 +231,19 @@ private:
     IRMapping map;
     for (int64_t i = 0; i < row.inputs; ++i)
       if (!region->getArgument(i).use_empty())
-        map.map(region->getArgument(i), row.accesses[i] ? read(i) : captured(op->getOperand(i)));
+        map.map(region->getArgument(i),
+                row.accesses[i] ? read(i) : w.inside(op->getOperand(i), map));
     for (auto [i, accumulator] : llvm::enumerate(accumulators))
       map.map(region->getArgument(row.inputs + i), accumulator);
-    auto mapped = [&](Value value) {
-      if (!map.contains(value))
-        map.map(value, captured(value));
-      return map.lookup(value);
-    };
     SmallVector<Value> results;
-    for (Operation &nested : *region) {
-      if (auto index = dyn_cast<linalg::IndexOp>(nested)) {
+    for (Operation &nested : *region)
+      if (auto index = dyn_cast<linalg::IndexOp>(nested))
         map.map(index.getResult(), indices[index.getDim()]);
-      } else if (auto load = dyn_cast<memref::LoadOp>(nested)) {
-        View view = *viewOf(load.getMemRef());
-        Access access{view, view.offset, view.strides};
-        auto at = llvm::map_to_vector(load.getIndices(), mapped);
-        map.map(load.getResult(), w.load(view.root, w.at(access, at)));
-      } else if (isa<linalg::YieldOp>(nested)) {
-        results = llvm::map_to_vector(nested.getOperands(), mapped);
-      } else {
-        for (Value operand : nested.getOperands())
-          mapped(operand);
-        Value only = nested.getNumOperands() ? map.lookup(nested.getOperand(0)) : Value();
-        if (isa<arith::ExtFOp>(nested) && only.getType() == nested.getResult(0).getType())
-          map.map(nested.getResult(0), only); // bfloat16 was widened when it was read
-        else
-          w.b.clone(nested, map);
-      }
-    }
+      else if (isa<linalg::YieldOp>(nested))
+        results = llvm::map_to_vector(nested.getOperands(),
+                                      [&](Value value) { return w.inside(value, map); });
+      else
+        w.copy(nested, map);
     return results;
   }
 
