@@ -26,6 +26,7 @@ extern "C" void openblas_set_num_threads(int threads);
 
 using namespace ctxc::bench;
 using ctxc::LinearKernel;
+using ctxc::PromptProducts;
 
 namespace {
 
@@ -124,9 +125,11 @@ Work byOneDnn(Problem &p, bool rounded) {
   };
 }
 
-void add(const char *library, bool rounded, const char *type, std::shared_ptr<Problem> problem,
-         Work work) {
-  std::string name = std::string(library) + (rounded ? "-rounded/" : "/") + type + "/" +
+void add(const char *library, PromptProducts products, const char *type,
+         std::shared_ptr<Problem> problem, Work work) {
+  const bool rounded = products == PromptProducts::Rounded;
+  const char *how = rounded ? "-rounded/" : products == PromptProducts::Split ? "-split/" : "/";
+  std::string name = std::string(library) + how + type + "/" +
                      std::to_string(problem->shape.outputs) + "x" +
                      std::to_string(problem->shape.inputs);
   benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State &state) mutable {
@@ -145,16 +148,16 @@ void add(const char *library, bool rounded, const char *type, std::shared_ptr<Pr
   })->UseRealTime();
 }
 
-llvm::Error addOurs(std::shared_ptr<Problem> problem, const char *type, bool rounded,
+llvm::Error addOurs(std::shared_ptr<Problem> problem, const char *type, PromptProducts products,
                     bool isTiled = true) {
   ctxc::CpuTarget host = ctxc::CpuTarget::host();
   auto compiled = LinearKernel::compile(problem->shape.outputs, problem->shape.inputs, type,
-                                        rounded, isTiled ? host : host.withoutTiles());
+                                        products, isTiled ? host : host.withoutTiles());
   if (!compiled)
     return compiled.takeError();
   std::shared_ptr<LinearKernel> ours = std::move(*compiled);
   bool half = std::strcmp(type, "bf16") == 0;
-  add(isTiled ? "ctxc" : "ctxc-vectors", rounded, type, problem, [=](Problem &p) {
+  add(isTiled ? "ctxc" : "ctxc-vectors", products, type, problem, [=](Problem &p) {
     const void *w = half ? static_cast<const void *>(p.half.data()) : p.w.data();
     ours->run(w, p.x.data(), p.y.data(), rows, threads);
   });
@@ -163,15 +166,23 @@ llvm::Error addOurs(std::shared_ptr<Problem> problem, const char *type, bool rou
 
 llvm::Error addShape(Shape shape) {
   auto problem = std::make_shared<Problem>(shape);
-  llvm::Error errors = addOurs(problem, "f32", false);
-  errors = llvm::joinErrors(std::move(errors), addOurs(problem, "bf16", false));
-  if (ctxc::CpuTarget::host().bfloatPairs)
-    errors = llvm::joinErrors(std::move(errors), addOurs(problem, "bf16", true));
-  if (ctxc::CpuTarget::host().tiles)
-    errors = llvm::joinErrors(std::move(errors), addOurs(problem, "bf16", true, false));
-  add("OpenBLAS", false, "f32", problem, byOpenBlas());
-  add("oneDNN", false, "f32", problem, byOneDnn(*problem, false));
-  add("oneDNN", true, "bf16", problem, byOneDnn(*problem, true));
+  const ctxc::CpuTarget host = ctxc::CpuTarget::host();
+  llvm::Error errors = llvm::Error::success();
+  auto ours = [&](const char *type, PromptProducts products, bool isTiled = true) {
+    errors = llvm::joinErrors(std::move(errors), addOurs(problem, type, products, isTiled));
+  };
+  for (const char *type : {"f32", "bf16"}) {
+    ours(type, PromptProducts::Exact);
+    if (host.tiles)
+      ours(type, PromptProducts::Split);
+  }
+  if (host.bfloatPairs)
+    ours("bf16", PromptProducts::Rounded);
+  if (host.tiles)
+    ours("bf16", PromptProducts::Rounded, /*isTiled=*/false);
+  add("OpenBLAS", PromptProducts::Exact, "f32", problem, byOpenBlas());
+  add("oneDNN", PromptProducts::Exact, "f32", problem, byOneDnn(*problem, false));
+  add("oneDNN", PromptProducts::Rounded, "bf16", problem, byOneDnn(*problem, true));
   return errors;
 }
 

@@ -120,8 +120,8 @@ Expected<int> run(const Arguments &arguments) {
     return options.takeError();
   std::string target = options->gpu.empty() ? "cuda:sm_90" : options->gpu;
   bool executes = arguments.has("--execute");
-  const bool rounds = options->roundedPrompts;
-  options->roundedPrompts = false;
+  const bool rounds = options->prompts == PromptProducts::Rounded;
+  options->prompts = PromptProducts::Exact;
   options->needWeights = executes;
   auto model = openModel(arguments.positional(0), std::move(*options));
   if (!model)

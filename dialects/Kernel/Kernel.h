@@ -36,6 +36,7 @@ using Causal = KernelDialect::CausalAttrHelper;
 using RowLoop = KernelDialect::RowLoopAttrHelper;
 using LinalgLoop = KernelDialect::LinalgLoopAttrHelper;
 using Rounded = KernelDialect::RoundedAttrHelper;
+using Split = KernelDialect::SplitAttrHelper;
 using Integer = KernelDialect::IntegerAttrHelper;
 using Alone = KernelDialect::AloneAttrHelper;
 using RoundedState = KernelDialect::RoundedStateAttrHelper;

@@ -230,6 +230,7 @@ LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttrib
       {ReadAttrHelper::getNameStr(), "bufferization.to_buffer", isa<bufferization::ToBufferOp>(op),
        number && !number.getValue().isNegative()},
       {Rounded::getNameStr(), "a function", isa<FunctionOpInterface>(op), isUnit},
+      {Split::getNameStr(), "a function", isa<FunctionOpInterface>(op), isUnit},
       {Integer::getNameStr(), "a quantised matrix, or a bank of them",
        isa<xf::ParamOp, QuantizedOp, ExpertsOp>(op), isUnit},
       {Alone::getNameStr(), "xf.attention", isa<xf::AttentionOp>(op), isUnit},

@@ -23,6 +23,8 @@ def Kernel_Dialect : Dialect {
       keep the tensor alive until that read.
     - `kernel.rounded`, on a kernel: in a call of many rows, vectors are rounded to bfloat16 where
       they are multiplied with a bfloat16 matrix and the target has an instruction for it.
+    - `kernel.split`, on a kernel: in a call of many rows, vectors and matrices that are not
+      quantised are split into bfloat16 numbers where the target multiplies in tile registers.
     - `kernel.integer`, on a quantised matrix or a bank of them: it is multiplied in integers
       (IntegerProducts.h).
     - `kernel.alone`, on attention in the reduced run: no tokens of the context are kept, so that a
@@ -36,8 +38,8 @@ def Kernel_Dialect : Dialect {
   let discardableAttrs = (ins
     "::ctxc::kernel::ArgAttr":$arg, "::mlir::UnitAttr":$causal, "::mlir::UnitAttr":$row_loop,
     "::mlir::UnitAttr":$linalg_loop, "::ctxc::kernel::ProductAttr":$product,
-    "::mlir::IntegerAttr":$read, "::mlir::UnitAttr":$rounded, "::mlir::UnitAttr":$integer,
-    "::mlir::UnitAttr":$alone, "::mlir::UnitAttr":$rounded_state,
+    "::mlir::IntegerAttr":$read, "::mlir::UnitAttr":$rounded, "::mlir::UnitAttr":$split,
+    "::mlir::UnitAttr":$integer, "::mlir::UnitAttr":$alone, "::mlir::UnitAttr":$rounded_state,
     "::mlir::IntegerAttr":$rows_from, "::ctxc::kernel::CostAttr":$cost);
   let dependentDialects = ["::ctxc::xf::XFDialect"];
   let useDefaultAttributePrinterParser = 1;

@@ -233,9 +233,9 @@ Expected<Object> settingsOf(Model &model, const BatchRequest &request, const Fil
 } // namespace
 
 Expected<BatchResult> ctxc::runBatch(Model &model, const BatchRequest &request) {
-  if (model.options().roundedPrompts)
+  if (PromptProducts prompts = model.options().prompts; prompts != PromptProducts::Exact)
     return llvm::make_error<OptionError>(
-        Option::RoundedPrompts,
+        prompts == PromptProducts::Split ? Option::SplitPrompts : Option::RoundedPrompts,
         "what a batch gives would depend on which tokens are read together; leave it out");
   Expected<FileFacts> facts = factsOf(request.prompts);
   if (!facts)

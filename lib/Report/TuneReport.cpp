@@ -46,6 +46,18 @@ static void writeReadings(const Tuning &tuning, llvm::raw_ostream &os) {
   }
 }
 
+static llvm::StringRef nameOf(PromptProducts products) {
+  switch (products) {
+  case PromptProducts::Exact:
+    return "exact";
+  case PromptProducts::Split:
+    return "split";
+  case PromptProducts::Rounded:
+    return "rounded";
+  }
+  llvm_unreachable("products of no known kind");
+}
+
 void ctxc::writeTuneText(const Tuning &tuning, llvm::StringRef kept, llvm::raw_ostream &os) {
   os << formatv("machine    {0}, {1} thread{2}\n", CpuTarget::host().cpu, tuning.threads,
                 tuning.threads == 1 ? "" : "s");
@@ -58,11 +70,13 @@ void ctxc::writeTuneText(const Tuning &tuning, llvm::StringRef kept, llvm::raw_o
         "pages      large pages are read {0:F2} times as fast: weights that are copied into "
         "them may be, too (docs/measurements.md#large-pages)\n",
         tuning.largePages / tuning.ordinaryPages);
-  if (tuning.roundedPrompt > 0)
-    os << formatv("prompts    bfloat16 weights: {0:F1} ms exactly, {1:F1} ms where activations "
-                  "are rounded (256 tokens, {2} × {3})\n",
-                  tuning.exactPrompt, tuning.roundedPrompt, tuning.kinds[1].outputs,
-                  tuning.kinds[1].inputs);
+  if (!tuning.prompts.empty()) {
+    os << "prompts    bfloat16 weights: ";
+    llvm::interleaveComma(tuning.prompts, os, [&](const Tuning::TimedPrompt &each) {
+      os << formatv("{0:F1} ms {1}", each.milliseconds, nameOf(each.products));
+    });
+    os << formatv(" (256 tokens, {0} × {1})\n", tuning.kinds[1].outputs, tuning.kinds[1].inputs);
+  }
   if (!kept.empty())
     os << formatv("kept       in {0}, for kernels that {1} thread{2} run\n", kept, tuning.threads,
                   tuning.threads == 1 ? "" : "s");
@@ -99,8 +113,8 @@ void ctxc::writeTuneJson(const Tuning &tuning, llvm::raw_ostream &os) {
         });
     });
     json.attributeObject("promptMilliseconds", [&] {
-      json.attribute("exact", tuning.exactPrompt);
-      json.attribute("rounded", tuning.roundedPrompt);
+      for (const Tuning::TimedPrompt &each : tuning.prompts)
+        json.attribute(nameOf(each.products), each.milliseconds);
     });
   });
   os << "\n";

@@ -24,7 +24,7 @@ public:
   CompiledExecutor(const Program &program, Weights &weights, const CompiledOptions &options)
       : program(program), weights(weights), ownThreads(threadCount(options.threads)),
         stage(options.stage ? *options.stage : wholeStage(program)), neighbours(options.neighbours),
-        kernels(this->program, stage, weights, options.roundedPrompts,
+        kernels(this->program, stage, weights, options.prompts,
                 options.parallelFor ? *options.parallelFor
                                     : ParallelFor{ctxc::parallelFor, &ownThreads},
                 [this] { return checkInterrupt(); }),

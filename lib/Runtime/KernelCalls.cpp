@@ -27,7 +27,10 @@ llvm::Error KernelCalls::compile(int threadCount) {
 }
 
 llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
-  if (roundsPrompts && !target.bfloatPairs)
+  if (prompts == PromptProducts::Split && !target.tiles)
+    return makeError("split prompts need tile registers for bfloat16 (amx_bf16), which this "
+                     "processor lacks or the system does not give; read prompts without them");
+  if (prompts == PromptProducts::Rounded && !target.bfloatPairs)
     return makeError("this processor has no instruction for pairs of bfloat16 (avx512_bf16): "
                      "prompts are read as fast without rounding");
   std::vector<OwningOpRef<xf::BlockOp>> clones;
@@ -51,8 +54,8 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
       return makeError("the model has no compiled form; the reference engine runs it");
     std::string name = kernelName(block);
     auto function = (*module)->lookupSymbol<func::FuncOp>(name);
-    if (roundsPrompts && isOfPrompts)
-      kernel::mark<kernel::Rounded>(function);
+    if (isOfPrompts)
+      markProducts(function, prompts);
     modules.push_back(**module);
     owned.push_back(std::move(*module));
     made.push_back({name, {nullptr, nullptr, kernelArguments(function)}});

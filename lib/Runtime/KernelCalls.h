@@ -46,9 +46,9 @@ using PartCopies = std::map<std::vector<int64_t>, std::unique_ptr<char[]>>;
 class KernelCalls {
 public:
   /// `mayGoOn` is called before each kernel; its error ends the call.
-  KernelCalls(const Program &program, Stage stage, Weights &original, bool roundsPrompts,
+  KernelCalls(const Program &program, Stage stage, Weights &original, PromptProducts prompts,
               ParallelFor threads, std::function<llvm::Error()> mayGoOn)
-      : program(program), stage(std::move(stage)), original(original), roundsPrompts(roundsPrompts),
+      : program(program), stage(std::move(stage)), original(original), prompts(prompts),
         threads(threads), mayGoOn(std::move(mayGoOn)) {}
 
   /// Before compile: this rank shares blocks with others. Both must outlive this.
@@ -139,7 +139,7 @@ private:
   Neighbours *neighbours = nullptr;
   PartCopies copies; ///< of the original weights
   CpuTarget target = CpuTarget::host();
-  const bool roundsPrompts;
+  const PromptProducts prompts;
   const ParallelFor threads;
   const std::function<llvm::Error()> mayGoOn;
   std::map<std::pair<mlir::Operation *, bool>, Kernel> kernels; ///< of a block, alone or not

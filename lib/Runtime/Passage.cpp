@@ -32,7 +32,7 @@ llvm::Expected<std::unique_ptr<StepKernels>> StepKernels::compile(const Program 
     return llvm::Error::success();
   };
   made->calls = std::make_unique<KernelCalls>(
-      made->program, wholeStage(made->program), weights, options.roundedPrompts,
+      made->program, wholeStage(made->program), weights, options.prompts,
       options.parallelFor ? *options.parallelFor : ParallelFor{ctxc::parallelFor, &made->threads},
       mayGoOn);
   if (program.steps.empty())

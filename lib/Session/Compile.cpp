@@ -36,8 +36,18 @@ Error ctxc::checkCompileOptions(const CompileOptions &options) {
                               : "expected a GPU: " + GpuTarget::names());
   if (!options.gpu && options.rows > 1)
     return refuse(Option::Rows, "applies to kernels for GPUs");
-  if (!options.roundedPrompts)
+  if (options.prompts == PromptProducts::Exact)
     return Error::success();
+  if (options.prompts == PromptProducts::Split) {
+    if (options.gpu)
+      return refuse(Option::SplitPrompts, "is for kernels of a processor; leave it out");
+    if (options.processor && !options.processor->tiles)
+      return refuse(Option::SplitPrompts,
+                    "'" + options.processor->cpu +
+                        "' has no tile registers for bfloat16 (amx_bf16); expected a target that "
+                        "has, such as sapphirerapids");
+    return Error::success();
+  }
   if (options.gpu && !(options.rows > 1 && options.gpu->multipliesBfloat16()))
     return refuse(Option::RoundedPrompts,
                   "rounds nothing in kernels of " +
@@ -123,10 +133,9 @@ static Expected<mlir::OwningOpRef<mlir::ModuleOp>> kernelsOf(const Program &prog
   auto kernels = buildKernelModule(kernelBlocks(program), options.prefix);
   if (mlir::failed(kernels))
     return makeError("a block has no compiled form; see the messages above");
-  if (options.roundedPrompts)
-    for (xf::BlockOp block : kernelBlocks(program))
-      if (readsPrompts(program, block))
-        kernel::mark<kernel::Rounded>((*kernels)->lookupSymbol(kernelName(block, options.prefix)));
+  for (xf::BlockOp block : kernelBlocks(program))
+    if (readsPrompts(program, block))
+      markProducts((*kernels)->lookupSymbol(kernelName(block, options.prefix)), options.prompts);
   return std::move(*kernels);
 }
 
@@ -183,7 +192,7 @@ Expected<CompiledCode> Model::compile(const CompileOptions &options) {
     auto target = options.processor ? *options.processor : CpuTarget::named("native");
     if (!target)
       return target.takeError();
-    if (!options.roundedPrompts) // nothing else is computed in tiles
+    if (options.prompts == PromptProducts::Exact) // nothing else is computed in tiles
       *target = target->withoutTiles();
     auto code = compileForProcessor(**kernels, program, *target, options);
     return code ? std::move(code) : withDiagnostics(code.takeError());

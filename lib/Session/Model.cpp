@@ -214,7 +214,10 @@ Error Model::import() {
   for (std::string &warning : result->warnings)
     handle({Place(), mlir::DiagnosticSeverity::Warning, std::move(warning), "", {}});
   storageType = settings.storage.value_or(writtenType(*imported));
-  if (settings.roundedPrompts && storageType != DType::BF16)
+  if (settings.prompts == PromptProducts::Split && settings.engine != Engine::Compiled)
+    return llvm::make_error<OptionError>(Option::SplitPrompts,
+                                         "is for kernels of the processor, and changes no other engine; leave it out");
+  if (settings.prompts == PromptProducts::Rounded && storageType != DType::BF16)
     return llvm::make_error<OptionError>(Option::RoundedPrompts,
                                          "found weights in " + storage() +
                                              ", expected bf16: activations are rounded as the "

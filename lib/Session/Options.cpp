@@ -18,6 +18,8 @@ llvm::StringRef ctxc::stringify(Option option) {
     return "start layer";
   case Option::RoundedPrompts:
     return "rounded prompts";
+  case Option::SplitPrompts:
+    return "split prompts";
   case Option::IntegerProducts:
     return "integer products";
   case Option::RoundedCache:

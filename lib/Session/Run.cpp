@@ -89,7 +89,7 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
   if (engine == Engine::Compiled) {
     CompiledOptions options;
     options.threads = settings.threads;
-    options.roundedPrompts = settings.roundedPrompts;
+    options.prompts = settings.prompts;
     options.parallelFor = settings.parallelFor;
     if (settings.ranks)
       return createShardedExecutor(*program, *numbers, options, *settings.ranks,
@@ -101,7 +101,7 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
   if (!device)
     return llvm::make_error<OptionError>(Option::Engine, llvm::toString(device.takeError()));
   GpuOptions gpu;
-  gpu.roundedPrompts = settings.roundedPrompts;
+  gpu.roundedPrompts = settings.prompts == PromptProducts::Rounded;
   return createGpuExecutor(*program, *numbers, std::move(*device), gpu);
 }
 
@@ -267,7 +267,7 @@ static Roundoffs roundoffsOf(const RunRequest &request, mlir::ModuleOp module,
     return {float32UnitRoundoff, byteUnitRoundoff};
   if (request.materialize)
     return {float32UnitRoundoff, std::max(roundoffOfWeights(module), request.roundoffs.patch)};
-  if (settings.roundedPrompts && !request.positions.empty())
+  if (settings.prompts == PromptProducts::Rounded && !request.positions.empty())
     return {bfloat16UnitRoundoff, bfloat16UnitRoundoff};
   return {float32UnitRoundoff, request.roundoffs.patch};
 }

@@ -49,6 +49,17 @@ static patch::UpdateKind updateOf(const nb::dict &options) {
   return *kind;
 }
 
+static PromptProducts promptProductsOf(const nb::dict &options) {
+  bool isSplit = false, isRounded = false;
+  given(options, "split_prompts", isSplit);
+  given(options, "round_prompts", isRounded);
+  if (isSplit && isRounded)
+    raiseError(makeError("split_prompts is exact and round_prompts is not; leave one of them out"));
+  return isSplit     ? PromptProducts::Split
+         : isRounded ? PromptProducts::Rounded
+                     : PromptProducts::Exact;
+}
+
 LoadOptions BoundModel::read(const nb::dict &options) {
   LoadOptions result;
   ModelOptions &planning = result.planning;
@@ -82,7 +93,7 @@ LoadOptions BoundModel::read(const nb::dict &options) {
   choose(options, "engine", {{"compiled", result.engine}, {"reference", Engine::Reference}},
          result.engine);
   given(options, "threads", result.threads);
-  given(options, "round_prompts", result.roundedPrompts);
+  result.prompts = promptProductsOf(options);
   given(options, "integer_products", result.integerProducts);
   given(options, "round_cache", result.roundedCache);
   given(options, "large_pages", result.largePages);

@@ -28,7 +28,7 @@ Prompt = Union[str, Sequence[int]]
 
 _OPTIONS = {
     "dtype", "weights", "seed", "update", "sites", "objective", "split", "parameters", "start_layer", "gpu",
-    "engine", "threads", "round_prompts", "integer_products", "round_cache", "large_pages",
+    "engine", "threads", "round_prompts", "split_prompts", "integer_products", "round_cache", "large_pages",
 }
 _log = logging.getLogger("ctxc")
 
@@ -151,6 +151,7 @@ def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
       gpu            "cuda", "rocm" or "vulkan"
       threads        of the compiled engine; 0 (default): one for each core
       round_prompts  activations of prompts are rounded to bfloat16 before products with bfloat16 weights
+      split_prompts  prompts are read in AMX's tile registers: as exact as without, and faster
       integer_products   quantised matrices are multiplied in integers, with activations rounded to 8 bits
       round_cache    the KV cache is in bfloat16, in half the memory
       large_pages    weights are copied into large pages first, which some machines read faster

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables that bench/side_by_side.py and bench/rounded_prompts.py make from measurements."""
+"""The tables that bench/side_by_side.py and bench/prompts_in_tiles.py make from measurements."""
 
 import sys
 import unittest
@@ -11,7 +11,7 @@ sys.path[:0] = [str(BENCH), str(BENCH / "peers")]
 import page  # noqa: E402
 import report  # noqa: E402
 import results as r  # noqa: E402
-import rounded_prompts  # noqa: E402
+import prompts_in_tiles  # noqa: E402
 import side_by_side  # noqa: E402
 
 
@@ -120,13 +120,13 @@ class ReportTest(unittest.TestCase):
                                              benchmark("oneDNN-rounded/bf16/4x2/real_time", 220)]}
         self.assertIn("| 4 × 2 | 2 | 100 | – | – | – | – | 220 |", report.gemm_table({"2": run}))
 
-    def test_rounded_prompts_are_compared_with_the_first_column_of_their_round(self):
+    def test_prompts_in_tiles_are_compared_with_pytorch_in_the_same_round(self):
         # In the last round, all programs were slow. The processor has no tiles.
-        names = rounded_prompts.VECTORS, rounded_prompts.EXACT, rounded_prompts.PYTORCH
+        names = prompts_in_tiles.VECTORS, prompts_in_tiles.EXACT, prompts_in_tiles.PYTORCH
         rounds = [dict(zip(names, times)) for times in ((100, 200, 50), (100, 250, 50), (1000, 2000, 250))]
-        with unittest.mock.patch("rounded_prompts.rounds_of", return_value=rounds):
-            self.assertEqual(rounded_prompts.row(None, threads=2, prefill=10),
-                             ["10", 2, "–", "100", "40 (0.50)", "200 (2.00)"])
+        with unittest.mock.patch("prompts_in_tiles.rounds_of", return_value=rounds):
+            self.assertEqual(prompts_in_tiles.row(None, "bf16", threads=2, prefill=10),
+                             ["bf16", "10", 2, "40 (0.20)", "–", "–", "100 (0.50)", "200"])
 
     def test_a_section_takes_its_place_in_the_page(self):
         text, heading = "# Page\n\n## One\n\ntext\n", report.HEADING

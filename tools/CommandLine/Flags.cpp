@@ -16,6 +16,8 @@ StringRef driver::flagOf(Option option) {
     return "--start-layer";
   case Option::RoundedPrompts:
     return "--round-prompts";
+  case Option::SplitPrompts:
+    return "--split-prompts";
   case Option::IntegerProducts:
     return "--integer-products";
   case Option::RoundedCache:
@@ -43,6 +45,7 @@ static constexpr std::pair<StringRef, StringRef> flagsOfWords[] = {
     {"as plain text", "without --chat"},
     {"a seed of random ones", "--weights DIR, --weights random:SEED"},
     {"patch just", "--plan"},
+    {"split prompts need", "--split-prompts"},
     {"a context were found", "ctxc check --witness"},
     {"a witness file", "ctxc check --witness"},
     {"a proof file", "ctxc check --proof"},

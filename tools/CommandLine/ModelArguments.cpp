@@ -62,6 +62,11 @@ std::vector<OptionSpec> driver::runOptions() {
        "16 tokens or more (in AMX's tile registers if there are some and CTXC_AMX=off is\n"
        "not set), and on NVIDIA's GPUs. Everything after the prompt, and patches, are\n"
        "computed without this rounding"},
+      {"--split-prompts", "",
+       "read a prompt in AMX's tile registers, with activations and weights split into\n"
+       "bfloat16 numbers whose products are exact: faster, and as exact as without, but\n"
+       "sums over 16 tokens or more have another order than those of one\n"
+       "(docs/measurements.md#prompts-in-tile-registers)"},
       {"--integer-products", "",
        "multiply quantised matrices (not fp8) in integers, with activations rounded to 8\n"
        "bits, with a scale for each 32, as llama.cpp does: faster, less exact (docs/gguf.md)"},
@@ -110,6 +115,15 @@ Expected<std::vector<int64_t>> driver::keptPositions(const Arguments &arguments)
   return text ? parsePositions(*text, "--keep") : std::vector<int64_t>();
 }
 
+Expected<PromptProducts> driver::promptProducts(const Arguments &arguments) {
+  bool isSplit = arguments.has("--split-prompts");
+  if (!arguments.has("--round-prompts"))
+    return isSplit ? PromptProducts::Split : PromptProducts::Exact;
+  if (isSplit)
+    return makeError("--split-prompts is exact and --round-prompts is not; leave one of them out");
+  return PromptProducts::Rounded;
+}
+
 /// Reads --backend and --target. The reference has none of the compiled backend's options.
 static Error chooseEngine(const Arguments &arguments, LoadOptions &options) {
   options.gpu = arguments.get("--target", "").str();
@@ -124,7 +138,7 @@ static Error chooseEngine(const Arguments &arguments, LoadOptions &options) {
   if (options.threads)
     return makeError("--threads: the reference backend runs on one thread; leave it out, or use "
                      "--backend compiled");
-  if (options.roundedPrompts)
+  if (options.prompts == PromptProducts::Rounded)
     return makeError("--round-prompts: the reference backend rounds nothing; leave it out, or use "
                      "--backend compiled");
   return Error::success();
@@ -159,7 +173,10 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   if (!threads)
     return threads.takeError();
   options.threads = *threads;
-  options.roundedPrompts = arguments.has("--round-prompts");
+  Expected<PromptProducts> prompts = promptProducts(arguments);
+  if (!prompts)
+    return prompts.takeError();
+  options.prompts = *prompts;
   options.integerProducts = arguments.has("--integer-products");
   options.roundedCache = arguments.get("--cache", "f32") == "bf16";
   options.largePages = arguments.has("--large-pages");

@@ -26,6 +26,9 @@ std::vector<OptionSpec> runOptions();
 /// The values of runOptions() except --keep.
 llvm::Expected<LoadOptions> loadOptions(const Arguments &arguments);
 
+/// What --round-prompts and --split-prompts say, of which one may be given.
+llvm::Expected<PromptProducts> promptProducts(const Arguments &arguments);
+
 /// The positions that --keep names.
 llvm::Expected<std::vector<int64_t>> keptPositions(const Arguments &arguments);
 

@@ -191,7 +191,8 @@ Command driver::batchCommand() {
       "  ctxc batch --take merged --line 12 -o patch.safetensors\n",
       run};
   for (OptionSpec &option : runOptions())
-    if (option.name != "--keep" && option.name != "--round-prompts")
+    if (option.name != "--keep" && option.name != "--round-prompts" &&
+        option.name != "--split-prompts")
       command.options.push_back(option);
   return command;
 }

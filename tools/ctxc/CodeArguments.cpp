@@ -1,5 +1,6 @@
 #include "CodeArguments.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/ModelArguments.h"
 #include "tools/CommandLine/Shard.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
@@ -125,7 +126,10 @@ Expected<CompileOptions> driver::compileOptions(const Arguments &arguments) {
   CompileOptions options;
   options.stage = stageNamed(arguments.get("--emit", ""));
   options.prefix = arguments.get("--prefix", "ctxc");
-  options.roundedPrompts = arguments.has("--round-prompts");
+  Expected<PromptProducts> prompts = promptProducts(arguments);
+  if (!prompts)
+    return prompts.takeError();
+  options.prompts = *prompts;
   options.remarks = arguments.has("--remarks");
   if (Error error = parseTarget(arguments, options))
     return std::move(error);

@@ -235,6 +235,9 @@ static std::vector<OptionSpec> optionsOfCode() {
            "bfloat16 weights, in calls of 16 tokens or more, for a target with\n"
            "avx512_bf16, or with --rows for NVIDIA's GPUs; other kernels, and patches,\n"
            "are not changed"},
+          {"--split-prompts", "",
+           "kernels that read prompts split activations and weights into bfloat16 numbers\n"
+           "for AMX's tile registers, in calls of 16 tokens or more; as exact as without"},
           {"--integer-products", "",
            "CPU kernels multiply quantised matrices (not fp8) in integers, with activations\n"
            "rounded to 8 bits, with a scale for each 32"},

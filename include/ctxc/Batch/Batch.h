@@ -78,7 +78,7 @@ struct BatchResult {
 /// request cannot be fulfilled gets a record that says why. Errors: the file or the directory
 /// cannot be read or written; the directory belongs to another batch, or another process works on
 /// the part; the model cannot be run, or reads prompts with rounded activations
-/// (LoadOptions::roundedPrompts), so that results would depend on what is read together.
+/// (LoadOptions::prompts), so that results would depend on what is read together.
 llvm::Expected<BatchResult> runBatch(Model &model, const BatchRequest &request);
 
 /// Merges the complete parts of one batch, from any number of directories, into the new directory

@@ -4,6 +4,7 @@
 
 #include "ctxc/Lowering/Kernel.h"
 #include "ctxc/Lowering/KernelCache.h"
+#include "ctxc/Lowering/PromptProducts.h"
 #include "ctxc/Program/Program.h"
 #include "ctxc/Program/ctxc_kernel.h"
 #include "llvm/Support/CodeGen.h"

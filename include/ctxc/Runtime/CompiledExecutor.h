@@ -2,6 +2,7 @@
 #ifndef CTXC_RUNTIME_COMPILEDEXECUTOR_H
 #define CTXC_RUNTIME_COMPILEDEXECUTOR_H
 
+#include "ctxc/Lowering/PromptProducts.h"
 #include "ctxc/Program/Executor.h"
 #include "ctxc/Program/ParallelFor.h"
 #include "ctxc/Program/Program.h"
@@ -12,10 +13,7 @@ namespace ctxc {
 
 struct CompiledOptions {
   int threads = 0; ///< OpenMP's; 0: one for each core
-  /// Layers that run 16 tokens or more at once without a patch round activations to bfloat16 before
-  /// products with bfloat16 weights, as other programs do: the prefill is faster, and less exact.
-  /// Everything after it, including patches, is computed without rounding.
-  bool roundedPrompts = false;
+  PromptProducts prompts = PromptProducts::Exact;
   /// The caller's threads instead of OpenMP's, for all of the executor's parallel work.
   std::optional<ParallelFor> parallelFor = std::nullopt;
   /// The executor's interrupt (Executor::setInterrupt), which is also called while kernels are
@@ -40,8 +38,8 @@ struct CompiledOptions {
 /// Compiles the program's blocks, each distinct one once, and runs them on
 /// float32 activations over weights in their storage type. `program` and `weights` must
 /// outlive the result. Fails if a block has no compiled form (a diagnostic says which op), if the
-/// machine code cannot be made, if prompts should be rounded but the processor has no instruction
-/// for it, or with Cancelled.
+/// machine code cannot be made, if the processor has no instruction for the products of
+/// prompts, or with Cancelled.
 llvm::Expected<std::unique_ptr<Executor>>
 createCompiledExecutor(const Program &program, Weights &weights, const CompiledOptions &options);
 

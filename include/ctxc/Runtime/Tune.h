@@ -8,6 +8,7 @@
 #ifndef CTXC_RUNTIME_TUNE_H
 #define CTXC_RUNTIME_TUNE_H
 
+#include "ctxc/Lowering/PromptProducts.h"
 #include "ctxc/Lowering/Readings.h"
 #include <functional>
 #include <vector>
@@ -48,10 +49,13 @@ struct Tuning {
   /// are no such pages.
   double ordinaryPages = 0, largePages = 0;
   std::vector<TunedKind> kinds;
-  /// Milliseconds of a product of a bfloat16 matrix with 256 vectors, as for a prompt: exact, and
-  /// with rounded vectors (CompiledOptions::roundedPrompts); 0 if the processor has no instruction
-  /// for it.
-  double exactPrompt = 0, roundedPrompt = 0;
+  /// Milliseconds of a product of a bfloat16 matrix with 256 vectors, as for a prompt, in each way
+  /// for which the processor has instructions; none if it can only be computed exactly.
+  struct TimedPrompt {
+    PromptProducts products;
+    double milliseconds;
+  };
+  std::vector<TimedPrompt> prompts;
 
   Readings readings() const;
 };

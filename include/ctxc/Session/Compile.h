@@ -30,7 +30,7 @@ struct CompileOptions {
   int64_t rows = 1; ///< tokens per call of GPU kernels: 1: decode, more: prefill
   /// Prefill kernels round activations to bfloat16 before products with bfloat16 weights, on
   /// targets with bfloat16 products (on GPUs: kernels for more than one token).
-  bool roundedPrompts = false;
+  PromptProducts prompts = PromptProducts::Exact;
   /// Emits a remark for each op that cannot use its fast form on a processor.
   bool remarks = false;
 };

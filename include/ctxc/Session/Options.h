@@ -3,6 +3,7 @@
 #define CTXC_SESSION_OPTIONS_H
 
 #include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Lowering/PromptProducts.h"
 #include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Program/ParallelFor.h"
 #include "ctxc/Session/Diagnostic.h"
@@ -58,8 +59,8 @@ struct LoadOptions {
   std::function<bool()> interrupt;
   /// Called with how many of a call's tokens are done (Executor::setProgress).
   std::function<void(int64_t done, int64_t all)> progress;
-  /// Prompts are read with activations rounded to bfloat16 (CompiledOptions::roundedPrompts).
-  bool roundedPrompts = false;
+  /// How prompts are read; Split is for Engine::Compiled only.
+  PromptProducts prompts = PromptProducts::Exact;
   /// Quantised matrices are multiplied in integers, with vectors that are rounded to 8 bits, with a
   /// scale for each 32 numbers (ctxc/Numerics/ByteVectors.h): faster, and less exact. CPU only.
   bool integerProducts = false;
@@ -93,6 +94,7 @@ enum class Option {
   Parameters,
   StartLayer,
   RoundedPrompts,
+  SplitPrompts,
   IntegerProducts,
   RoundedCache,
   LargePages,

@@ -74,14 +74,14 @@ func::FuncOp FunctionEmitter::emit(ModuleOp module, StringRef name) {
     emitTransposedFew(b, loc, c, {given.w, given.x, field(4, ptr), vectors, rows}, begin, end);
   };
   auto rounded = [&](Value from, Value to) {
-    RoundedOperands operands{given.w, field(c.transposed ? 5 : 4, ptr), given.y, rows,
-                             c.transposed};
-    if (c.tiles)
+    RoundedOperands operands{given.w, field(c.transposed ? 5 : 4, ptr), given.y, rows, c.transposed,
+                             c.split};
+    if (c.tiles || c.split)
       emitTiles(b, loc, operands, from, to);
     else
       emitRounded(b, loc, operands, from, to, c.lanes);
   };
-  if (panelRows(c) == 0 && !c.rounded && !c.transposed) {
+  if (panelRows(c) == 0 && !c.rounded && !c.split && !c.transposed) {
     few();
   } else {
     Value many = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, rows,
@@ -92,7 +92,7 @@ func::FuncOp FunctionEmitter::emit(ModuleOp module, StringRef name) {
     Value from = times(begin, c.unit()), to = times(end, c.unit());
     if (c.out() % c.unit())
       to = least(to, index(c.out()));
-    if (c.rounded)
+    if (c.rounded || c.split)
       rounded(from, to);
     else if (c.transposed)
       emitTransposedMany(b, loc, c, {given.w, given.x, given.y, vectors, rows}, from, to);
@@ -113,7 +113,7 @@ LLVM::LLVMStructType Contraction::frameType(MLIRContext *context) const {
   SmallVector<Type> fields{ptr, ptr, ptr, IntegerType::get(context, 64)};
   if (transposed)
     fields.push_back(ptr);
-  if (rounded || integer)
+  if (rounded || split || integer)
     fields.push_back(ptr);
   return LLVM::LLVMStructType::getLiteral(context, fields);
 }

@@ -33,8 +33,9 @@
 // vectors at a time, took 3 to 7 % longer.
 //
 // On request, many vectors are rounded to bfloat16 where W is bfloat16 (RoundedContraction.h), and
-// multiplied in tile registers where the processor has them (TileContraction.h). A matrix that is
-// stored transposed, as (in, out), is read in that layout (TransposedContraction.h).
+// multiplied in tile registers where the processor has them (TileContraction.h); or they, and W,
+// are split into bfloat16 numbers for these registers, which is as exact as float32. A matrix that
+// is stored transposed, as (in, out), is read in that layout (TransposedContraction.h).
 //
 // The blocks of a quantised W are decoded in registers (BlockReader.h), where the target has such
 // an instruction by looking up what four bits stand for in a table of the block's, for one or two
@@ -65,9 +66,10 @@ struct Contraction {
   mlir::RankedTensorType stored; ///< the type of a quantised W; otherwise null
   int64_t lanes, registers;      ///< of the target
   bool rounded = false;          ///< many vectors are rounded to bfloat16; W is bfloat16
-  bool tiles = false;            ///< they are multiplied in tile registers
-  bool transposed = false;       ///< W is stored as (in, out)
-  bool integer = false;          ///< a quantised W is multiplied in integers with rounded vectors
+  bool split = false;      ///< many vectors are split (SplitNumbers.h), and multiplied in tiles
+  bool tiles = false;      ///< rounded ones are multiplied in tile registers
+  bool transposed = false; ///< W is stored as (in, out)
+  bool integer = false;    ///< a quantised W is multiplied in integers with rounded vectors
   ByteProducts products = ByteProducts::Plain; ///< of the target
   Readings readings = {};                      ///< of the target
 
@@ -96,7 +98,7 @@ struct Contraction {
   static constexpr int64_t maxDecoded = 1 << 16;
 
   /// The struct that the function's first argument points to: W, x, y, S; for a transposed matrix
-  /// also memory for the sums of its blocks; and for rounded vectors the rounded x
+  /// also memory for the sums of its blocks; and for rounded or split vectors those
   /// (RoundVectors.h, ByteVectors.h).
   mlir::LLVM::LLVMStructType frameType(mlir::MLIRContext *context) const;
 

@@ -8,6 +8,7 @@
 #include "lib/Lowering/CPU/IntegerContraction.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/RoundVectors.h"
+#include "lib/Lowering/CPU/SplitNumbers.h"
 #include "lib/Lowering/CPU/TransposedContraction.h"
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Order.h"
@@ -50,13 +51,24 @@ StringRef whyNone(kernel::ContractOp op) {
   return "";
 }
 
-/// Whether the contraction rounds its vectors when there are many. An expert has only one vector at
-/// a time, and so never does.
+/// Whether there may be many vectors, of a matrix that is not quantised. An expert has only one
+/// vector at a time.
+bool hasManyVectors(kernel::ContractOp op) {
+  return cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0) &&
+         !KernelEmitter::quantized(op.getMatrix());
+}
+
+/// Whether the contraction rounds its vectors when there are many.
 bool isRounded(kernel::ContractOp op, const CpuTarget &target) {
   return kernel::isMarked<kernel::Rounded>(op->getParentOfType<func::FuncOp>()) &&
-         target.bfloatPairs && !KernelEmitter::quantized(op.getMatrix()) &&
-         cast<MemRefType>(op.getMatrix().getType()).getElementType().isBF16() &&
-         cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0);
+         target.bfloatPairs && hasManyVectors(op) &&
+         cast<MemRefType>(op.getMatrix().getType()).getElementType().isBF16();
+}
+
+/// Whether it splits them.
+bool isSplit(kernel::ContractOp op, const CpuTarget &target) {
+  return kernel::isMarked<kernel::Split>(op->getParentOfType<func::FuncOp>()) && target.tiles &&
+         hasManyVectors(op);
 }
 
 /// Whether the contraction multiplies in integers.
@@ -114,7 +126,8 @@ std::string nameOf(const Contraction &contraction, MemRefType type) {
     os << type.getElementType();
   return (Contraction::prefix + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" +
           element + (contraction.transposed ? "_transposed" : "") +
-          (contraction.rounded ? "_rounded" : "") + (contraction.integer ? "_integer" : ""))
+          (contraction.rounded ? "_rounded" : "") + (contraction.split ? "_split" : "") +
+          (contraction.integer ? "_integer" : ""))
       .str();
 }
 
@@ -139,12 +152,14 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
     missed(op, "contraction", why);
     op.generalize();
   });
-  VectorRounder rounder;
+  VectorRounder rounder(/*parts=*/1), splitter(split::parts);
   ByteRounder byteRounder;
   llvm::DenseMap<Operation *, Value> rounded;
   for (kernel::ContractOp op : contractions)
     if (isRounded(op, target))
       rounded[op] = rounder.roundedFor(op);
+    else if (isSplit(op, target))
+      rounded[op] = splitter.roundedFor(op);
     else if (isInteger(op))
       rounded[op] = byteRounder.roundedFor(op);
 
@@ -162,7 +177,8 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
     contraction.integer = isInteger(op);
     contraction.products = products;
     contraction.readings = target.readings;
-    contraction.rounded = !contraction.integer && rounded.contains(op);
+    contraction.rounded = isRounded(op, target);
+    contraction.split = isSplit(op, target);
     contraction.tiles = contraction.rounded && target.tiles;
     contraction.transposed = op.getTransposed();
     if (quantized)
@@ -180,7 +196,7 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
                               toI64(b, loc, rows)};
     if (contraction.transposed)
       fields.push_back(addressOf(b, loc, blockSums(b, contraction, op, rows)));
-    if (contraction.rounded || contraction.integer)
+    if (contraction.rounded || contraction.split || contraction.integer)
       fields.push_back(addressOf(b, loc, rounded[op]));
     Value frame = storeFrame(b, loc, kernel, contraction.frameType(b.getContext()), fields);
     auto number = [&](int64_t n) -> Value {

@@ -2,6 +2,7 @@
 #include "ctxc/Numerics/ByteVectors.h"
 #include "lib/Lowering/CPU/Contraction.h"
 #include "lib/Lowering/CPU/LowerCalls.h"
+#include "lib/Lowering/CPU/SplitNumbers.h"
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -50,25 +51,32 @@ Value VectorRounder::roundedFor(kernel::ContractOp contraction) {
   Value rows = rowsOf(x);
   if (!rows)
     rows = memref::DimOp::create(b, loc, x, 0);
-  auto type = MemRefType::get({ShapedType::kDynamic, stride(k)}, b.getBF16Type());
+  auto type = MemRefType::get({ShapedType::kDynamic, parts * stride(k)}, b.getBF16Type());
   Value numbers = memref::AllocOp::create(b, loc, type, rows);
-  auto columns = [&](int64_t from, int64_t to) -> Value {
+  auto columns = [&](int64_t part, int64_t from, int64_t to) -> Value {
     return memref::SubViewOp::create(
-        b, loc, numbers, ArrayRef<OpFoldResult>{b.getIndexAttr(0), b.getIndexAttr(from)},
+        b, loc, numbers,
+        ArrayRef<OpFoldResult>{b.getIndexAttr(0), b.getIndexAttr(part * stride(k) + from)},
         ArrayRef<OpFoldResult>{rows, b.getIndexAttr(to - from)},
         ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(1)});
   };
-  AffineMap identity = b.getMultiDimIdentityMap(2);
-  Operation *rounding = linalg::GenericOp::create(
-      b, loc, ValueRange{x}, ValueRange{columns(0, k)}, ArrayRef<AffineMap>{identity, identity},
-      SmallVector<utils::IteratorType>(2, utils::IteratorType::parallel),
-      [](OpBuilder &nested, Location l, ValueRange a) {
-        linalg::YieldOp::create(
-            nested, l, arith::TruncFOp::create(nested, l, nested.getBF16Type(), a[0]).getResult());
-      });
+  Operation *rounding = nullptr;
+  for (int64_t part = 0; part < parts; ++part) {
+    SmallVector<AffineMap> maps(2, b.getMultiDimIdentityMap(2));
+    rounding = linalg::GenericOp::create(
+        b, loc, ValueRange{x}, ValueRange{columns(part, 0, k)}, maps,
+        SmallVector<utils::IteratorType>(2, utils::IteratorType::parallel),
+        [&](OpBuilder &nested, Location l, ValueRange a) {
+          Value rest = a[0], taken = split::takePart(nested, l, rest);
+          for (int64_t before = 0; before < part; ++before)
+            taken = split::takePart(nested, l, rest);
+          linalg::YieldOp::create(nested, l, taken);
+        });
+  }
   if (k < end) {
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(b.getBF16Type()));
-    rounding = linalg::FillOp::create(b, loc, zero, columns(k, end));
+    for (int64_t part = 0; part < parts; ++part)
+      rounding = linalg::FillOp::create(b, loc, zero, columns(part, k, end));
   }
   made[x] = {numbers, rounding};
   return numbers;

@@ -1,6 +1,7 @@
 // Rounds the vectors of contractions ahead of the contractions, once for all that read them: to
-// bfloat16 in the loop over rows that computes the vectors, while they are in the caches closest to
-// the core; or to 8 bits by a call, whose rows threads share out where there are many.
+// bfloat16, or to several parts in bfloat16 (SplitNumbers.h), in the loop over rows that computes
+// the vectors, while they are in the caches closest to the core; or to 8 bits by a call, whose rows
+// threads share out where there are many.
 #ifndef CTXC_LIB_LOWERING_ROUNDVECTORS_H
 #define CTXC_LIB_LOWERING_ROUNDVECTORS_H
 
@@ -12,13 +13,17 @@ namespace ctxc {
 
 class VectorRounder {
 public:
-  /// The vectors that `contraction` reads, S × K, in a buffer of S × `stride(K)` bfloat16 numbers.
-  /// The numbers from K up to the next multiple of `alignment` are zero.
+  /// With `parts`, the number is not rounded to one number but split into that many.
+  explicit VectorRounder(int64_t parts) : parts(parts) {}
+
+  /// The vectors that `contraction` reads, S × K, in a buffer of S × `parts` × `stride(K)` bfloat16
+  /// numbers. The numbers from K up to the next multiple of `alignment` are zero.
   mlir::Value roundedFor(kernel::ContractOp contraction);
 
   static constexpr int64_t alignment = 32;
-  /// The distance between rows: whole cache lines, and an odd number of them. Rows that are a power
-  /// of two apart would compete for the same few sets of the cache.
+  /// The distance between parts: whole cache lines, and an odd number of them. Rows of one or three
+  /// parts are then such a distance apart, too; rows that are a power of two apart would compete
+  /// for the same few sets of the cache.
   static int64_t stride(int64_t k);
 
 private:
@@ -26,6 +31,7 @@ private:
     mlir::Value numbers;
     mlir::Operation *at; ///< the op that computes it
   };
+  int64_t parts;
   llvm::DenseMap<mlir::Value, Rounded> made;
 };
 

@@ -17,10 +17,11 @@
 namespace ctxc {
 
 /// W (out × in, bfloat16) and y (`rows` × out, float32) are memrefs; `x` is the address of the
-/// rounded vectors (RoundVectors.h). Where `transposed` is set, W is in × out.
+/// rounded vectors (RoundVectors.h). Where `transposed` is set, W is in × out. Where `isSplit` is
+/// set, x and W, which may be float32 or float16, are split (SplitNumbers.h).
 struct RoundedOperands {
   mlir::Value w, x, y, rows;
-  bool transposed;
+  bool transposed, isSplit;
 };
 
 /// Emits code for outputs `begin` to `end`, which are columns of y. `lanes` is the number of

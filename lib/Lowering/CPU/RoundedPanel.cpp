@@ -1,4 +1,5 @@
 #include "lib/Lowering/CPU/RoundedPanel.h"
+#include "lib/Lowering/CPU/SplitNumbers.h"
 #include "lib/Lowering/CPU/VectorSums.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -10,10 +11,13 @@ RoundedPanel::RoundedPanel(OpBuilder &b, Location loc, const RoundedOperands &op
                            int64_t lanes, const Limits &limits)
     : LoopBuilder(b, loc), given(operands), lanes(lanes), width(2 * lanes),
       in(cast<MemRefType>(operands.w.getType()).getDimSize(operands.transposed ? 0 : 1)),
-      together(limits.together) {
+      planes(operands.isSplit
+                 ? split::partsOf(cast<MemRefType>(operands.w.getType()).getElementType())
+                 : 1),
+      together(limits.together), element(cast<MemRefType>(operands.w.getType()).getElementType()) {
   int64_t panels = llvm::divideCeil(in, limits.length);
   length = llvm::alignTo(llvm::divideCeil(in, panels), width);
-  int64_t fitting = limits.bytes / (2 * length) / (together * lanes);
+  int64_t fitting = limits.bytes / (2 * planes * length) / (together * lanes);
   panelGroups = std::max<int64_t>(1, fitting) * together;
 }
 
@@ -29,7 +33,7 @@ Value RoundedPanel::groupsOf(const Part &part) {
 
 void RoundedPanel::forEachPart(Value begin, Value end,
                                llvm::function_ref<void(const Part &)> compute) {
-  auto type = MemRefType::get({panelGroups, length / 2, lanes}, b.getI32Type());
+  auto type = MemRefType::get({planes * panelGroups, length / 2, lanes}, b.getI32Type());
   memory = allocate(b.getI32Type(), type.getNumElements());
   panel = memrefAt(b, loc, memory, type, {});
   forRange(begin, end, panelGroups * lanes, [&](Value from) {
@@ -62,17 +66,39 @@ void RoundedPanel::copy(const Part &part) {
 /// Copies `lanes` pairs of each row of a group, side by side. Behind the last row, the last row is
 /// repeated; the sums of the copies are never stored.
 void RoundedPanel::copyPairs(const Part &part, Value group, Value k, Value mask) {
-  SmallVector<Value> rows;
+  SmallVector<SmallVector<Value>> rows(planes);
   Value first = rowOf(part, group), last = sub(part.to, index(1));
+  auto stored = VectorType::get({width}, element);
   for (int64_t i = 0; i < lanes; ++i) {
     Value row = least(add(first, index(i)), last);
-    rows.push_back(vector::BitCastOp::create(
-        b, loc, pairs(), load(numbers(), given.w, {row, add(part.column, k)}, mask)));
+    Values split = planesOf(load(stored, given.w, {row, add(part.column, k)}, mask));
+    for (int64_t plane = 0; plane < planes; ++plane)
+      rows[plane].push_back(vector::BitCastOp::create(b, loc, pairs(), split[plane]));
   }
-  transposeSquare(b, loc, rows);
   Value pair = over(k, 2);
-  for (auto [i, row] : llvm::enumerate(rows))
-    vector::StoreOp::create(b, loc, row, panel, ValueRange{group, add(pair, index(i)), index(0)});
+  for (int64_t plane = 0; plane < planes; ++plane) {
+    transposeSquare(b, loc, rows[plane]);
+    for (auto [i, row] : llvm::enumerate(rows[plane]))
+      toPlane(plane, row, group, add(pair, index(i)));
+  }
+}
+
+/// The parts in bfloat16 of a vector of numbers of W.
+LoopBuilder::Values RoundedPanel::planesOf(Value numbers) {
+  if (element.isBF16())
+    return {numbers};
+  if (!element.isF32())
+    numbers = arith::ExtFOp::create(
+        b, loc, cast<VectorType>(numbers.getType()).clone(b.getF32Type()), numbers);
+  Values split;
+  for (int64_t plane = 0; plane < planes; ++plane)
+    split.push_back(split::takePart(b, loc, numbers));
+  return split;
+}
+
+void RoundedPanel::toPlane(int64_t plane, Value pairs, Value group, Value pair) {
+  vector::StoreOp::create(b, loc, pairs, panel,
+                          ValueRange{add(group, index(plane * panelGroups)), pair, index(0)});
 }
 
 /// Copies the pairs of a matrix that is stored transposed: each pair takes a number from each of
@@ -81,10 +107,12 @@ void RoundedPanel::interleaveRows(const Part &part, Value group, Value pair) {
   Value first = rowOf(part, group), present = presentRows(part, first);
   auto row = [&](int64_t i) {
     Value k = add(part.column, add(times(pair, 2), index(i)));
-    return load(VectorType::get({lanes}, b.getBF16Type()), given.w,
-                {least(k, index(in - 1)), first}, present);
+    return planesOf(load(VectorType::get({lanes}, element), given.w,
+                         {least(k, index(in - 1)), first}, present));
   };
-  Value both = vector::InterleaveOp::create(b, loc, row(0), row(1));
-  vector::StoreOp::create(b, loc, vector::BitCastOp::create(b, loc, pairs(), both), panel,
-                          ValueRange{group, pair, index(0)});
+  Values even = row(0), odd = row(1);
+  for (int64_t plane = 0; plane < planes; ++plane) {
+    Value both = vector::InterleaveOp::create(b, loc, even[plane], odd[plane]);
+    toPlane(plane, vector::BitCastOp::create(b, loc, pairs(), both), group, pair);
+  }
 }

@@ -1,6 +1,7 @@
-// A panel of a bfloat16 matrix W: some rows of it, and some columns, copied so that pairs of
-// adjacent numbers of adjacent rows lie side by side. That is how products of pairs read a matrix,
-// in vectors (RoundedContraction.h) and in tiles (TileContraction.h).
+// A panel of a matrix W: some rows of it, and some columns, copied so that pairs of adjacent
+// bfloat16 numbers of adjacent rows lie side by side. That is how products of pairs read a matrix,
+// in vectors (RoundedContraction.h) and in tiles (TileContraction.h). A matrix whose numbers are
+// split has a plane in the panel for each part (SplitNumbers.h).
 #ifndef CTXC_LIB_LOWERING_ROUNDEDPANEL_H
 #define CTXC_LIB_LOWERING_ROUNDEDPANEL_H
 
@@ -54,15 +55,19 @@ protected:
   int64_t lanes, width, in;
   int64_t length;      ///< elements of a row in a panel, a multiple of a register's
   int64_t panelGroups; ///< groups of `lanes` rows in a panel
-  Value memory;        ///< the panel's address: group × pair × row in the group
+  int64_t planes;      ///< parts of a number of W
+  Value memory;        ///< the panel's address: plane × group × pair × row in the group
 
 private:
   void copy(const Part &part);
   void copyPairs(const Part &part, Value group, Value k, Value mask);
   void interleaveRows(const Part &part, Value group, Value pair);
+  Values planesOf(Value numbers);
+  void toPlane(int64_t plane, Value pairs, Value group, Value pair);
 
   int64_t together;
-  Value panel; ///< the panel as pairs
+  mlir::Type element; ///< of W
+  Value panel;        ///< the panel as pairs
 };
 
 } // namespace ctxc

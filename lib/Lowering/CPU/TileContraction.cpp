@@ -2,6 +2,7 @@
 #include "lib/Lowering/CPU/Contraction.h"
 #include "lib/Lowering/CPU/RoundVectors.h"
 #include "lib/Lowering/CPU/RoundedPanel.h"
+#include "lib/Lowering/CPU/SplitNumbers.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -20,12 +21,13 @@ constexpr int64_t groupsTogether = 2, mostTogether = 2;
 /// The largest panel, in bytes and in elements of a row: 32 vectors at a time read all of it from
 /// the second-level cache. Shorter rows and smaller panels were slower by up to a third (Sapphire
 /// Rapids), larger ones faster by a twentieth, and this memory is on the thread's stack.
-constexpr int64_t panelBytes = 384 << 10, maxLength = 4096;
+constexpr int64_t panelBytes = 384 << 10, maxLength = 4096, maxSplitLength = 1024;
 
 class TileEmitter : RoundedPanel {
 public:
   TileEmitter(OpBuilder &b, Location loc, const RoundedOperands &operands)
-      : RoundedPanel(b, loc, operands, tileRows, {panelBytes, maxLength, groupsTogether}),
+      : RoundedPanel(b, loc, operands, tileRows,
+                     {panelBytes, operands.isSplit ? maxSplitLength : maxLength, groupsTogether}),
         out(cast<MemRefType>(operands.y.getType()).getDimSize(1)) {}
 
   void emit(Value begin, Value end);
@@ -44,8 +46,25 @@ private:
   Values begin(const Part &part, const Sums &sums, ValueRange at);
   Values multiply(const Part &part, Value group, const Sums &sums, Values start);
 
+  /// The tiles of one part of x or of W, which stay in registers while products share them.
+  struct Loaded {
+    void load(int64_t wanted, int64_t count, llvm::function_ref<Value(int64_t, int64_t)> tile) {
+      if (std::exchange(part, wanted) == wanted)
+        return;
+      tiles.clear();
+      for (int64_t i = 0; i < count; ++i)
+        tiles.push_back(tile(wanted, i));
+    }
+    int64_t part = -1;
+    Values tiles;
+  };
+  int64_t xParts() { return given.isSplit ? split::parts : 1; }
+  SmallVector<split::Product> products() {
+    return given.isSplit ? split::products(planes) : SmallVector<split::Product>{{0, 0}};
+  }
+
   amx::TileType factors() { return amx::TileType::get({tileRows, tileNumbers}, b.getBF16Type()); }
-  amx::TileType products() { return amx::TileType::get({tileRows, tileRows}, b.getF32Type()); }
+  amx::TileType sumsType() { return amx::TileType::get({tileRows, tileRows}, b.getF32Type()); }
   VectorType ofRow() { return VectorType::get({tileRows}, b.getF32Type()); }
 
   int64_t out;
@@ -123,13 +142,13 @@ void TileEmitter::forStored(const Sums &sums,
 /// The sums so far: zero, or those of the panels before.
 LoopBuilder::Values TileEmitter::begin(const Part &part, const Sums &sums, ValueRange at) {
   int64_t count = sums.vectors * groupsTogether;
-  auto start = scf::IfOp::create(b, loc, SmallVector<Type>(count, products()), part.isFirst,
+  auto start = scf::IfOp::create(b, loc, SmallVector<Type>(count, sumsType()), part.isFirst,
                                  /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(start.thenBlock());
   Values zero, soFar;
   for (int64_t i = 0; i < count; ++i)
-    zero.push_back(amx::TileZeroOp::create(b, loc, products()));
+    zero.push_back(amx::TileZeroOp::create(b, loc, sumsType()));
   scf::YieldOp::create(b, loc, zero);
 
   b.setInsertionPointToStart(start.elseBlock());
@@ -141,32 +160,42 @@ LoopBuilder::Values TileEmitter::begin(const Part &part, const Sums &sums, Value
   for (int64_t v = 0; v < sums.vectors; ++v)
     for (int64_t g = 0; g < groupsTogether; ++g)
       soFar.push_back(amx::TileLoadOp::create(
-          b, loc, products(), at[0], add(times(at[1], v * tileRows), index(g * tileRows)), at[1]));
+          b, loc, sumsType(), at[0], add(times(at[1], v * tileRows), index(g * tileRows)), at[1]));
   scf::YieldOp::create(b, loc, soFar);
   return Values(start.getResults());
 }
 
 LoopBuilder::Values TileEmitter::multiply(const Part &part, Value group, const Sums &sums,
                                           Values start) {
-  int64_t stride = VectorRounder::stride(in);
+  const int64_t apart = VectorRounder::stride(in), stride = xParts() * apart;
   Value from = add(times(sums.vector, stride), part.column);
   Value address = LLVM::GEPOp::create(b, loc, given.x.getType(), b.getBF16Type(), given.x,
                                       ArrayRef<LLVM::GEPArg>{toI64(b, loc, from)});
   Value x = memrefAt(b, loc, address,
                      MemRefType::get({sums.vectors * tileRows, stride}, b.getBF16Type()), {});
-  Value w = memrefAt(b, loc, memory,
-                     MemRefType::get({panelGroups, length / 2, tileNumbers}, b.getBF16Type()), {});
+  Value w = memrefAt(
+      b, loc, memory,
+      MemRefType::get({planes * panelGroups, length / 2, tileNumbers}, b.getBF16Type()), {});
   auto body = [&](ValueRange before, Value pair) {
-    Values xs, ws, next;
-    for (int64_t v = 0; v < sums.vectors; ++v)
-      xs.push_back(amx::TileLoadOp::create(b, loc, factors(), x,
-                                           ValueRange{index(v * tileRows), times(pair, 2)}));
-    for (int64_t g = 0; g < groupsTogether; ++g)
-      ws.push_back(amx::TileLoadOp::create(b, loc, factors(), w,
-                                           ValueRange{add(group, index(g)), pair, index(0)}));
-    for (Value one : xs)
-      for (Value row : ws)
-        next.push_back(amx::TileMulFOp::create(b, loc, products(), one, row, before[next.size()]));
+    auto ofX = [&](int64_t taken, int64_t i) -> Value {
+      return amx::TileLoadOp::create(
+          b, loc, factors(), x,
+          ValueRange{index(i * tileRows), add(times(pair, 2), index(taken * apart))});
+    };
+    auto ofW = [&](int64_t plane, int64_t i) -> Value {
+      return amx::TileLoadOp::create(
+          b, loc, factors(), w,
+          ValueRange{add(group, index(plane * panelGroups + i)), pair, index(0)});
+    };
+    Loaded xs, ws;
+    Values next(before);
+    for (split::Product product : products()) {
+      xs.load(product.x, sums.vectors, ofX);
+      ws.load(product.w, groupsTogether, ofW);
+      for (auto [i, sum] : llvm::enumerate(next))
+        sum = amx::TileMulFOp::create(b, loc, sumsType(), xs.tiles[i / groupsTogether],
+                                      ws.tiles[i % groupsTogether], sum);
+    }
     return next;
   };
   return carried(index(0), pairsOf(part), tileRows, start, body);

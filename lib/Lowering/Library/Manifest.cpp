@@ -103,6 +103,8 @@ static void writeKernel(func::FuncOp kernel, xf::BlockOp block, OStream &json) {
     json.attribute("workspace_alignment", 64);
     if (kernel::isMarked<kernel::Rounded>(kernel))
       json.attribute("rounds_prompts", true);
+    if (kernel::isMarked<kernel::Split>(kernel))
+      json.attribute("splits_prompts", true);
     bool inIntegers = false;
     kernel.walk([&](Operation *op) { inIntegers |= kernel::isInteger(op); });
     if (inIntegers)

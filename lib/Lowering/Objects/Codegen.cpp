@@ -51,6 +51,13 @@ llvm::SmallVector<xf::BlockOp> ctxc::kernelBlocks(const Program &program) {
   return blocks.takeVector();
 }
 
+void ctxc::markProducts(Operation *kernel, PromptProducts products) {
+  if (products == PromptProducts::Split)
+    kernel::mark<kernel::Split>(kernel);
+  if (products == PromptProducts::Rounded)
+    kernel::mark<kernel::Rounded>(kernel);
+}
+
 FailureOr<OwningOpRef<ModuleOp>> ctxc::buildKernelModule(ArrayRef<xf::BlockOp> blocks,
                                                          StringRef prefix) {
   xf::BlockOp first = blocks.front();

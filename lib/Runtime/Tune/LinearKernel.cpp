@@ -17,7 +17,7 @@ xf.block @linear(%x: tensor<{1}xf32>) -> (tensor<{0}xf32>) {{
 
 llvm::Expected<std::unique_ptr<LinearKernel>> LinearKernel::compile(int64_t outputs, int64_t inputs,
                                                                     llvm::StringRef element,
-                                                                    bool rounded,
+                                                                    PromptProducts prompts,
                                                                     const CpuTarget &target) {
   std::unique_ptr<LinearKernel> result(new LinearKernel);
   DialectRegistry registry;
@@ -35,8 +35,7 @@ llvm::Expected<std::unique_ptr<LinearKernel>> LinearKernel::compile(int64_t outp
   std::string name = kernelName(block);
   auto function = (*module)->lookupSymbol<func::FuncOp>(name);
   result->arguments = kernelArguments(function);
-  if (rounded)
-    kernel::mark<kernel::Rounded>(function);
+  markProducts(function, prompts);
 
   auto objects = compileKernels({**module}, target);
   if (!objects)

@@ -12,11 +12,12 @@ namespace ctxc {
 /// model, called as the executor calls it.
 class LinearKernel {
 public:
-  /// W is `outputs` × `inputs`, of type `element` ("f32", "!xf.quantized<q8_0>"). With `rounded`,
-  /// the vectors of many rows are rounded as in a prompt (kernel.rounded). Fails where the block
+  /// W is `outputs` × `inputs`, of type `element` ("f32", "!xf.quantized<q8_0>"). Many
+  /// rows are multiplied as those of a prompt. Fails where the block
   /// cannot be compiled. The target is one whose code this process runs.
   static llvm::Expected<std::unique_ptr<LinearKernel>>
-  compile(int64_t outputs, int64_t inputs, llvm::StringRef element, bool rounded = false,
+  compile(int64_t outputs, int64_t inputs, llvm::StringRef element,
+          PromptProducts prompts = PromptProducts::Exact,
           const CpuTarget &target = CpuTarget::host());
 
   /// Y = X Wᵀ for X of `rows` × inputs, on `threads` threads.

@@ -41,6 +41,15 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// The ways to read a prompt that the processor has instructions for; none if there is only one.
+std::vector<PromptProducts> productsOf(const CpuTarget &target) {
+  if (target.tiles)
+    return {PromptProducts::Exact, PromptProducts::Split, PromptProducts::Rounded};
+  if (target.bfloatPairs)
+    return {PromptProducts::Exact, PromptProducts::Rounded};
+  return {};
+}
+
 class Tuner {
 public:
   explicit Tuner(const TuneOptions &options)
@@ -53,7 +62,7 @@ private:
 
   llvm::Error takeMemory();
   llvm::Expected<Kernel> compile(const Sample &sample, const CpuTarget &target,
-                                 bool isRounded = false);
+                                 PromptProducts prompts = PromptProducts::Exact);
   llvm::Expected<TunedKind> tuneKind(const Sample &sample);
   llvm::Error timePrompt(Tuning &tuning);
   double sweep(LinearKernel &kernel, const Sample &sample, int64_t rows, int64_t copies);
@@ -102,16 +111,16 @@ llvm::SmallVector<Reading> Tuner::waysOf(llvm::StringRef kind) const {
 }
 
 int64_t Tuner::kernels() const {
-  int64_t count = host.bfloatPairs ? 2 : 0;
+  int64_t count = productsOf(host).size();
   for (const Sample &sample : samples)
     count += waysOf(sample.kind).size();
   return count;
 }
 
 llvm::Expected<Tuner::Kernel> Tuner::compile(const Sample &sample, const CpuTarget &target,
-                                             bool isRounded) {
+                                             PromptProducts prompts) {
   auto kernel =
-      LinearKernel::compile(sample.outputs, sample.inputs, sample.element, isRounded, target);
+      LinearKernel::compile(sample.outputs, sample.inputs, sample.element, prompts, target);
   ++done;
   if (kernel && options.progress)
     options.progress(done, kernels());
@@ -163,19 +172,20 @@ llvm::Expected<TunedKind> Tuner::tuneKind(const Sample &sample) {
 }
 
 llvm::Error Tuner::timePrompt(Tuning &tuning) {
-  if (!host.bfloatPairs)
-    return llvm::Error::success();
   const Sample &sample = *llvm::find_if(samples, [](auto &each) { return each.kind == "half"; });
-  auto exact = compile(sample, host), rounded = compile(sample, host, /*isRounded=*/true);
-  if (!exact || !rounded)
-    return llvm::joinErrors(exact.takeError(), rounded.takeError());
-  std::vector<double> seconds[2];
-  for (int round = 0; round < options.rounds; ++round) {
-    seconds[0].push_back(sweep(**exact, sample, promptRows, 1));
-    seconds[1].push_back(sweep(**rounded, sample, promptRows, 1));
+  std::vector<Kernel> kernels;
+  for (PromptProducts products : productsOf(host)) {
+    auto kernel = compile(sample, host, products);
+    if (!kernel)
+      return kernel.takeError();
+    kernels.push_back(std::move(*kernel));
   }
-  tuning.exactPrompt = 1e3 * median(seconds[0]);
-  tuning.roundedPrompt = 1e3 * median(seconds[1]);
+  std::vector<std::vector<double>> seconds(kernels.size());
+  for (int round = 0; round < options.rounds; ++round)
+    for (auto [kernel, each] : llvm::zip_equal(kernels, seconds))
+      each.push_back(sweep(*kernel, sample, promptRows, 1));
+  for (auto [products, each] : llvm::zip_equal(productsOf(host), seconds))
+    tuning.prompts.push_back({products, 1e3 * median(each)});
   return llvm::Error::success();
 }
 

@@ -88,7 +88,7 @@ TEST(ExecutorContract, OneCallAtATime) {
 }
 
 /// They are the same bit for bit, with and without `append`, for all logits and for the last ones.
-void expectLogitsOfAnyChunks(bool isRounded) {
+void expectLogitsOfAnyChunks(PromptProducts prompts) {
   Model model("llama", patch::UpdateKind::least, DType::BF16, /*compile=*/false);
   const int64_t count = 70;
   std::vector<int64_t> prompt;
@@ -98,7 +98,7 @@ void expectLogitsOfAnyChunks(bool isRounded) {
   for (int64_t rows : {count, int64_t(40), int64_t(32)}) {
     CompiledOptions options;
     options.promptChunk = rows;
-    options.roundedPrompts = isRounded;
+    options.prompts = prompts;
     auto made = createCompiledExecutor(model.program, *model.weights, options);
     ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
     auto run = (*made)->start(count);
@@ -120,19 +120,27 @@ void expectLogitsOfAnyChunks(bool isRounded) {
   }
 }
 
-TEST(ExecutorContract, LogitsDoNotDependOnChunks) { expectLogitsOfAnyChunks(/*isRounded=*/false); }
+TEST(ExecutorContract, LogitsDoNotDependOnChunks) {
+  expectLogitsOfAnyChunks(PromptProducts::Exact);
+}
+
+TEST(ExecutorContract, SplitLogitsDoNotDependOnChunks) {
+  if (!CpuTarget::host().tiles)
+    GTEST_SKIP() << "this processor has no AMX, or the system does not give it";
+  expectLogitsOfAnyChunks(PromptProducts::Split);
+}
 
 TEST(ExecutorContract, RoundedLogitsDoNotDependOnChunks) {
   if (!CpuTarget::host().bfloatPairs)
     GTEST_SKIP() << "this processor has no avx512_bf16";
   TilesOff off;
-  expectLogitsOfAnyChunks(/*isRounded=*/true);
+  expectLogitsOfAnyChunks(PromptProducts::Rounded);
 }
 
 TEST(ExecutorContract, LogitsInTilesDoNotDependOnChunks) {
   if (!CpuTarget::host().tiles)
     GTEST_SKIP() << "this processor has no AMX, or the system does not give it";
-  expectLogitsOfAnyChunks(/*isRounded=*/true);
+  expectLogitsOfAnyChunks(PromptProducts::Rounded);
 }
 
 TEST(ExecutorContract, LogitsAreOfTheTypeTheyWereComputedIn) {

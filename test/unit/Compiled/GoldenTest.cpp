@@ -202,19 +202,19 @@ std::vector<std::string> differentGoldens() {
   return names;
 }
 
-/// Prompts of many rows, whose activations are rounded. Experts, which get one row at a time, are
-/// not.
-void expectNearTheExactOnes() {
+/// Prompts of many rows, whose activations are rounded or split: logits differ from the exact ones
+/// by `least` to `most` of the largest. Experts, which get one row at a time, multiply exactly.
+void expectNearTheExactOnes(PromptProducts prompts, double least, double most) {
   for (std::string name : {"gemma3", "mixtral", "bert"}) {
     SCOPED_TRACE(name);
     Model model(name, patch::UpdateKind::least, DType::BF16);
-    auto rounded = createCompiledExecutor(model.program, *model.weights, {2, /*rounded=*/true});
-    ASSERT_TRUE(bool(rounded)) << llvm::toString(rounded.takeError());
+    auto other = createCompiledExecutor(model.program, *model.weights, {2, prompts});
+    ASSERT_TRUE(bool(other)) << llvm::toString(other.takeError());
     std::vector<int64_t> tokens = model.golden().first;
     while (tokens.size() < 20)
       tokens.push_back(tokens[tokens.size() / 2]);
     std::vector<std::vector<double>> logits;
-    for (Executor *executor : {model.compiled.get(), rounded->get()}) {
+    for (Executor *executor : {model.compiled.get(), other->get()}) {
       auto run = executor->start(tokens.size());
       auto seen = executor->forward(*run, tokens, upTo(tokens.size()), {});
       ASSERT_TRUE(bool(seen)) << llvm::toString(seen.takeError());
@@ -223,8 +223,8 @@ void expectNearTheExactOnes() {
     double largest = 0;
     for (double logit : logits[0])
       largest = std::max(largest, std::abs(logit));
-    EXPECT_GT(largestDifference(logits[0], logits[1]), 1e-6 * largest);
-    EXPECT_LT(largestDifference(logits[0], logits[1]), 0.1 * largest);
+    EXPECT_GT(largestDifference(logits[0], logits[1]), least * largest);
+    EXPECT_LT(largestDifference(logits[0], logits[1]), most * largest);
   }
 }
 
@@ -232,13 +232,19 @@ TEST(RoundedPrompts, AreNearTheExactOnes) {
   if (!CpuTarget::host().bfloatPairs)
     GTEST_SKIP() << "this processor has no avx512_bf16";
   TilesOff off;
-  expectNearTheExactOnes();
+  expectNearTheExactOnes(PromptProducts::Rounded, 1e-6, 0.1);
 }
 
 TEST(RoundedPrompts, AreNearTheExactOnesInTiles) {
   if (!CpuTarget::host().tiles)
     GTEST_SKIP() << "this processor has no AMX, or the system does not give it";
-  expectNearTheExactOnes();
+  expectNearTheExactOnes(PromptProducts::Rounded, 1e-6, 0.1);
+}
+
+TEST(SplitPrompts, AreAsTheExactOnes) {
+  if (!CpuTarget::host().tiles)
+    GTEST_SKIP() << "this processor has no AMX, or the system does not give it";
+  expectNearTheExactOnes(PromptProducts::Split, 0, 3e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Golden, testing::ValuesIn(differentGoldens()), goldenTestName);

@@ -17,7 +17,8 @@ struct Case {
 /// What a kernel gives for one and for two vectors, of a matrix with bytes that are numbers of any
 /// type.
 std::vector<float> resultsOf(const Case &of, const CpuTarget &target, int threads) {
-  auto kernel = LinearKernel::compile(of.outputs, of.inputs, of.element, /*rounded=*/false, target);
+  auto kernel =
+      LinearKernel::compile(of.outputs, of.inputs, of.element, PromptProducts::Exact, target);
   if (!kernel) {
     ADD_FAILURE() << llvm::toString(kernel.takeError());
     return {};

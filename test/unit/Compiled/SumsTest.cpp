@@ -160,7 +160,7 @@ void expectOffByTheirRounding() {
     back.output(back.linear(back.input(), width, "bf16", transposed));
     TextModel exact(modelText({b, back}), 1), rounded(modelText({b, back}), 1),
         shared(modelText({b, back}), 1, /*threads=*/3);
-    rounded.roundedPrompts = shared.roundedPrompts = true;
+    rounded.prompts = shared.prompts = PromptProducts::Rounded;
     ASSERT_EQ(exact.compile(), "");
     ASSERT_EQ(rounded.compile(), "");
     ASSERT_EQ(shared.compile(), "");
@@ -210,7 +210,7 @@ TEST(RoundedPrompts, AreTheSameInTilesAsInVectors) {
       BlockText b("ops", width);
       b.output(b.linear(b.input(), 95, "bf16"));
       TextModel tiles(modelText({b}), 1), vectors(modelText({b}), 1);
-      tiles.roundedPrompts = vectors.roundedPrompts = true;
+      tiles.prompts = vectors.prompts = PromptProducts::Rounded;
       ASSERT_EQ(tiles.compile(), "");
       TilesOff off;
       ASSERT_EQ(vectors.compile(), "");
@@ -221,6 +221,39 @@ TEST(RoundedPrompts, AreTheSameInTilesAsInVectors) {
       EXPECT_LE(rootMeanSquare(found, expected), 1e-6 * rootMeanSquare(expected));
       EXPECT_LE(relativeDifference(found, expected), 1e-4);
     }
+}
+
+/// Split numbers are multiplied as exactly as in float32, with any storage type, in tiles that are
+/// whole or stored in part, of one panel of W and of several.
+TEST(SplitPrompts, AreAsExactAsFloat32) {
+  if (!CpuTarget::host().tiles)
+    GTEST_SKIP() << "this processor has no AMX, or the system does not give it";
+  for (const char *element : {"f32", "f16", "bf16"})
+    for (int64_t width : {1, 31, 64, 97, 2100})
+      for (bool transposed : {false, true}) {
+        SCOPED_TRACE(testing::Message()
+                     << element << ", " << width << (transposed ? " transposed" : ""));
+        BlockText b("ops", width);
+        b.output(b.linear(b.input(), 70, element, transposed));
+        TextModel model(modelText({b}), 1), split(modelText({b}), 1),
+            shared(modelText({b}), 1, /*threads=*/3);
+        split.prompts = shared.prompts = PromptProducts::Split;
+        for (TextModel *each : {&model, &split, &shared})
+          ASSERT_EQ(each->compile(), "");
+        constexpr int64_t count = 53;
+        std::vector<int64_t> tokens = someTokens(count, 3);
+        auto layerOf = [&](Executor &executor) {
+          auto run = executor.start(count);
+          return see(executor, *run, tokens, upTo(count)).layers.back();
+        };
+        auto sums = layerOf(*model.reference), exact = layerOf(*model.compiled),
+             found = layerOf(*split.compiled);
+        double whole = rootMeanSquare(sums);
+        EXPECT_LE(rootMeanSquare(found, sums), 3 * rootMeanSquare(exact, sums) + 3e-8 * whole);
+        EXPECT_EQ(layerOf(*shared.compiled), found);
+        if (width > 64) // in tiles, and so in another order
+          EXPECT_NE(found, exact);
+      }
 }
 
 } // namespace

@@ -55,7 +55,7 @@ public:
       ::unsetenv("CTXC_KERNEL_CACHE");
     else
       ::setenv("CTXC_KERNEL_CACHE", "off", /*overwrite=*/1);
-    auto built = createCompiledExecutor(program, *weights, {threads, roundedPrompts});
+    auto built = createCompiledExecutor(program, *weights, {threads, prompts});
     if (!built)
       return llvm::toString(built.takeError());
     compiled = std::move(*built);
@@ -66,7 +66,7 @@ public:
   mlir::MLIRContext context;
   std::unique_ptr<Weights> weights;
   int threads;
-  bool roundedPrompts = false;
+  PromptProducts prompts = PromptProducts::Exact;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   Program program;
   int plans = 0; ///< how many layers have a plan

@@ -135,11 +135,11 @@ TEST(Compile, SaysWhichOptionIsWrong) {
   options.rows = 5000;
   EXPECT_EQ(problem(options), "rows: found '5000', expected a number from 1 to 4096");
   options.rows = 32;
-  options.roundedPrompts = true;
+  options.prompts = PromptProducts::Rounded;
   EXPECT_EQ(problem(options), "rounded prompts: rounds nothing in kernels of vulkan:8; expected "
                               "more rows and a target that has products of bfloat16: cuda:sm_80, "
                               "cuda:sm_90");
-  options.roundedPrompts = false;
+  options.prompts = PromptProducts::Exact;
   options.stage = CodeStage::Assembly;
   EXPECT_EQ(problem(options), "target: found 'vulkan:8', expected a processor");
   auto model = structure("test/goldens/llama");

@@ -1,0 +1,28 @@
+#include "lib/Lowering/CPU/SplitNumbers.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+int64_t split::partsOf(Type element) { return element.isBF16() ? 1 : element.isF16() ? 2 : parts; }
+
+Value split::takePart(OpBuilder &b, Location loc, Value &rest) {
+  Type wide = rest.getType();
+  Type narrow = isa<ShapedType>(wide) ? Type(cast<ShapedType>(wide).clone(b.getBF16Type()))
+                                      : Type(b.getBF16Type());
+  Value part = arith::TruncFOp::create(b, loc, narrow, rest);
+  rest = arith::SubFOp::create(b, loc, rest, arith::ExtFOp::create(b, loc, wide, part));
+  return part;
+}
+
+llvm::SmallVector<split::Product> split::products(int64_t wParts) {
+  llvm::SmallVector<Product> all;
+  for (int64_t w = wParts - 1; w >= 0; --w) {
+    const int64_t first = all.empty() ? 0 : all.back().x; // is at hand
+    all.push_back({first, w});
+    for (int64_t x = 0; x + w < parts; ++x)
+      if (x != first)
+        all.push_back({x, w});
+  }
+  return all;
+}
