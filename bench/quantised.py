@@ -3,11 +3,12 @@
 
   tools/build.sh ctxc-bench
   bench/peers/build_llama_cpp.sh build/llama.cpp
-  build/judges/bin/python bench/quantised.py build FILE.gguf
+  build/judges/bin/python bench/peers/random_gguf.py build/peers
+  build/judges/bin/python bench/quantised.py build FILE.gguf[:TYPE,...]...
 
-FILE.gguf is measured as it is, and as llama-quantize writes it in each of --types (in --work). ctxc and llama.cpp read
-the same file, one after the other, --rounds times; of the ratios of neighbours the median is printed. With --page the
-table goes into the page's section. A machine that does other work is to be named with --note.
+A FILE.gguf is measured as it is, or as llama-quantize writes it in each TYPE (in --work), of which `-` is as it is.
+ctxc and llama.cpp read the same file, one after the other, --rounds times; of the ratios of neighbours the median is
+printed. With --page the table goes into the page's section. A machine that does other work is to be named with --note.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 from page import publish, table  # noqa: E402
-from programs import LlamaCpp, Ours, Setup, output_of, run  # noqa: E402
+from programs import LlamaCpp, Ours, Setup, machine, output_of, run  # noqa: E402
 
 SETTLED = 0.3  # seconds until the threads of the previous program have stopped spinning
 
@@ -31,16 +32,21 @@ class LlamaCppOfFile(LlamaCpp):
 
 
 def files(args):
-    """(TYPE, FILE) of each file to measure."""
-    yield "as it is", args.file
+    """(NAME, TYPE, FILE) of each file to measure."""
     args.work.mkdir(parents=True, exist_ok=True)
-    for kind in args.types:
-        path = args.work / f"{args.file.stem}-{kind}.gguf"
-        if not path.is_file():
-            unfinished = path.with_suffix(".part")
-            output_of([args.llama / "bin/llama-quantize", "--allow-requantize", args.file, unfinished, kind])
-            unfinished.rename(path)
-        yield kind, path
+    for given in args.files:
+        file, _, types = given.partition(":")
+        file = Path(file)
+        for kind in types.split(",") if types else ["-"]:
+            if kind == "-":
+                yield file.stem, "as it is", file
+                continue
+            path = args.work / f"{file.stem}-{kind}.gguf"
+            if not path.is_file():
+                unfinished = path.with_suffix(".part")
+                output_of([args.llama / "bin/llama-quantize", "--allow-requantize", file, unfinished, kind])
+                unfinished.rename(path)
+            yield file.stem, kind, path
 
 
 def side_by_side(args, llama, setup, options):
@@ -63,21 +69,33 @@ def side_by_side(args, llama, setup, options):
     return {name: statistics.median(values) for name, values in found.items()}
 
 
-def row(args, kind, path, threads):
+def judged(quotient, is_good):
+    return f"{quotient:.2f} ×" if is_good else f"**{quotient:.2f}** ×"
+
+
+def faster(found, what, goal):
+    return judged(found["ratio " + what], found["ratio " + what] >= goal)
+
+
+def whole(found):
+    return judged(found["patch"] / found["plain"], found["patch"] / found["plain"] <= 1.3)
+
+
+def row(args, name, kind, path, threads):
     setup = Setup(path.stem, path, kind, threads,
                   SimpleNamespace(context=64, tokens=args.tokens, prefill=args.prefill))
     llama = LlamaCppOfFile(args.llama, args.work, setup)
     exact = side_by_side(args, llama, setup, [])
-    cells = [kind, threads, f"{exact['llama plain']:.1f}", f"{exact['plain']:.1f}", f"{exact['ratio plain']:.2f} ×"]
+    cells = [name, kind, f"{path.stat().st_size / 1e6:.0f}", threads, f"{exact['llama plain']:.1f}",
+             f"{exact['plain']:.1f}", faster(exact, "plain", 0.8)]
     integer = None
     if kind not in ("F16", "BF16", "F32"):
         time.sleep(args.pause)
         integer = side_by_side(args, llama, setup, ["--integer-products"])
-    cells += [f"{integer['plain']:.1f}", f"{integer['ratio plain']:.2f} ×"] if integer else ["–", "–"]
-    cells += [f"{exact['patch'] / exact['plain']:.2f} ×",
-              f"{integer['patch'] / integer['plain']:.2f} ×" if integer else "–",
-              f"{exact['llama prefill']:.0f}", f"{exact['ratio prefill']:.2f} ×",
-              f"{integer['ratio prefill']:.2f} ×" if integer else "–"]
+    cells += [f"{integer['plain']:.1f}", faster(integer, "plain", 1)] if integer else ["–", "–"]
+    cells += [whole(exact), whole(integer) if integer else "–",
+              f"{exact['llama prefill']:.0f}", faster(exact, "prefill", 0.7),
+              faster(integer, "prefill", 1) if integer else "–"]
     print(" | ".join(map(str, cells)), file=sys.stderr, flush=True)
     time.sleep(args.pause)
     return cells
@@ -86,19 +104,22 @@ def row(args, kind, path, threads):
 HEADING = "## Quantised files"
 TEXT = HEADING + """
 
-`{file}` ({size:.0f} MB) in the types that it has (*as it is*), and with all matrices that llama-quantize can convert in one type;
-{rounds} rounds of ctxc and llama.cpp, one after the other; times and ratios are medians{note}. *Faster* is llama.cpp's time
-divided by ctxc's, in float32 arithmetic (goal: ≥ 0.8, for a prompt ≥ 0.7) and with `--integer-products` (goals: ≥ 1).
-*Whole* is the whole of Algorithm 1, in units of a token (≤ 1.3). The prompt has {prefill} tokens.
+{rounds} rounds of ctxc and llama.cpp, one after the other; times and ratios are medians{note}. `gemma-3-270m` is quantised as
+its authors did (*as it is*), `llama-like` (250 million parameters) and `gpt-oss-like` (mixtures of experts in MXFP4) have random
+weights; the other types are those of llama-quantize. *Faster* is llama.cpp's time divided by ctxc's, in float32 arithmetic
+(goal: ≥ 0.8, for a prompt ≥ 0.7) and with `--integer-products` (goals: ≥ 1). *Whole* is the whole of Algorithm 1, in units of a token
+(≤ 1.3). The prompt has {prefill} tokens. Figures that miss their goals are bold. {machine}
 
 ```sh
 tools/build.sh ctxc-bench && bench/peers/build_llama_cpp.sh build/llama.cpp
-build/judges/bin/python bench/quantised.py build {file} --page docs/measurements.md
+build/judges/bin/python bench/peers/random_gguf.py build/peers
+build/judges/bin/python bench/quantised.py build build/models/gemma-3-270m.gguf:-,Q8_0,Q4_0 \\
+    build/peers/llama-like.gguf:BF16,F16,Q8_0,Q6_K,Q5_K_M,Q4_K_M,Q4_0 build/peers/gpt-oss-like.gguf --page docs/measurements.md
 ```
 
 {table}
 """
-HEAD = ["type", "threads", "llama.cpp, ms a token", "ctxc", "faster", "integers", "faster", "whole", "integers",
+HEAD = ["model", "type", "MB", "threads", "llama.cpp, ms a token", "ctxc", "faster", "integers", "faster", "whole", "integers",
         "llama.cpp, ms a prompt", "faster", "integers"]
 
 
@@ -106,8 +127,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", metavar="BUILD", type=Path)
-    parser.add_argument("file", metavar="FILE.gguf", type=Path)
-    parser.add_argument("--types", nargs="*", default=["Q8_0", "Q4_0", "Q6_K", "F16"])
+    parser.add_argument("files", metavar="FILE.gguf[:TYPE,...]", nargs="+")
     parser.add_argument("--llama", type=Path, default=Path("build/llama.cpp"))
     parser.add_argument("--work", type=Path, default=Path("build/peers"))
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, os.cpu_count()}))
@@ -118,10 +138,10 @@ def main():
     parser.add_argument("--note", default="", help="what else the machine did")
     parser.add_argument("--page", type=Path, metavar="FILE.md")
     args = parser.parse_args()
-    rows = [row(args, kind, path, threads) for kind, path in files(args) for threads in args.threads]
-    section = TEXT.format(file=args.file, size=args.file.stat().st_size / 1e6, rounds=args.rounds,
-                          note=f" ({args.note})" if args.note else "", prefill=args.prefill,
-                          table=table(HEAD, rows))
+    rows = [row(args, name, kind, path, threads)
+            for name, kind, path in files(args) for threads in args.threads]
+    section = TEXT.format(rounds=args.rounds, note=f" ({args.note})" if args.note else "", prefill=args.prefill,
+                          machine=machine(), table=table(HEAD, rows))
     publish(section, HEADING, args.page)
 
 

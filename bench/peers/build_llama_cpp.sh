@@ -22,6 +22,10 @@ if [[ ! -d $folder/source ]]; then
   tar -xzf "$folder"/llama_cpp_python-*.tar.gz -C "$unpacked" --strip-components=1
   mv "$unpacked/vendor/llama.cpp" "$folder/source"
   rm -r "$unpacked"
+  # GCC 12 does not know that _tile_loadconfig reads all of its argument, and drops the stores to it:
+  # llama.cpp then crashes on processors with AMX.
+  sed -i 's|^\( *\)_tile_loadconfig(&tc);|\1__asm__ volatile("" : : "r"(\&tc) : "memory");\n&|' \
+    "$folder/source/ggml/src/ggml-cpu/amx/mmq.cpp"
 fi
 
 # GGML_NATIVE uses all instructions of this processor; OpenMP and tinyBLAS are on by default.

@@ -83,33 +83,32 @@ bool Model::isText() const {
 // Reading
 //===----------------------------------------------------------------------===//
 
-/// BF16 or F16 where all `types` are that type, else F32, which holds them all.
-static DType commonType(llvm::ArrayRef<DType> types) {
-  for (DType narrow : {DType::BF16, DType::F16})
-    if (!types.empty() && llvm::all_of(types, [&](DType type) { return type == narrow; }))
-      return narrow;
-  return DType::F32;
-}
-
 std::optional<DType> ctxc::storedType(const Checkpoint &checkpoint) {
-  llvm::SmallVector<DType> types;
+  std::optional<DType> common;
+  bool isMixed = false;
   for (const TensorView &tensor : checkpoint.tensors()) {
     if (isQuantized(tensor.dtype))
       return std::nullopt;
-    if (isFloating(tensor.dtype))
-      types.push_back(tensor.dtype);
+    if (tensor.dtype == DType::F64) // is rounded
+      return DType::F32;
+    if (!isFloating(tensor.dtype))
+      continue;
+    isMixed |= common && *common != tensor.dtype;
+    common = tensor.dtype;
   }
-  return commonType(types);
+  return isMixed ? std::nullopt : std::optional(common.value_or(DType::F32));
 }
 
-/// The common type of all parameters of the module.
+/// The type of all matrices of the module, or F32 where they differ; vectors are often in F32
+/// beside narrower matrices.
 static DType writtenType(mlir::ModuleOp module) {
   llvm::SmallVector<DType> types;
   module.walk([&](xf::ParamOp param) {
     auto type = llvm::cast<mlir::RankedTensorType>(param.getType());
-    types.push_back(storageOf(type.getElementType()));
+    if (type.getRank() > 1)
+      types.push_back(storageOf(type.getElementType()));
   });
-  return commonType(types);
+  return !types.empty() && llvm::all_equal(types) && !isQuantized(types[0]) ? types[0] : DType::F32;
 }
 
 /// Whether a model can be run with products in integers.
@@ -215,8 +214,9 @@ Error Model::import() {
     handle({Place(), mlir::DiagnosticSeverity::Warning, std::move(warning), "", {}});
   storageType = settings.storage.value_or(writtenType(*imported));
   if (settings.prompts == PromptProducts::Split && settings.engine != Engine::Compiled)
-    return llvm::make_error<OptionError>(Option::SplitPrompts,
-                                         "is for kernels of the processor, and changes no other engine; leave it out");
+    return llvm::make_error<OptionError>(
+        Option::SplitPrompts,
+        "is for kernels of the processor, and changes no other engine; leave it out");
   if (settings.prompts == PromptProducts::Rounded && storageType != DType::BF16)
     return llvm::make_error<OptionError>(Option::RoundedPrompts,
                                          "found weights in " + storage() +

@@ -54,7 +54,7 @@ std::vector<OptionSpec> driver::runOptions() {
        {"least", "balanced", "naive", "stable", "scaled"}},
       {"--dtype", "TYPE",
        "storage type of the weights, f32, bf16 or f16; activations and sums are f32.\n"
-       "Default: bf16 or f16 if the whole checkpoint is stored in it, otherwise f32",
+       "Default: the type in which the checkpoint stores each (f32 for f64)",
        storageNames()},
       {"--round-prompts", "",
        "read a prompt with activations rounded to bfloat16 before products with bfloat16\n"

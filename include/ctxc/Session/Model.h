@@ -289,8 +289,8 @@ private:
 /// LoadOptions::dialects.
 void registerModelDialects(mlir::DialectRegistry &dialects);
 
-/// BF16 or F16 if all floating-point tensors of the checkpoint have that type, otherwise F32; none
-/// if some are quantised.
+/// The type of all floating-point tensors of the checkpoint, F32 for F64; none if they have several
+/// types, or some are quantised, so that each weight keeps its own.
 std::optional<DType> storedType(const Checkpoint &checkpoint);
 
 } // namespace ctxc

@@ -1,10 +1,12 @@
 // The library as a program uses it: only through Model.
 #include "ctxc/Session/Model.h"
 #include "ctxc/Support/AtomicFile.h"
+#include "dialects/XF/XF.h"
 #include "test/unit/Session/Opened.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include <atomic>
+#include <list>
 
 using namespace ctxc;
 using namespace ctxc::test;
@@ -123,6 +125,42 @@ TEST(Model, LoadsFromMemory) {
   std::string message = llvm::toString(refused.takeError());
   EXPECT_NE(message.find("is given twice"), std::string::npos) << message;
   EXPECT_NE(message.find("'lost' has no memory, expected 24 bytes"), std::string::npos) << message;
+}
+
+/// As in a GGUF file of bfloat16: the vectors are float32.
+TEST(Model, WeightsOfSeveralTypesKeepTheirs) {
+  auto stored = opened("test/goldens/llama");
+  std::vector<MemoryTensor> tensors;
+  std::list<std::vector<uint16_t>> narrow;
+  for (const TensorView &view : stored->checkpoint()->tensors()) {
+    tensors.push_back({view.name, view.dtype, view.shape, view.data});
+    if (view.dtype != DType::F32 || view.shape.size() < 2)
+      continue;
+    auto *numbers = reinterpret_cast<const float *>(view.data);
+    std::vector<uint16_t> &rounded = narrow.emplace_back();
+    for (int64_t i = 0; i < view.elements(); ++i)
+      rounded.push_back(floatToBf16(numbers[i]));
+    tensors.back().dtype = DType::BF16;
+    tensors.back().data = reinterpret_cast<const uint8_t *>(rounded.data());
+  }
+  std::string config;
+  llvm::raw_string_ostream(config)
+      << llvm::json::Value(llvm::json::Object(stored->checkpoint()->config()));
+  LoadOptions wide;
+  wide.storage = DType::F32;
+  auto model = Model::load("in memory", config, tensors),
+       widened = Model::load("in memory", config, tensors, wide);
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  ASSERT_TRUE(bool(widened)) << llvm::toString(widened.takeError());
+  EXPECT_EQ((*model)->storage(), "bf16");
+  EXPECT_EQ((*widened)->storage(), "f32");
+  (*model)->module().walk([](xf::ParamOp param) {
+    auto type = llvm::cast<mlir::RankedTensorType>(param.getType());
+    EXPECT_EQ(type.getElementType().isBF16(), type.getRank() > 1) << param.getName().str();
+  });
+  auto found = (*model)->patch(requestOf()), expected = (*widened)->patch(requestOf());
+  ASSERT_TRUE(bool(found) && bool(expected));
+  EXPECT_TRUE(found->fullLogits == expected->fullLogits);
 }
 
 TEST(Model, ReopenedModelsShareWeights) {
