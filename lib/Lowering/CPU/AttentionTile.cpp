@@ -118,10 +118,19 @@ void AttentionTile::forVectors(int64_t atOnce,
 //===----------------------------------------------------------------------===//
 
 void AttentionTile::computeTile(const Queries &queries, Value from, Value to, Value scores,
-                                const TileResults &results, int64_t part) {
+                                const TileResults &results, int64_t part, const ValuesCopy &copy) {
   writeProducts(queries, from, to, scores);
   writePowers(queries, from, to, scores, results);
-  writeMixed(queries, from, to, scores, results, part);
+  writeMixed(queries, from, to, scores, results, part, copy);
+}
+
+void AttentionTile::copyValues(Value group, Value to, const ValuesCopy &copy) {
+  forRange(copy.from, to, 1, [&](Value slot) {
+    Value row = sub(slot, copy.from);
+    forVectors(1, [&](Value x, int64_t, Value mask) {
+      store(loadState(in.values, {slot, group, x}, mask), copy.memory, {row, x}, mask);
+    });
+  });
 }
 
 void AttentionTile::writeProducts(const Queries &queries, Value from, Value to, Value scores) {
@@ -241,7 +250,7 @@ void AttentionTile::writePowers(const Queries &queries, Value from, Value to, Va
 }
 
 void AttentionTile::writeMixed(const Queries &queries, Value from, Value to, Value scores,
-                               const TileResults &results, int64_t part) {
+                               const TileResults &results, int64_t part, const ValuesCopy &copy) {
   forEach(queries, [&](Value, Value query, Value, Value) {
     forVectors(1, [&](Value x, int64_t, Value mask) {
       store(zeros(lanes), results.mixed, {add(results.first, query), x}, mask);
@@ -253,8 +262,8 @@ void AttentionTile::writeMixed(const Queries &queries, Value from, Value to, Val
     forGroups(queries, [&](Value group, Value first) {
       forVectors(std::max<int64_t>(sums / step, 1), [&](Value x, int64_t vectors, Value mask) {
         forSome(queries, step, [&](Value i, int64_t some) {
-          addValues(group, some, add(first, i), begin, end, x, vectors, mask, scores, from,
-                    results);
+          addValues(group, some, add(first, i), begin, end, x, vectors, mask, scores, from, results,
+                    copy);
         });
       });
     });
@@ -263,7 +272,7 @@ void AttentionTile::writeMixed(const Queries &queries, Value from, Value to, Val
 
 void AttentionTile::addValues(Value group, int64_t queries, Value firstQuery, Value from, Value to,
                               Value first, int64_t vectors, Value mask, Value scores,
-                              Value firstSlot, const TileResults &results) {
+                              Value firstSlot, const TileResults &results, const ValuesCopy &copy) {
   auto placeOf = [&](int64_t query, int64_t v) {
     return Values{add(results.first, add(firstQuery, index(query))),
                   v ? add(first, index(v * rowLanes)) : first};
@@ -275,7 +284,9 @@ void AttentionTile::addValues(Value group, int64_t queries, Value firstQuery, Va
   so = carried(from, to, 1, so, [&](ValueRange sums, Value slot) {
     Values values, next;
     for (int64_t v = 0; v < vectors; ++v)
-      values.push_back(loadState(in.values, {slot, group, placeOf(0, v)[1]}, mask));
+      values.push_back(
+          copy.memory ? load(lanes, copy.memory, {sub(slot, copy.from), placeOf(0, v)[1]}, mask)
+                      : loadState(in.values, {slot, group, placeOf(0, v)[1]}, mask));
     for (int64_t query = 0; query < queries; ++query) {
       Value weight = broadcastLanes(
           b, loc,

@@ -14,6 +14,7 @@
 #include "ctxc/Lowering/CpuTarget.h"
 #include "dialects/Kernel/Kernel.h"
 #include "lib/Lowering/CPU/LoopBuilder.h"
+#include "lib/Lowering/CPU/VectorSums.h"
 
 namespace ctxc {
 
@@ -44,11 +45,22 @@ protected:
     mlir::SmallVector<Value> others;
   };
 
+  /// A copy of one group's values for the slots of a tile, in float32: slotsOfTile × copyStride().
+  struct ValuesCopy {
+    Value memory; ///< null: there is no copy, and values are read where they are
+    Value from;   ///< the first slot
+  };
+  /// Of whole cache lines, and an odd number of them: rows that are a power of two apart, as in a
+  /// KV cache, compete for the same few sets of the first-level cache.
+  int64_t copyStride() const { return (llvm::divideCeil(out, rowLanes) | 1) * rowLanes; }
+  /// Copies the values of slots [from, to).
+  void copyValues(Value group, Value to, const ValuesCopy &copy);
+
   /// Computes the results of `queries` for slots [from, to), at most slotsOfTile. `scores` is
   /// memory for one tile of scores for each query; `part` is how many slots are taken before the
   /// next group.
   void computeTile(const Queries &queries, Value from, Value to, Value scores,
-                   const TileResults &results, int64_t part);
+                   const TileResults &results, int64_t part, const ValuesCopy &copy = {});
 
   /// Calls body(group, index of the query, row, head) for each query.
   void forEach(const Queries &queries, llvm::function_ref<void(Value, Value, Value, Value)> body);
@@ -81,10 +93,10 @@ private:
                    const TileResults &results);
   Value scoreOf(Value product, Value group, Value row, Value head, Value slot, Value mask);
   void writeMixed(const Queries &queries, Value from, Value to, Value scores,
-                  const TileResults &results, int64_t part);
+                  const TileResults &results, int64_t part, const ValuesCopy &copy);
   void addValues(Value group, int64_t queries, Value firstQuery, Value from, Value to, Value first,
                  int64_t vectors, Value mask, Value scores, Value firstSlot,
-                 const TileResults &results);
+                 const TileResults &results, const ValuesCopy &copy);
   void forVectors(int64_t atOnce, llvm::function_ref<void(Value, int64_t, Value)> body);
   /// A vector of keys or values, widened to float32.
   Value loadState(Value memref, mlir::ValueRange at, Value mask);

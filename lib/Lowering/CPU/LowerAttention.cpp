@@ -57,7 +57,8 @@ private:
   };
   Function beginFunction(StringRef suffix);
   func::FuncOp writeRows();
-  void writeBlock(Value unit, Value scores, const TileResults &tile, const Running &running);
+  void writeBlock(Value unit, Value scores, Value values, const TileResults &tile,
+                  const Running &running);
   func::FuncOp writeOne();
   func::FuncOp writeMerge();
   Value scratch(ArrayRef<int64_t> shape);
@@ -138,16 +139,17 @@ Value FunctionEmitter::firstSeen(Value row) {
 func::FuncOp FunctionEmitter::writeRows() {
   auto [function, begin, end] = beginFunction("_rows");
   Value scores = scratch({queriesOfTile, slotsOfTile});
+  Value values = scratch({slotsOfTile, copyStride()});
   TileResults tile{scratch({queriesOfTile}), scratch({queriesOfTile}),
                    scratch({queriesOfTile, out}), index(0)};
   Running running{scratch({blockRows * heads}), scratch({blockRows * heads}), {}, {}, {}, {}};
-  forRange(begin, end, 1, [&](Value unit) { writeBlock(unit, scores, tile, running); });
+  forRange(begin, end, 1, [&](Value unit) { writeBlock(unit, scores, values, tile, running); });
   func::ReturnOp::create(b, loc);
   return function;
 }
 
 /// All slots for the rows of one block and the heads of one group, or some of these heads.
-void FunctionEmitter::writeBlock(Value unit, Value scores, const TileResults &tile,
+void FunctionEmitter::writeBlock(Value unit, Value scores, Value values, const TileResults &tile,
                                  const Running &running) {
   Value block = over(unit, groups * parts);
   Value rest = sub(unit, times(block, groups * parts));
@@ -168,6 +170,8 @@ void FunctionEmitter::writeBlock(Value unit, Value scores, const TileResults &ti
   forEach(all, [&](Value g, Value query, Value row, Value h) { start(placed(query, row, g, h)); });
   forRange(multiples(firstSeen(first), slotsOfTile), seenBefore(end), slotsOfTile, [&](Value from) {
     Value to = add(from, index(slotsOfTile));
+    ValuesCopy copy{values, from};
+    copyValues(group, least(to, seenBefore(end)), copy);
     forRange(first, end, tileRows, [&](Value row) {
       Value rowEnd = least(add(row, index(tileRows)), end);
       Value seenEnd = least(to, seenBefore(rowEnd));
@@ -175,7 +179,7 @@ void FunctionEmitter::writeBlock(Value unit, Value scores, const TileResults &ti
           arith::AndIOp::create(b, loc, isLess(from, seenEnd), isLess(firstSeen(row), to));
       ifThen(seesSome, [&] {
         Queries queries{row, sub(rowEnd, row), group, index(1), head, some};
-        computeTile(queries, from, seenEnd, scores, tile, slotsOfBlock);
+        computeTile(queries, from, seenEnd, scores, tile, slotsOfBlock, copy);
         Value before = arith::MulIOp::create(b, loc, sub(row, first), some);
         forEach(queries, [&](Value g, Value query, Value r, Value h) {
           merge(placed(add(before, query), r, g, h), tile, query);
