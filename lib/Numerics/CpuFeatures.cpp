@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 using namespace ctxc;
@@ -61,6 +63,9 @@ CpuIdentity CpuIdentity::ofThisMachine() {
   }
   if (__get_cpuid(0x80000001, &a, &b, &c, &d))
     words[Extended1Ecx] = c;
+#elif defined(__aarch64__) && defined(__linux__)
+  identity.words[HwCap] = uint32_t(getauxval(AT_HWCAP));
+  identity.words[HwCap2] = uint32_t(getauxval(AT_HWCAP2));
 #endif
   return identity;
 }

@@ -31,7 +31,8 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
     return makeError("split prompts need tile registers for bfloat16 (amx_bf16), which this "
                      "processor lacks or the system does not give; read prompts without them");
   if (prompts == PromptProducts::Rounded && !target.bfloatPairs)
-    return makeError("this processor has no instruction for pairs of bfloat16 (avx512_bf16): "
+    return makeError("this processor has no instruction for pairs of bfloat16 (avx512_bf16, or "
+                     "bf16 of AArch64): "
                      "prompts are read as fast without rounding");
   std::vector<OwningOpRef<xf::BlockOp>> clones;
   std::vector<OwningOpRef<ModuleOp>> owned;

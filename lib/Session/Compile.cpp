@@ -55,10 +55,11 @@ Error ctxc::checkCompileOptions(const CompileOptions &options) {
                       "; expected more rows and a target that has products of bfloat16: "
                       "cuda:sm_80, cuda:sm_90");
   if (options.processor && !options.processor->bfloatPairs)
-    return refuse(Option::RoundedPrompts,
-                  "'" + options.processor->cpu +
-                      "' has no instruction for pairs of bfloat16 (avx512_bf16); expected a target "
-                      "that has, such as cooperlake or znver4");
+    return refuse(
+        Option::RoundedPrompts,
+        "'" + options.processor->cpu +
+            "' has no instruction for pairs of bfloat16 (avx512_bf16, or bf16 of AArch64); "
+            "expected a target that has, such as cooperlake, znver4 or aarch64+bf16");
   return Error::success();
 }
 

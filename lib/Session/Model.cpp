@@ -99,15 +99,20 @@ std::optional<DType> ctxc::storedType(const Checkpoint &checkpoint) {
   return isMixed ? std::nullopt : std::optional(common.value_or(DType::F32));
 }
 
-/// The type of all matrices of the module, or F32 where they differ; vectors are often in F32
-/// beside narrower matrices.
-static DType writtenType(mlir::ModuleOp module) {
+static llvm::SmallVector<DType> matrixTypes(mlir::ModuleOp module) {
   llvm::SmallVector<DType> types;
   module.walk([&](xf::ParamOp param) {
     auto type = llvm::cast<mlir::RankedTensorType>(param.getType());
     if (type.getRank() > 1)
       types.push_back(storageOf(type.getElementType()));
   });
+  return types;
+}
+
+/// The type of all matrices of the module, or F32 where they differ; vectors are often in F32
+/// beside narrower matrices.
+static DType writtenType(mlir::ModuleOp module) {
+  llvm::SmallVector<DType> types = matrixTypes(module);
   return !types.empty() && llvm::all_equal(types) && !isQuantized(types[0]) ? types[0] : DType::F32;
 }
 
@@ -217,7 +222,8 @@ Error Model::import() {
     return llvm::make_error<OptionError>(
         Option::SplitPrompts,
         "is for kernels of the processor, and changes no other engine; leave it out");
-  if (settings.prompts == PromptProducts::Rounded && storageType != DType::BF16)
+  if (settings.prompts == PromptProducts::Rounded &&
+      !llvm::is_contained(matrixTypes(*imported), DType::BF16))
     return llvm::make_error<OptionError>(Option::RoundedPrompts,
                                          "found weights in " + storage() +
                                              ", expected bf16: activations are rounded as the "

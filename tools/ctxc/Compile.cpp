@@ -189,8 +189,9 @@ static std::vector<OptionSpec> optionsOfStages() {
            true},
           {"--target",
            "NAME",
-           "native (default), x86-64-v2, x86-64-v3, x86-64-v4, aarch64, or LLVM's\n"
-           "name of an x86-64 processor, such as znver4; the code runs on all\n"
+           "native (default), x86-64-v2, x86-64-v3, x86-64-v4, aarch64 (with any of\n"
+           "+dotprod, +i8mm, +bf16), or LLVM's name of an x86-64 processor, such as\n"
+           "znver4; the code runs on all\n"
            "processors that have its features, and refuses others. Or a GPU: cuda:sm_80,\n"
            "cuda:sm_90, rocm:gfx90a, rocm:gfx942, rocm:gfx1100, vulkan\n"
            "(docs/gpu.md)",

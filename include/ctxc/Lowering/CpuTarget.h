@@ -34,8 +34,9 @@ struct CpuTarget {
   static CpuTarget host();
 
   /// For code that is stored: `native` (this processor), x86-64-v2, x86-64-v3, x86-64-v4, aarch64,
-  /// or LLVM's name of an x86-64 processor. Uses only features that the code can test for at run
-  /// time. An unknown name is an error that lists all names.
+  /// aarch64 with any of +dotprod, +i8mm, +bf16, or LLVM's name of an x86-64 processor. Uses only
+  /// features that the code can test for at run time. An unknown name is an error that lists all
+  /// names.
   static llvm::Expected<CpuTarget> named(llvm::StringRef name);
 
   /// For stored code, for an x86-64 processor that LLVM calls `cpu` and that has exactly

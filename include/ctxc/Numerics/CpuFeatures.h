@@ -2,7 +2,7 @@
 //
 // Generated libraries refuse a machine that lacks the features that their code uses. A set
 // of features is a mask: bit i is line i of CpuFeatures.def. A library calls the C functions;
-// they run on any x86-64, allocate nothing and may be
+// they run on any x86-64 or AArch64, allocate nothing and may be
 // called by any number of threads.
 //
 //===----------------------------------------------------------------------===//
@@ -13,10 +13,11 @@
 
 namespace ctxc {
 
-/// What CPUID says, and which registers the operating system saves (XCR0; 0 if it has none).
+/// What CPUID says, and which registers the operating system saves (XCR0; 0 if it has none). On
+/// AArch64, what Linux says (AT_HWCAP and AT_HWCAP2).
 struct CpuIdentity {
-  enum Word { Leaf1Ecx, Leaf7Ebx, Leaf7Ecx, Leaf7Edx, Leaf7Sub1Eax, Extended1Ecx };
-  static constexpr int wordCount = Extended1Ecx + 1;
+  enum Word { Leaf1Ecx, Leaf7Ebx, Leaf7Ecx, Leaf7Edx, Leaf7Sub1Eax, Extended1Ecx, HwCap, HwCap2 };
+  static constexpr int wordCount = HwCap2 + 1;
   uint32_t words[wordCount] = {};
   uint64_t savedRegisters = 0;
 

@@ -21,6 +21,9 @@ static constexpr llvm::StringLiteral askable[] = {
 static constexpr llvm::StringLiteral baseline[] = {"64bit", "cmov", "cx8",  "fxsr", "mmx",
                                                    "nopl",  "sse",  "sse2", "x87"};
 
+/// What kernels use of AArch64 beyond its baseline.
+static constexpr llvm::StringLiteral ofArm[] = {"dotprod", "i8mm", "bf16"};
+
 /// What products of tiles of bfloat16 need.
 static constexpr llvm::StringLiteral tileFeatures[] = {"amx-tile", "amx-bf16"};
 
@@ -50,10 +53,11 @@ static void setVectors(CpuTarget &target, const llvm::StringSet<> &has) {
   }
 }
 
-static void setNeonVectors(CpuTarget &target) {
+static void setNeonVectors(CpuTarget &target, const llvm::StringSet<> &has) {
   target.lanes = 4;
   target.registers = 32;
   target.fma = target.halfPrecision = true;
+  target.bfloatPairs = has.contains("bf16");
 }
 
 static void append(std::string &features, llvm::Twine feature) {
@@ -73,7 +77,7 @@ CpuTarget CpuTarget::host() {
       has.insert(feature.first());
   }
   if (!processTriple().isX86()) {
-    setNeonVectors(target);
+    setNeonVectors(target, has);
     return target;
   }
   setVectors(target, has);
@@ -126,13 +130,34 @@ CpuTarget CpuTarget::withoutTiles() const {
   return target;
 }
 
-static CpuTarget aarch64Target() {
+/// An AArch64 processor with those of the features `has` that kernels use.
+static CpuTarget aarch64Target(const llvm::StringSet<> &has) {
   CpuTarget target;
   target.triple = processTriple().isAArch64() ? processTriple().str() : "aarch64-unknown-linux-gnu";
   target.cpu = "generic";
   target.features = "+neon";
-  setNeonVectors(target);
+  for (StringRef feature : ofArm)
+    if (has.contains(feature)) {
+      append(target.features, "+" + feature);
+      target.needed.push_back(feature);
+    }
+  setNeonVectors(target, has);
   return target;
+}
+
+/// The features that follow `aarch64` in a target's name, or none where one is not known.
+static std::optional<llvm::StringSet<>> armFeaturesOf(StringRef rest) {
+  llvm::StringSet<> has;
+  while (rest.consume_front("+")) {
+    StringRef feature = rest.take_until([](char c) { return c == '+'; });
+    if (!llvm::is_contained(ofArm, feature))
+      return std::nullopt;
+    has.insert(feature);
+    rest = rest.drop_front(feature.size());
+  }
+  if (!rest.empty())
+    return std::nullopt;
+  return has;
 }
 
 static std::vector<StringRef> x86Names() {
@@ -145,18 +170,23 @@ static std::vector<StringRef> x86Names() {
 
 llvm::Expected<CpuTarget> CpuTarget::named(StringRef name) {
   bool native = name == "native";
-  if (name == "aarch64" || (native && !processTriple().isX86()))
-    return aarch64Target();
   llvm::StringSet<> has;
+  if (StringRef rest = name; rest.consume_front("aarch64"))
+    if (auto features = armFeaturesOf(rest))
+      return aarch64Target(*features);
   if (native) {
     for (auto &feature : llvm::sys::getHostCPUFeatures())
       if (feature.second)
         has.insert(feature.first());
+    if (!processTriple().isX86())
+      return aarch64Target(has);
     return x86Target(llvm::sys::getHostCPUName(), has);
   }
   std::vector<StringRef> names = x86Names();
   if (!llvm::is_contained(names, name))
-    return makeError("found '" + name + "', expected native, aarch64, " + llvm::join(names, ", "));
+    return makeError("found '" + name + "', expected native, aarch64, aarch64+" +
+                     llvm::join(std::begin(ofArm), std::end(ofArm), "+") + ", " +
+                     llvm::join(names, ", "));
   llvm::SmallVector<StringRef> features;
   llvm::X86::getFeaturesForCPU(name, features);
   llvm::StringMap<bool> implied;

@@ -87,7 +87,10 @@ void Emitter::tile(const Part &part, Value group, int64_t groups, Value vector, 
           b, loc, numbers(),
           vector::LoadOp::create(b, loc, pairs(), panel,
                                  ValueRange{add(group, index(g)), pair, index(0)})));
-    StringAttr name = b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps." + Twine(lanes * 32));
+    // Four lanes are NEON's; on x86-64 the instruction comes with AVX-512.
+    StringAttr name =
+        b.getStringAttr(lanes == 4 ? Twine("llvm.aarch64.neon.bfdot.v4f32.v8bf16")
+                                   : "llvm.x86.avx512bf16.dpbf16ps." + Twine(lanes * 32));
     for (int64_t v = 0; v < vectors; ++v) {
       Value one = memref::LoadOp::create(b, loc, x, ValueRange{index(v), pair});
       Value wide = vector::BitCastOp::create(b, loc, numbers(),
