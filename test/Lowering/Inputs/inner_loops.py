@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what the inner loops of functions do, from x86-64 assembly on standard input.
+"""Prints what the inner loops of functions do, from x86-64 or AArch64 assembly on standard input.
 
   inner_loops.py FUNCTIONS [OPERATION]     FUNCTIONS: a regular expression
 
@@ -27,18 +27,18 @@ def bodies_of(functions, lines):
 def loops_in(lines):
     """Each run of instructions from a label to a jump back to it, without a label between; and
     what points to the stack there."""
-    label, block, stack = None, [], ["%rsp"]
+    label, block, stack = None, [], ["%rsp", "sp"]
     for line in lines:
-        text = line.split("#")[0].strip()
+        text = re.split(r"//|# ", line)[0].strip()
         if text.endswith(":"):
             label, block = text[:-1], []
             if not label.startswith("."):
-                stack = ["%rsp"]
+                stack = ["%rsp", "sp"]
         elif text and not text.startswith("."):
             block.append(text)
             if text.split() == ["movq", "%rsp,", "%rbp"]:
                 stack = ["%rsp", "%rbp"]
-            if label and re.match(rf"j\w+\s+{re.escape(label)}$", text):
+            if label and re.match(rf"(j\w+|b\.\w+|c?t?bn?z.*,)\s+{re.escape(label)}$", text):
                 yield block, stack
 
 
@@ -46,12 +46,15 @@ def describe(block, stack, operation):
     """Operations, loads, spills, calls, and the registers' kind."""
     operations = [text for text in block if text.startswith(operation)]
     memory = [text for text in block
-              if "(" in text and not text.startswith(("lea", "nop", "data16", "prefetch"))]
-    spills = [text for text in memory if any(register in text.split("(", 1)[1] for register in stack)]
-    stores = [text for text in memory if text.rstrip().endswith(")")]
-    ahead = sum(text.startswith("prefetch") for text in block)
-    widths = sorted({width for text in operations for width in re.findall(r"%([xyzt]mm)", text)})
-    calls = sum(text.startswith("call") for text in block)
+              if re.search(r"[(\[]", text) and not text.startswith(("lea", "nop", "data16", "prefetch", "prfm"))
+              and not re.search(r"v\d+\.\w+\[", text)]
+    spills = [text for text in memory
+              if any(register in re.split(r"[(\[]", text, maxsplit=1)[1] for register in stack)]
+    stores = [text for text in memory if text.endswith(")") or text.startswith("st")]
+    ahead = sum(text.startswith(("prefetch", "prfm")) for text in block)
+    widths = sorted({width for text in operations for width in re.findall(r"%([xyzt]mm)|(?<=\.)(4s)", text)
+                     for width in width if width})
+    calls = sum(text.startswith(("call", "bl\t", "blr")) for text in block)
     return (len(operations), f"{len(operations)} {operation} {'/'.join(widths)}, "
             f"{len(memory) - len(stores)} loads, {len(stores)} stores, {len(spills)} spills, "
             f"{calls} calls" + (f", {ahead} prefetches" if ahead else ""))
