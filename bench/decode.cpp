@@ -34,6 +34,7 @@ using Round = std::array<double, ColumnCount>;
 struct Sizes {
   int64_t rounds, tokens, context, prefill;
   double seconds;
+  size_t buffer; ///< the most bytes of each of the two buffers by which memory is measured
 };
 
 double median(std::vector<double> numbers) {
@@ -195,7 +196,7 @@ private:
   /// Takes memory only where it is measured.
   const ReadBandwidth &bandwidth() {
     if (!memory)
-      memory.emplace(threads);
+      memory.emplace(threads, sizes.buffer);
     return *memory;
   }
 
@@ -284,7 +285,8 @@ Expected<int> run(const Arguments &arguments) {
     return otherwise;
   };
   Sizes sizes{integer("--rounds", 5), integer("--tokens", 16), integer("--context", 64),
-              integer("--prefill", 512), integer("--seconds", 1) * 1.0};
+              integer("--prefill", 512), integer("--seconds", 1) * 1.0,
+              size_t(integer("--buffer", 1 << 20)) << 20};
   if (errors)
     return std::move(errors);
   auto options = loadOptions(arguments);
@@ -357,6 +359,7 @@ int main(int argc, char **argv) {
        {"--context", "N", "tokens before them; default: 64"},
        {"--prefill", "N", "tokens of the prompt; default: 512"},
        {"--seconds", "N", "of each round for reading memory; default: 1"},
+       {"--buffer", "MB", "the most that is read at a time to measure memory; default: 10 caches"},
        writes({"--json", "PATH", "write JSON, - for the screen"}),
        {"--ask", "",
         "measure what standard input names, line by line: read, plain, patch, decode, "
