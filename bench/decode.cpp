@@ -80,6 +80,8 @@ public:
       return decode(result, {Plain});
     else if (name == "patch")
       return decode(result, {Whole});
+    else if (name == "token")
+      return decode(result, {Whole, Plain, ReadGbps});
     else if (name == "decode")
       return decode(result, {Whole, Patches, Applied, Plain, ReadGbps});
     else if (name == "prefill")
@@ -87,7 +89,8 @@ public:
     else if (name == "positions")
       return patchAll(result);
     else
-      return makeError("'" + name + "' is none of read, plain, patch, decode, prefill, positions");
+      return makeError("'" + name +
+                       "' is none of read, plain, patch, token, decode, prefill, positions");
     return Error::success();
   }
 
@@ -362,8 +365,8 @@ int main(int argc, char **argv) {
        {"--buffer", "MB", "the most that is read at a time to measure memory; default: 10 caches"},
        writes({"--json", "PATH", "write JSON, - for the screen"}),
        {"--ask", "",
-        "measure what standard input names, line by line: read, plain, patch, decode, "
-        "prefill or positions"}},
+        "measure what standard input names, line by line: read, plain, patch, token (these "
+        "three), decode, prefill or positions"}},
       "Reads memory, decodes plainly, applies and makes patches and reads a prompt, each in\n"
       "turn; what counts are ratios within a round.",
       "  ctxc-bench build/models/gemma-3-270m --threads 2\n",

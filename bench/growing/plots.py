@@ -1,5 +1,7 @@
 """The pictures of bench/growth.py: log-log, what was measured as points, the machine's limit dashed."""
 
+import statistics
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -66,18 +68,18 @@ def context(records):
         x, ticks = point("tokens"), [record["point"]["tokens"] for record in some]
         line(time, some, x, found("plain"), "a token")
         line(time, some, x, found("patch"), "with its patches (Algorithm 1)", SECOND)
-        line(time, some, x, lambda r: limits.of_context(r["found"]), "limit: weights and cache read once",
-             (INK, ""), dashed=True)
+        line(time, some, x, lambda r: limits.of_context(r["found"]), "limit: all read once", (INK, ""), dashed=True)
         line(memory, some, x, found("peak", 1e-6), "the process at its peak")
         line(memory, some, x, lambda r: limits.rest(r["found"]) / 1e6, "of it, the rest", THIRD)
         line(memory, some, x, found("cache", 1e-6), "of it, the cache", SECOND)
         line(memory, some, x, found("weights", 1e-6), "of it, the weights", (INK, ""), dashed=True)
         for axes, label in ((time, "ms"), (memory, "MB")):
-            room(axes, above=1.5)
+            room(axes)
             logarithmic(axes, "tokens of context", label, ticks)
-            axes.legend(loc="upper left" if axes is time else "center left")
         time.set_title(f"{name}: time")
         memory.set_title(f"{name}: memory")
+    for axes in grid[0]:  # where no curve is
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.12), ncols=2)
     return figure
 
 
@@ -91,7 +93,8 @@ def bits(records):
         some = [record for record in records if record["point"]["arithmetic"] == way]
         axes.plot([x(r) for r in some], [r["found"]["plain"] for r in some], color=colour, marker=marker,
                   linestyle="none", markersize=5, label=label)
-    line(axes, sorted(records, key=x), x, lambda r: limits.milliseconds(r["found"]),
+    bandwidth = statistics.median(record["found"]["read_gbps"] for record in records)
+    line(axes, sorted(records, key=x), x, lambda r: limits.milliseconds(r["found"] | {"read_gbps": bandwidth}),
          "limit: weights read once", (INK, ""), dashed=True)
     room(axes, above=1.6)
     kinds = {}
@@ -101,6 +104,7 @@ def bits(records):
         axes.text(at, axes.get_ylim()[1], " " + ", ".join(dict.fromkeys(names)), rotation=90, ha="center", va="top",
                   fontsize=8, color=QUIET)
     logarithmic(axes, "bits per weight", "ms a token", [4, 5, 6, 8, 12, 16, 24, 32])
+    axes.grid(axis="x", visible=False)
     axes.legend(loc="lower right")
     return figure
 
