@@ -107,7 +107,7 @@ size 768:
 ![A token's time against layers, experts and parameters](growth/models.svg)
 """, ["layers", *DECODED], decoded_row),
     ("experts", """
-Experts: 8 layers with a mixture each, of which two experts see a token, so that a token reads the same number of bytes
+Experts: 4 layers with a mixture each, of which two experts see a token, so that a token reads the same number of bytes
 however many experts there are:
 """, ["experts", *DECODED], decoded_row),
     ("hidden", """
