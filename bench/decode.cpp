@@ -287,9 +287,9 @@ Expected<int> run(const Arguments &arguments) {
     errors = llvm::joinErrors(std::move(errors), value.takeError());
     return otherwise;
   };
-  Sizes sizes{integer("--rounds", 5), integer("--tokens", 16), integer("--context", 64),
-              integer("--prefill", 512), integer("--seconds", 1) * 1.0,
-              size_t(integer("--buffer", 1 << 20)) << 20};
+  Sizes sizes{integer("--rounds", 5),        integer("--tokens", 16),
+              integer("--context", 64),      integer("--prefill", 512),
+              integer("--seconds", 1) * 1.0, size_t(integer("--buffer", 1 << 20)) << 20};
   if (errors)
     return std::move(errors);
   auto options = loadOptions(arguments);
