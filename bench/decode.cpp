@@ -34,6 +34,7 @@ using Round = std::array<double, ColumnCount>;
 struct Sizes {
   int64_t rounds, tokens, context, prefill;
   double seconds;
+  size_t buffer; ///< the most bytes of each of the two buffers by which memory is measured
 };
 
 double median(std::vector<double> numbers) {
@@ -79,6 +80,8 @@ public:
       return decode(result, {Plain});
     else if (name == "patch")
       return decode(result, {Whole});
+    else if (name == "token")
+      return decode(result, {Whole, Plain, ReadGbps});
     else if (name == "decode")
       return decode(result, {Whole, Patches, Applied, Plain, ReadGbps});
     else if (name == "prefill")
@@ -86,7 +89,8 @@ public:
     else if (name == "positions")
       return patchAll(result);
     else
-      return makeError("'" + name + "' is none of read, plain, patch, decode, prefill, positions");
+      return makeError("'" + name +
+                       "' is none of read, plain, patch, token, decode, prefill, positions");
     return Error::success();
   }
 
@@ -195,7 +199,7 @@ private:
   /// Takes memory only where it is measured.
   const ReadBandwidth &bandwidth() {
     if (!memory)
-      memory.emplace(threads);
+      memory.emplace(threads, sizes.buffer);
     return *memory;
   }
 
@@ -283,8 +287,9 @@ Expected<int> run(const Arguments &arguments) {
     errors = llvm::joinErrors(std::move(errors), value.takeError());
     return otherwise;
   };
-  Sizes sizes{integer("--rounds", 5), integer("--tokens", 16), integer("--context", 64),
-              integer("--prefill", 512), integer("--seconds", 1) * 1.0};
+  Sizes sizes{integer("--rounds", 5),        integer("--tokens", 16),
+              integer("--context", 64),      integer("--prefill", 512),
+              integer("--seconds", 1) * 1.0, size_t(integer("--buffer", 1 << 20)) << 20};
   if (errors)
     return std::move(errors);
   auto options = loadOptions(arguments);
@@ -357,10 +362,11 @@ int main(int argc, char **argv) {
        {"--context", "N", "tokens before them; default: 64"},
        {"--prefill", "N", "tokens of the prompt; default: 512"},
        {"--seconds", "N", "of each round for reading memory; default: 1"},
+       {"--buffer", "MB", "the most that is read at a time to measure memory; default: 10 caches"},
        writes({"--json", "PATH", "write JSON, - for the screen"}),
        {"--ask", "",
-        "measure what standard input names, line by line: read, plain, patch, decode, "
-        "prefill or positions"}},
+        "measure what standard input names, line by line: read, plain, patch, token (these "
+        "three), decode, prefill or positions"}},
       "Reads memory, decodes plainly, applies and makes patches and reads a prompt, each in\n"
       "turn; what counts are ratios within a round.",
       "  ctxc-bench build/models/gemma-3-270m --threads 2\n",

@@ -1,127 +1,97 @@
 #!/usr/bin/env python3
-"""Measures how the cost of ctxc grows with the model: time per token, compile time, odd widths.
+"""Measures how the cost of ctxc grows: with context, bits per weight, patched positions, layers, experts and sizes.
 
-  tools/build.sh ctxc-bench
-  bench/growth.py build/bin
+  tools/build.sh ctxc ctxc-bench
+  build/judges/bin/python bench/growth.py build MODEL
 
-Llamas with random weights, made on the spot, in bfloat16. Prints three tables, and with --page writes them
-into the page's section:
+MODEL is a Hugging Face directory, such as build/models/gemma-3-270m; all other models have random weights and are made
+on the spot, in --work. Each measured point is a file there, so that a run that was interrupted continues; points of
+another processor are measured again. The studies, which --only chooses from:
 
-  sizes   1 M to 1 B parameters: milliseconds per token, and GB/s of weights beside memory's bandwidth
-  depth   2 to 64 layers: seconds of compiling, with an empty cache
-  widths  a model whose widths are multiples of the vector width, and one with the next odd widths
+  context     512 to 32,768 tokens before the decoded one: its time, and the memory of the process
+  bits        the types of GGUF files, 4.25 to 32 bits per weight, in float32 arithmetic and with --integer-products
+  positions   the patches of 1 to 8,192 positions: seconds, and bytes of the file
+  layers      2 to 64 layers
+  experts     4 to 128 experts, of which 2 see a token
+  hidden      1 M to 1 B parameters
+  odd         a model whose widths are multiples of the vector width, and one with the next odd widths
+  compile     seconds of compiling 2 to 64 layers, with an empty cache
+
+--page writes the section, --plot the pictures into a folder, from all points that there are; with --report nothing is
+measured. A machine that does other work is to be named with --note.
 """
 
 import argparse
-import json
 import os
-import re
-import statistics
 import sys
-import tempfile
+import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
-from page import publish, table  # noqa: E402
-from programs import output_of, run  # noqa: E402
+sys.path[:0] = [str(Path(__file__).resolve().parent / name) for name in ("", "peers")]
+from growing import pages  # noqa: E402
+from growing.records import Records  # noqa: E402
+from growing.studies import FULL, SMALL, Studies  # noqa: E402
+from page import publish  # noqa: E402
+from programs import Failed, processor, run  # noqa: E402
 
-#        hidden, intermediate, layers, heads, vocabulary
-SIZES = [(128, 384, 4, 4, 1024), (256, 768, 8, 4, 4096), (512, 1536, 12, 8, 16000),
-         (768, 2048, 20, 12, 32000), (1280, 3584, 28, 20, 32000), (1792, 5120, 24, 28, 32000)]
-DEPTHS = [2, 8, 32, 64]
-WIDTHS = [("multiples of 32", (1024, 3072, 8, 8, 32000)), ("odd", (1023, 3071, 8, 8, 31999))]
-
-
-def make_model(build, folder, shape):
-    """The model as an .mlir file, whose weights may be random."""
-    hidden, intermediate, layers, heads, vocabulary = shape
-    folder.mkdir(exist_ok=True)
-    (folder / "config.json").write_text(json.dumps({
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden,
-        "intermediate_size": intermediate, "num_hidden_layers": layers,
-        "num_attention_heads": heads, "num_key_value_heads": heads // 4 or 1,
-        "head_dim": hidden // heads // 2 * 2, "vocab_size": vocabulary, "rms_norm_eps": 1e-6,
-        "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": False,
-        "max_position_embeddings": 4096, "attention_bias": False, "mlp_bias": False}))
-    model = folder / "model.mlir"
-    output_of([build / "ctxc", "compile", folder, "--dtype", "bf16", "--emit=xf", "-o", model])
-    return model
+STUDIES = ["context", "bits", "positions", "layers", "experts", "hidden", "odd", "compile"]
 
 
-def decode(build, model, threads):
-    """Medians of ctxc-bench."""
-    return json.loads(output_of(
-        [build / "ctxc-bench", model, "--weights", "random:1", "--threads", threads, "--rounds", 3,
-         "--prefill", 8, "--json", "-"]))
+def measure(points, records, only):
+    for point in points:
+        if point.study in only and not records.read(point.key):
+            begin = time.monotonic()
+            records.write(point.key, point.about, point.measure())
+            print(f"{point.key}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
 
 
-def compile_seconds(build, model):
-    def once():
-        with tempfile.TemporaryDirectory() as cache:
-            text = output_of([build / "ctxc", "verify", model, "--weights", "random:1", "--tokens",
-                              "2,5,7"], env=os.environ | {"XDG_CACHE_HOME": cache})
-        return float(re.search(r"compile ([\d.]+) s", text)[1])
-    return statistics.median(once() for _ in range(3))
+def measured(points, records):
+    """{STUDY: [record]} of all points that there are."""
+    found = {study: [] for study in STUDIES}
+    for point in points:
+        record = records.read(point.key, anywhere=True)
+        if record:
+            found[point.study].append(record)
+    return found
 
 
-HEAD = ["parameters a token reads", "ms a token", "ms a patch", "GB/s", "memory's", "share"]
-
-
-def decode_row(args, work, name, shape):
-    found = decode(args.build, make_model(args.build, work, shape), args.threads)
-    medians, weights = found["medians"], found["weight_bytes"]
-    rate = weights / medians["plain_ms"] / 1e6
-    return [name, f"{weights / 2e6:.1f} M", f"{medians['plain_ms']:.2f}",
-            f"{medians['patch_ms']:.2f}", f"{rate:.1f}", f"{medians['read_gbps']:.1f}",
-            f"{100 * rate / medians['read_gbps']:.0f} %"]
-
-
-def depth_row(args, work, depth):
-    model = make_model(args.build, work, (256, 768, depth, 4, 4096))
-    return [depth, f"{compile_seconds(args.build, model):.2f}"]
-
-
-HEADING = "## Growth"
-TEXT = HEADING + """
-
-Llamas with random weights in bfloat16, {threads} threads. From one million to a billion weights, a token takes
-about as long as reading its weights from memory; *share* compares its bandwidth with memory's in the same
-round. (Small models stay in the caches, which are faster. On a shared machine, the speed of memory also changes
-within a round.)
-
-```sh
-tools/build.sh ctxc-bench && bench/growth.py build/bin --page docs/measurements.md
-```
-
-{sizes}
-
-Seconds to compile with an empty cache: a block is compiled once, no matter how many layers share
-it.
-
-{depths}
-
-Widths that are not a multiple of the SIMD width:
-
-{widths}
-"""
+def studies(text):
+    names = text.split(",")
+    for name in names:
+        if name not in STUDIES:
+            raise argparse.ArgumentTypeError(f"found '{name}', expected some of {','.join(STUDIES)}")
+    return names
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", metavar="BUILD/BIN", type=Path)
+    parser.add_argument("build", metavar="BUILD", type=Path)
+    parser.add_argument("model", metavar="MODEL", type=Path)
+    parser.add_argument("--only", metavar="STUDY,…", type=studies, default=STUDIES)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--tokens", type=int, default=5, help="decoded in a round")
+    parser.add_argument("--work", type=Path, default=Path("build/growth"), metavar="FOLDER")
+    parser.add_argument("--small", action="store_true", help="two small points of each study, to try the script")
+    parser.add_argument("--note", default="", help="what else the machine did")
+    parser.add_argument("--report", action="store_true", help="measure nothing")
     parser.add_argument("--page", type=Path, metavar="FILE.md", help="docs/measurements.md")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="docs/growth")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder) / "model"
-        sizes = table(["hidden"] + HEAD,
-                      [decode_row(args, work, shape[0], shape) for shape in SIZES])
-        depths = table(["layers", "seconds"], [depth_row(args, work, depth) for depth in DEPTHS])
-        widths = table(["widths"] + HEAD,
-                       [decode_row(args, work, name, shape) for name, shape in WIDTHS])
-    section = TEXT.format(threads=args.threads, sizes=sizes, depths=depths, widths=widths)
-    publish(section, HEADING, args.page)
+    if not (args.model / "config.json").is_file():
+        raise Failed(f"{args.model}: has no config.json; expected a Hugging Face directory")
+    args.work.mkdir(parents=True, exist_ok=True)
+    points = list(Studies(args, SMALL if args.small else FULL).points())
+    records = Records(args.work / ("small-records" if args.small else "records"),
+                      {"processor": processor(), "threads": args.threads, "note": args.note})
+    if not args.report:
+        measure(points, records, args.only)
+    found = measured(points, records)
+    publish(pages.section(found, args.model.name), pages.HEADING, args.page)
+    if args.plot:
+        from growing import plots  # needs matplotlib
+        plots.save(found, args.plot)
 
 
 if __name__ == "__main__":

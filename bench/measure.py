@@ -9,23 +9,22 @@ in ctxc and in transformers; each prompt with the default update, with and witho
 transformers; generated tokens in float32 and bfloat16; what a check of large models costs (check.py);
 how long a run takes to start (start.py). What ctxc reported of each run is kept in --work, and runs
 that are found there are not repeated. The sections of the page
-that growth.py and side_by_side.py write are not changed.
+that other programs write are not changed.
 """
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "test" / "judge"), str(ROOT / "bench" / "peers")]
+sys.path.insert(0, str(ROOT / "test" / "judge"))
 import check  # noqa: E402
-import growth  # noqa: E402
 import judge  # noqa: E402
 import logits  # noqa: E402
-import report as beside  # noqa: E402
 import start  # noqa: E402
 from page import section_of, table, with_section  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
@@ -288,8 +287,10 @@ def main():
     page = Path(args.output)
     page.parent.mkdir(parents=True, exist_ok=True)
     if page.exists():
-        for heading in (growth.HEADING, beside.HEADING):
-            text = with_section(text, heading, section_of(page.read_text(), heading))
+        old = page.read_text()
+        for heading in re.findall(r"^## .*", old, re.M):  # those that other programs write stay
+            if heading not in text.splitlines():
+                text = with_section(text, heading, section_of(old, heading))
     page.write_text(text)
     print(f"{args.output}: written")
 

@@ -32,5 +32,5 @@ def publish(section, heading, path):
 
 def table(head, rows):
     """A Markdown table; all columns except the first hold numbers."""
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1)] + rows
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in lines)

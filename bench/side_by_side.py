@@ -16,7 +16,6 @@ section, --plot draws the plot; with --report nothing is measured.
 import argparse
 import itertools
 import json
-import os
 import re
 import statistics
 import sys
@@ -69,15 +68,6 @@ def weight_bytes(directory):
                     size *= d
                 total += 0 if "embed" in name and not config["tie_word_embeddings"] else size
     return total
-
-
-def read_afresh(directory):
-    """Drops the weights from the page cache: a file that has just been written is cached in pages as small
-    as the pieces that were written."""
-    for path in directory.glob("*.safetensors"):
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def start(setup, args, started):
@@ -142,7 +132,7 @@ class Round:
 def measure(setup, args, entry, keep):
     """Adds rounds to those that a setup has, and stores each round as soon as it is done."""
     started = {}
-    read_afresh(setup.directory)
+    programs.drop_from_page_cache(setup.directory.glob("*.safetensors"))
     try:
         start(setup, args, started)
         entry["about"] = dict(started[r.PYTORCH].about)

@@ -30,6 +30,15 @@ def output_of(command, **options):
     return done.stdout
 
 
+def drop_from_page_cache(paths):
+    """A file that has just been written is cached in pages as small as the pieces that were written; the next to
+    read it reads it afresh."""
+    for path in paths:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 class Setup:
     """One configuration: a checkpoint, its type, and how many threads run it."""
 
@@ -62,6 +71,11 @@ class Asked:
         self.process.stdin.write(name + "\n")
         self.process.stdin.flush()
         return self.answer()
+
+    def peak_bytes(self):
+        """The most memory that the program has had so far, with the pages of mapped files."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"^VmHWM:\s+(\d+) kB", status, re.M)[1]) << 10
 
     def close(self):
         self.process.stdin.close()
