@@ -34,11 +34,11 @@ def logarithmic(axes, x, y, ticks=None):
         axes.xaxis.set_major_locator(FixedLocator(ticks))
 
 
-def room(axes, above=1.0):
-    """Space around the curves, so that no legend covers them; at least a decade."""
+def room(axes):
+    """Space around the curves, so that small differences look small: at least a factor of six."""
     low, high = axes.dataLim.y0, axes.dataLim.y1
     few = max(1, (6 / (high / low)) ** 0.5)
-    axes.set_ylim(low / 1.15 / few, high * 1.15 * few * above)
+    axes.set_ylim(low / 1.15 / few, high * 1.15 * few)
 
 
 def line(axes, records, x, y, label, look=FIRST, dashed=False):
@@ -96,13 +96,13 @@ def bits(records):
     bandwidth = statistics.median(record["found"]["read_gbps"] for record in records)
     line(axes, sorted(records, key=x), x, lambda r: limits.milliseconds(r["found"] | {"read_gbps": bandwidth}),
          "limit: weights read once", (INK, ""), dashed=True)
-    room(axes, above=1.6)
+    room(axes)
     kinds = {}
     for record in records:
         kinds.setdefault(round(x(record), 2), []).append(record["point"]["type"])
     for at, names in kinds.items():
-        axes.text(at, axes.get_ylim()[1], " " + ", ".join(dict.fromkeys(names)), rotation=90, ha="center", va="top",
-                  fontsize=8, color=QUIET)
+        axes.text(at, 1.02, ", ".join(dict.fromkeys(names)), transform=axes.get_xaxis_transform(), rotation=90,
+                  ha="center", va="bottom", fontsize=8, color=QUIET)
     logarithmic(axes, "bits per weight", "ms a token", [4, 5, 6, 8, 12, 16, 24, 32])
     axes.grid(axis="x", visible=False)
     axes.legend(loc="lower right")
