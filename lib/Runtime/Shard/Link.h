@@ -56,6 +56,7 @@ public:
   /// sends its share of the sums to the others: bits depend on how many ranks there are, and not on
   /// time.
   llvm::Error makeWhole(llvm::ArrayRef<SharedRows> values) override;
+  llvm::Error checkAlive() override { return ranks.checkAlive(); }
 
   /// The bytes of the numbers that were sent to the next stage, and within this one.
   uint64_t sentBytes() const { return sent; }
