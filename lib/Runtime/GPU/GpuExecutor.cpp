@@ -26,7 +26,7 @@ public:
 
   Error compile();
   /// Before compile: this rank shares the model's layers with others.
-  Error share(const RankShare &share, llvm::function_ref<void(StringRef)> onHosts);
+  Error share(const RankShare &share, const std::function<void(StringRef)> &onHosts);
 
   bool isBidirectional() const override { return false; }
   int64_t vocabulary() const override { return program.vocabulary; }
@@ -103,7 +103,8 @@ Error GpuExecutor::compile() {
   return store.uploadWeights(weights);
 }
 
-Error GpuExecutor::share(const RankShare &share, llvm::function_ref<void(StringRef)> onHosts) {
+Error GpuExecutor::share(const RankShare &share,
+                         const std::function<void(StringRef)> &onHosts) {
   store.ranks.emplace(*store.device, share);
   if (Error error = store.ranks->join())
     return error;
