@@ -12,7 +12,7 @@ namespace ctxc {
 
 /// What rank 0 asks of the others.
 enum class Request : int64_t {
-  Begin, ///< make your executor
+  Begin, ///< make the executor of a device
   Forward,
   Next,
   Patch,

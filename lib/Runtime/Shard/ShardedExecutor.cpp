@@ -18,7 +18,10 @@ llvm::Error RankExecutor::create() {
   }
   if (llvm::Error error = shareBlocks())
     return error;
-  if (ranks.rank() != 0) // which makes its executor when rank 0 does
+  if (!device)
+    return makeLocal();
+  // Devices find each other: ranks other than 0 make their executors when it asks for them.
+  if (ranks.rank() != 0)
     return llvm::Error::success();
   if (llvm::Error error = sendToAll(begin(Request::Begin)))
     return error;

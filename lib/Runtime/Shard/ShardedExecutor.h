@@ -47,7 +47,8 @@ public:
       : program(program), weights(weights), options(std::move(options)), device(std::move(device)),
         stages(std::move(stages)), ranks(ranks), tensor(ranks.count() / this->stages.size()),
         link(ranks, tensor) {}
-  /// On rank 0 it returns when every rank has an executor, or says why one has none.
+  /// On rank 0, where ranks have devices, it returns when every rank has an executor, or says why
+  /// one has none.
   llvm::Error create();
 
   bool isBidirectional() const override { return local->isBidirectional(); }
