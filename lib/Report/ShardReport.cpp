@@ -88,9 +88,8 @@ void ctxc::writeShardText(const ShardCost &cost, llvm::raw_ostream &os) {
   os << "\na rank stores " << bytesText(cost.storedAtMost()) << " at most; "
      << bytesText(cost.streamBytes) << " pass from group to group\n"
      << "a token takes " << timeText(cost.seconds) << " at the least, "
-     << timeText(cost.secondsToPatch) << " to make its patch, and "
-     << timeText(cost.secondsPatched) << " to run it with a patch; "
-     << llvm::formatv("{0:F0}", cost.tokensPerSecond)
+     << timeText(cost.secondsToPatch) << " to make its patch, and " << timeText(cost.secondsPatched)
+     << " to run it with a patch; " << llvm::formatv("{0:F0}", cost.tokensPerSecond)
      << " a second where prompts keep all groups at work\n";
 }
 

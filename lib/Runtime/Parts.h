@@ -35,8 +35,8 @@ llvm::Expected<const void *> partOfParameter(Weights &weights, llvm::StringRef s
                                              PartCopies &copies);
 /// The same of each matrix of a bank.
 llvm::Expected<std::vector<const void *>> partOfBank(Weights &weights, llvm::StringRef stored,
-                                                     const shard::LocalSource &source,
-                                                     int64_t rank, PartCopies &copies);
+                                                     const shard::LocalSource &source, int64_t rank,
+                                                     PartCopies &copies);
 std::vector<char> partOfSetting(ProgramStep step, const shard::LocalSource &source, int64_t rank);
 void partOfRows(llvm::ArrayRef<float> whole, const shard::Cut &cut, int64_t rank, Rows &part);
 

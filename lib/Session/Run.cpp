@@ -93,15 +93,16 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
   if (settings.ranks) {
     std::optional<RankDevice> device;
     if (engine == Engine::Gpu)
-      device = RankDevice{settings.gpu, [this](llvm::StringRef reason) {
-                            handle({Place(),
-                                    mlir::DiagnosticSeverity::Warning,
-                                    (reason + "; sums over ranks go through the hosts' memory").str(),
-                                    "",
-                                    {}});
-                          }};
-    return createShardedExecutor(*program, *numbers, options, *settings.ranks,
-                                 settings.tensorRanks, device);
+      device =
+          RankDevice{settings.gpu, [this](llvm::StringRef reason) {
+                       handle({Place(),
+                               mlir::DiagnosticSeverity::Warning,
+                               (reason + "; sums over ranks go through the hosts' memory").str(),
+                               "",
+                               {}});
+                     }};
+    return createShardedExecutor(*program, *numbers, options, *settings.ranks, settings.tensorRanks,
+                                 device);
   }
   if (engine == Engine::Compiled) {
     options.isCancelled = settings.interrupt;

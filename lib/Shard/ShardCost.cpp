@@ -57,8 +57,7 @@ static PartCost partOf(const ProgramStep &step, const ShardRequest &request, Reg
 
 /// The bytes of a rank's state in the runs that see `tokens`: a layer with a window reads no more
 /// than it.
-static double cacheOf(const ProgramStep &step, const RegionSplit &split,
-                      ArrayRef<int64_t> tokens) {
+static double cacheOf(const ProgramStep &step, const RegionSplit &split, ArrayRef<int64_t> tokens) {
   xf::LayerOp layer = step.layer;
   xf::BlockOp block = step.block;
   double bytes = 0;
@@ -145,7 +144,8 @@ llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardReque
   // Steps with the same blocks cost the same, but for their caches.
   std::map<std::pair<Operation *, Operation *>, size_t> numbers;
   std::vector<size_t> partOfStep;
-  std::vector<double> caches, ofReduced, seconds(1); ///< `seconds` of layers, with what stands beside them
+  std::vector<double> caches, ofReduced,
+      seconds(1); ///< `seconds` of layers, with what stands beside them
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     auto [number, isNew] = numbers.try_emplace({step.block, step.dual}, cost.parts.size());
     if (isNew) {
@@ -189,8 +189,8 @@ llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardReque
   }
   cost.seconds += double(request.pipeline - 1) * pass;
   cost.secondsToPatch += double(request.pipeline - 1) * pass;
-  cost.secondsPatched +=
-      double(request.pipeline - 1) * (machine.latency + cost.streamBytes / streams / machine.network);
+  cost.secondsPatched += double(request.pipeline - 1) *
+                         (machine.latency + cost.streamBytes / streams / machine.network);
   cost.tokensPerSecond = 1 / std::max(slowest, request.pipeline > 1 ? pass : 0);
   return cost;
 }

@@ -202,8 +202,7 @@ private:
       const bool isForTwo = streams > 1 || llvm::isa<patch::LinearsOp>(op);
       const double bandwidth =
           isForTwo ? machine->bandwidthOfTwo.value_or(machine->bandwidth) : machine->bandwidth;
-      split.seconds +=
-          std::max(bytes / bandwidth, machine->rate ? operations / *machine->rate : 0);
+      split.seconds += std::max(bytes / bandwidth, machine->rate ? operations / *machine->rate : 0);
     }
   }
 

@@ -1,5 +1,5 @@
-// A libnccl.so.2 for tests: sums over processes that share memory, each with its own fake device. The
-// terms are added in the order of the ranks. CTXC_FAKE_NCCL names a function that fails.
+// A libnccl.so.2 for tests: sums over processes that share memory, each with its own fake device.
+// The terms are added in the order of the ranks. CTXC_FAKE_NCCL names a function that fails.
 #include "State.h"
 #include "lib/Runtime/GPU/Graphs/NcclApi.h"
 #include <algorithm>

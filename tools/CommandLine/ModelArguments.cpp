@@ -244,7 +244,8 @@ Error driver::checkPlanArguments(const Arguments &arguments, Model &model) {
 
 Expected<std::unique_ptr<Model>> driver::openToRun(const Arguments &arguments, StringRef path,
                                                    LoadOptions options) {
-  // Executors on ranks' GPUs are made together, when it is known that all ranks have the same model.
+  // Executors on ranks' GPUs are made together, when it is known that all ranks have the same
+  // model.
   const bool meetFirst = options.ranks && options.engine == Engine::Gpu;
   Expected<std::unique_ptr<Model>> model = openModel(path, std::move(options));
   if (!model)

@@ -24,9 +24,8 @@ static Expected<std::optional<double>> positive(const Arguments &arguments, Stri
 Expected<CostOptions> driver::costOptions(const Arguments &arguments) {
   CostOptions options;
   if (arguments.get("--emit", "") != "cost") {
-    for (StringRef name :
-         {"--visible", "--bandwidth", "--rate", "--format", "--shard", "--network",
-          "--bandwidth-of-two"})
+    for (StringRef name : {"--visible", "--bandwidth", "--rate", "--format", "--shard", "--network",
+                           "--bandwidth-of-two"})
       if (arguments.has(name))
         return makeError(name + ": is of --emit=cost alone");
     return options;

@@ -47,10 +47,11 @@ struct ShardCost {
   ShardRequest request;
   std::vector<PartCost> parts;
   std::vector<StageCost> stages;
-  double streamBytes = 0;     ///< the most bytes between two groups for a token
-  double seconds = 0;         ///< of a token in both runs through all stages
-  double secondsToPatch = 0;  ///< the same, where its patch is made
-  double secondsPatched = 0;  ///< of a token that is run with a patch, and sees the reduced run's tokens
+  double streamBytes = 0;    ///< the most bytes between two groups for a token
+  double seconds = 0;        ///< of a token in both runs through all stages
+  double secondsToPatch = 0; ///< the same, where its patch is made
+  double secondsPatched =
+      0; ///< of a token that is run with a patch, and sees the reduced run's tokens
   double tokensPerSecond = 0; ///< where prompts keep all stages busy
 
   double storedAtMost() const;

@@ -1,5 +1,6 @@
-// Sums over the devices of several processes, computed by the devices. What is requested here is given
-// to the device behind the sequences that it was given before (Device::enqueue), and is not waited for.
+// Sums over the devices of several processes, computed by the devices. What is requested here is
+// given to the device behind the sequences that it was given before (Device::enqueue), and is not
+// waited for.
 #ifndef CTXC_LIB_RUNTIME_GPU_DEVICESUMS_H
 #define CTXC_LIB_RUNTIME_GPU_DEVICESUMS_H
 

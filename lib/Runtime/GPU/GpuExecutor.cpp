@@ -26,7 +26,7 @@ public:
 
   Error compile();
   /// Before compile: this rank shares the model's layers with others.
-  Error share(const RankShare &share, const std::function<void(StringRef)> &onHosts);
+  Error share(const GpuOptions &options) { return store.share(options); }
 
   bool isBidirectional() const override { return false; }
   int64_t vocabulary() const override { return program.vocabulary; }
@@ -101,16 +101,6 @@ Error GpuExecutor::compile() {
   if (program.head())
     head.emplace(store, gpu);
   return store.uploadWeights(weights);
-}
-
-Error GpuExecutor::share(const RankShare &share,
-                         const std::function<void(StringRef)> &onHosts) {
-  store.ranks.emplace(*store.device, share);
-  if (Error error = store.ranks->join())
-    return error;
-  if (!store.ranks->whyHosts.empty() && onHosts)
-    onHosts(store.ranks->whyHosts);
-  return Error::success();
 }
 
 Error GpuExecutor::setPatch(const Patch &patch) {
@@ -397,7 +387,7 @@ Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &progr
   auto executor = std::make_unique<GpuExecutor>(both, weights, std::move(device), rows, fewer,
                                                 options.roundedPrompts);
   if (options.share.local)
-    if (Error error = executor->share(options.share, options.onHosts))
+    if (Error error = executor->share(options))
       return std::move(error);
   if (Error error = executor->compile())
     return std::move(error);

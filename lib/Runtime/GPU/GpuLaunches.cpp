@@ -1,5 +1,5 @@
-// The launches of a block, or of the segments that a rank has of it, and the buffer for each of their
-// arguments.
+// The launches of a block, or of the segments that a rank has of it, and the buffer for each of
+// their arguments.
 #include "lib/Runtime/GPU/GpuProgram.h"
 
 using namespace mlir;
@@ -55,7 +55,8 @@ Expected<Device::Buffer *> GpuProgram::stream(const StepKernel &at, bool isInput
     place -= all.size();
     of = 1;
   }
-  const size_t bytes = rows * sizeof(float) * cast<ShapedType>(all[place].getType()).getNumElements();
+  const size_t bytes =
+      rows * sizeof(float) * cast<ShapedType>(all[place].getType()).getNumElements();
   return own(values[{all[place].getAsOpaquePointer(), of}], bytes);
 }
 
@@ -141,7 +142,8 @@ Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Part
 Error GpuProgram::addTransfers(const StepKernel &at, const Part &part,
                                std::vector<Batch> &batches) {
   Batch batch;
-  auto add = [&](const shard::Transfer *how, unsigned from, Expected<Device::Buffer *> to) -> Error {
+  auto add = [&](const shard::Transfer *how, unsigned from,
+                 Expected<Device::Buffer *> to) -> Error {
     if (!to)
       return to.takeError();
     auto source = slot(at, part, from);

@@ -113,9 +113,9 @@ private:
   const bool roundsPrompts;
   llvm::StringMap<Kernel> kernels;
   llvm::StringMap<std::string> refusals;
-  std::map<std::pair<void *, int64_t>, BufferPtr> values;    ///< by value and run
-  std::map<std::pair<size_t, int64_t>, BufferPtr> dualParts; ///< by step and argument
-  std::set<std::pair<size_t, int64_t>> countParts;           ///< those of them that count
+  std::map<std::pair<void *, int64_t>, BufferPtr> values;            ///< by value and run
+  std::map<std::pair<size_t, int64_t>, BufferPtr> dualParts;         ///< by step and argument
+  std::set<std::pair<size_t, int64_t>> countParts;                   ///< those of them that count
   std::map<std::pair<mlir::Operation *, unsigned>, BufferPtr> slots; ///< by block and number
   BufferPtr tokens, positions, visible[2];
   /// Temporaries of all recorded sequences, of which only one runs at a time.

@@ -141,8 +141,8 @@ Error GpuRanks::throughHosts(ArrayRef<DeviceTransfer> transfers, int64_t rows) {
   std::vector<const DeviceTransfer *> sent;
   auto download = [&](const DeviceTransfer &each, int64_t count) -> Expected<Rows> {
     Rows numbers(count);
-    if (Error error = device.download(
-            {reinterpret_cast<char *>(numbers.data()), floats(count)}, *each.from, 0))
+    if (Error error = device.download({reinterpret_cast<char *>(numbers.data()), floats(count)},
+                                      *each.from, 0))
       return std::move(error);
     return numbers;
   };

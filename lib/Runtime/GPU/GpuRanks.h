@@ -1,6 +1,6 @@
-// The ranks that share a model's layers, each with a device of its own: what they exchange between the
-// launches of a block's segments (ctxc/Shard/LocalBlock.h). Sums are computed by the devices where
-// there is a library for that (DeviceSums.h), and else by the hosts.
+// The ranks that share a model's layers, each with a device of its own: what they exchange between
+// the launches of a block's segments (ctxc/Shard/LocalBlock.h). Sums are computed by the devices
+// where there is a library for that (DeviceSums.h), and else by the hosts.
 #ifndef CTXC_LIB_RUNTIME_GPU_GPURANKS_H
 #define CTXC_LIB_RUNTIME_GPU_GPURANKS_H
 

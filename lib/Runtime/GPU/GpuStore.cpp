@@ -11,6 +11,15 @@ size_t ctxc::argumentBytes(Type type) {
   return elementsOf(type) * cast<MemRefType>(type).getElementTypeBitWidth() / 8;
 }
 
+Error GpuStore::share(const GpuOptions &options) {
+  ranks.emplace(*device, options.share);
+  if (Error error = ranks->join())
+    return error;
+  if (!ranks->whyHosts.empty() && options.onHosts)
+    options.onHosts(ranks->whyHosts);
+  return Error::success();
+}
+
 Expected<uint32_t> GpuStore::load(StringRef code) {
   if (Error error = device->load(code))
     return std::move(error);
@@ -142,9 +151,8 @@ Expected<Device::Buffer *> GpuStore::setting(const StepArgument &argument) {
   if (buffer)
     return buffer.get();
   ProgramStep step = program.steps[argument.step];
-  std::vector<char> value = argument.source
-                                ? partOfSetting(step, *argument.source, ranks->rank())
-                                : settingBytes(step, argument.arg.name);
+  std::vector<char> value = argument.source ? partOfSetting(step, *argument.source, ranks->rank())
+                                            : settingBytes(step, argument.arg.name);
   auto made = own(buffer, value.size());
   if (!made)
     return made;

@@ -26,7 +26,7 @@ template <typename T> llvm::ArrayRef<char> asBytes(llvm::ArrayRef<T> numbers) {
 struct StepArgument {
   size_t step;
   KernelArg arg;
-  int64_t index; ///< among the arguments of all of its block's kernels
+  int64_t index;                              ///< among the arguments of all of its block's kernels
   const shard::LocalSource *source = nullptr; ///< where a rank has a part of what it is
 };
 
@@ -35,6 +35,8 @@ public:
   GpuStore(const Program &program, Weights &weights, std::shared_ptr<Device> device)
       : program(program), weights(weights), device(std::move(device)) {}
 
+  /// Joins the other ranks that share the model's layers.
+  llvm::Error share(const GpuOptions &options);
   /// Loads code, and returns its number for Device::Launch.
   llvm::Expected<uint32_t> load(llvm::StringRef code);
 

@@ -132,12 +132,11 @@ RankFacts RankExecutor::ownFacts() const {
 
 llvm::Expected<std::unique_ptr<ShardedExecutor>>
 ctxc::createShardedExecutor(const Program &program, Weights &weights, CompiledOptions options,
-                            Ranks &ranks, int tensor,
-                            const std::optional<RankDevice> &device) {
+                            Ranks &ranks, int tensor, const std::optional<RankDevice> &device) {
   if (device && ranks.count() != tensor)
-    return makeError("pipeline=" + llvm::Twine(ranks.count() / tensor) +
-                     ": ranks with a GPU each share every layer; expected tensor=" +
-                     llvm::Twine(ranks.count()));
+    return makeError(
+        "pipeline=" + llvm::Twine(ranks.count() / tensor) +
+        ": ranks with a GPU each share every layer; expected tensor=" + llvm::Twine(ranks.count()));
   llvm::Expected<std::vector<Stage>> stages = cutIntoStages(program, ranks.count() / tensor);
   if (!stages)
     return stages.takeError();

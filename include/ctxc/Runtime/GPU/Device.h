@@ -56,9 +56,9 @@ public:
 
   /// Opens the device that `target` (cuda, cuda:sm_90, rocm, vulkan) names: the first that can do
   /// what kernels need. cuda:checked and rocm:checked wait for each launch, so that the error names
-  /// the kernel of a fault. `number`, of a rank among those of its machine, counts on from the first
-  /// device, and after the last one begins again; there is one Vulkan device for all. Errors: no
-  /// driver, no device, another architecture.
+  /// the kernel of a fault. `number`, of a rank among those of its machine, counts on from the
+  /// first device, and after the last one begins again; there is one Vulkan device for all. Errors:
+  /// no driver, no device, another architecture.
   static llvm::Expected<std::unique_ptr<Device>> open(llvm::StringRef target, int number = 0);
 
   /// The driver's name of the device.

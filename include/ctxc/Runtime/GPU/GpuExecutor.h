@@ -12,8 +12,9 @@ namespace ctxc {
 
 /// One of several ranks that share the model's layers.
 struct RankShare {
-  const shard::LocalBlocks *local = nullptr; ///< its parts of the blocks; null: it runs whole blocks
-  Neighbours *neighbours = nullptr;          ///< the other ranks
+  const shard::LocalBlocks *local =
+      nullptr;                      ///< its parts of the blocks; null: it runs whole blocks
+  Neighbours *neighbours = nullptr; ///< the other ranks
 };
 
 struct GpuOptions {

@@ -77,9 +77,8 @@ public:
   }
   Error sum(Device::Buffer &numbers, size_t count) override {
     void *address = reinterpret_cast<void *>(addressOf(numbers));
-    return check("a sum over devices",
-                 api.AllReduce(address, address, count, nccl::kFloat32, nccl::kSum, group,
-                               device.stream));
+    return check("a sum over devices", api.AllReduce(address, address, count, nccl::kFloat32,
+                                                     nccl::kSum, group, device.stream));
   }
 
 private:
@@ -91,8 +90,8 @@ private:
       return Error::success();
     isBroken = true;
     const char *words = api.GetErrorString(result);
-    return makeError(device.target() + ": " + what + " failed: " +
-                     (words ? words : "error " + std::to_string(result)));
+    return makeError(device.target() + ": " + what +
+                     " failed: " + (words ? words : "error " + std::to_string(result)));
   }
 
   GraphDevice &device;
@@ -106,8 +105,8 @@ private:
 Expected<std::unique_ptr<DeviceSums>> GraphDevice::openSums() {
   const bool isCuda = brand == "cuda";
   const std::string package = isCuda ? "NVIDIA's NCCL (libnccl2)" : "AMD's RCCL (rccl)";
-  auto library = openDriver({isCuda ? "libnccl.so.2" : "librccl.so.1"},
-                            brand + ": there is no " + package);
+  auto library =
+      openDriver({isCuda ? "libnccl.so.2" : "librccl.so.1"}, brand + ": there is no " + package);
   if (!library)
     return library.takeError();
   nccl::Api found;
