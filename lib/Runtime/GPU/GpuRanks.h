@@ -17,7 +17,7 @@ struct DeviceTransfer {
 
 class GpuRanks {
 public:
-  /// `with` must have a call of its own until this returns.
+  /// What these name must outlive this.
   GpuRanks(Device &device, const RankShare &share) : device(device), share(share) {}
   /// Has all ranks use their devices for sums, if each of them can; else `whyHosts` says why one
   /// cannot. Errors: another rank could not go on; a group of devices cannot be made.
