@@ -29,7 +29,7 @@ def measure(args, ranks, *shard):
     """What `ctxc verify` reports in tokens a second."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        threads = args.threads if ranks == 1 else args.threads // ranks
+        threads = max(1, args.threads // ranks)
         start = [shutil.which("mpirun.mpich") or "mpirun", "-bind-to", "none", "-n", str(ranks)] if ranks > 1 else []
         done = subprocess.run(
             [*start, str(args.ctxc), "verify", str(args.model), "--tokens", ",".join(map(str, tokens_of(args))),

@@ -60,8 +60,9 @@ static void writeCuts(const PartCost &part, llvm::raw_ostream &os) {
   os << "; a rank sends " << bytesText(part.sent) << ", reads " << bytesText(part.split.read)
      << "; " << timeText(part.split.seconds) << "\n";
   if (part.sentToPatch != part.sent)
-    os << "  its patch    a rank sends " << bytesText(part.sentToPatch) << " to make it, "
-       << bytesText(part.sentPatched) << " to run a token with it\n";
+    os << "  its patch    a rank sends " << bytesText(part.sentToPatch) << " to make it ("
+       << timeText(part.secondsToPatch) << "), " << bytesText(part.sentPatched)
+       << " to run a token with it (" << timeText(part.secondsPatched) << ")\n";
 }
 
 void ctxc::writeShardText(const ShardCost &cost, llvm::raw_ostream &os) {
@@ -86,8 +87,9 @@ void ctxc::writeShardText(const ShardCost &cost, llvm::raw_ostream &os) {
   }
   os << "\na rank stores " << bytesText(cost.storedAtMost()) << " at most; "
      << bytesText(cost.streamBytes) << " pass from group to group\n"
-     << "a token takes " << timeText(cost.seconds) << " at the least; "
-     << llvm::formatv("{0:F0}", cost.tokensPerSecond)
+     << "a token takes " << timeText(cost.seconds) << " at the least, "
+     << timeText(cost.secondsToPatch) << " to make its patch, and " << timeText(cost.secondsPatched)
+     << " to run it with a patch; " << llvm::formatv("{0:F0}", cost.tokensPerSecond)
      << " a second where prompts keep all groups at work\n";
 }
 
@@ -107,6 +109,8 @@ static void writeJson(const ShardCost &cost, llvm::json::OStream &json) {
   json.attribute("tensor", cost.request.tensor);
   json.attribute("pipeline", cost.request.pipeline);
   json.attribute("seconds", cost.seconds);
+  json.attribute("secondsToPatch", cost.secondsToPatch);
+  json.attribute("secondsPatched", cost.secondsPatched);
   json.attribute("tokensPerSecond", cost.tokensPerSecond);
   json.attribute("stored", cost.storedAtMost());
   json.attribute("streamBytes", cost.streamBytes);
@@ -122,6 +126,8 @@ static void writeJson(const ShardCost &cost, llvm::json::OStream &json) {
         json.attribute("sentToPatch", part.sentToPatch);
         json.attribute("sentPatched", part.sentPatched);
         json.attribute("seconds", part.split.seconds);
+        json.attribute("secondsToPatch", part.secondsToPatch);
+        json.attribute("secondsPatched", part.secondsPatched);
         json.attributeObject("parameters", [&] {
           for (const auto &[name, split] : part.split.parameters)
             json.attribute(name, wordOf(split));

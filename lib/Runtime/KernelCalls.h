@@ -8,6 +8,7 @@
 #include "ctxc/Runtime/CompiledExecutor.h"
 #include "lib/Runtime/CompiledRun.h"
 #include "lib/Runtime/KernelArguments.h"
+#include "lib/Runtime/Parts.h"
 #include "lib/Runtime/Workspace.h"
 #include "llvm/ADT/StringMap.h"
 #include <array>
@@ -39,9 +40,6 @@ struct StepCall {
 
 /// The tokens' ids as kernels take them, 0 for embeddings.
 std::vector<int32_t> kernelIds(llvm::ArrayRef<Input> inputs);
-
-/// Parts of tensors that this rank has copied, because their entries do not lie together.
-using PartCopies = std::map<std::vector<int64_t>, std::unique_ptr<char[]>>;
 
 class KernelCalls {
 public:

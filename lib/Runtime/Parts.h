@@ -1,9 +1,11 @@
-// Which elements of a stored tensor a rank has.
+// A rank's parts of what kernels read: of stored tensors, of settings, and of patches.
 #ifndef CTXC_LIB_RUNTIME_PARTS_H
 #define CTXC_LIB_RUNTIME_PARTS_H
 
 #include "ctxc/Program/Weights.h"
-#include "ctxc/Shard/Cut.h"
+#include "ctxc/Shard/LocalBlock.h"
+#include "lib/Runtime/KernelArguments.h"
+#include <map>
 
 namespace ctxc {
 
@@ -22,6 +24,24 @@ inline shard::Cut cutOfSlice(shard::Cut cut, int64_t count) {
   cut.before /= count;
   return cut;
 }
+
+/// Parts of tensors that this rank has copied, because their entries do not lie together.
+using PartCopies = std::map<std::vector<int64_t>, std::unique_ptr<char[]>>;
+
+/// Rank `rank`'s part of the parameter `stored`, in mapped memory or in `copies`. Errors: those of
+/// Weights::getPart; scales that are stored in another tensor.
+llvm::Expected<const void *> partOfParameter(Weights &weights, llvm::StringRef stored,
+                                             const shard::LocalSource &source, int64_t rank,
+                                             PartCopies &copies);
+/// The same of each matrix of a bank.
+llvm::Expected<std::vector<const void *>> partOfBank(Weights &weights, llvm::StringRef stored,
+                                                     const shard::LocalSource &source, int64_t rank,
+                                                     PartCopies &copies);
+std::vector<char> partOfSetting(ProgramStep step, const shard::LocalSource &source, int64_t rank);
+void partOfRows(llvm::ArrayRef<float> whole, const shard::Cut &cut, int64_t rank, Rows &part);
+
+/// What a block loads of a patch, whole.
+llvm::SmallVector<KernelArg> loadArguments(xf::BlockOp block);
 
 } // namespace ctxc
 

@@ -1,9 +1,7 @@
 // Blocks that ranks share: the kernels of their segments, called one after the other, and what is
 // transferred between these (ctxc/Shard/LocalBlock.h).
-#include "ctxc/Support/Error.h"
 #include "lib/Runtime/KernelCalls.h"
 #include "lib/Runtime/Parts.h"
-#include <cstring>
 
 using namespace mlir;
 using namespace ctxc;
@@ -17,17 +15,6 @@ llvm::SmallVector<xf::BlockOp> KernelCalls::compiledFor(xf::BlockOp block) const
     if (segment.block)
       blocks.push_back(segment.block);
   return blocks;
-}
-
-static llvm::SmallVector<KernelArg> loadArguments(xf::BlockOp block) {
-  llvm::SmallVector<KernelArg> args;
-  for (patch::LoadOp load : block.getBody().getOps<patch::LoadOp>())
-    for (auto [i, part] : llvm::enumerate(load.getParts())) {
-      auto type = cast<RankedTensorType>(part.getType());
-      args.push_back({KernelArgKind::Load, load.getParameter().str(), int64_t(i), 0,
-                      MemRefType::get(type.getShape(), type.getElementType())});
-    }
-  return args;
 }
 
 /// Patches are loaded as the block loads them, and stored in the order of the segments.
@@ -46,75 +33,6 @@ llvm::SmallVector<KernelArg> KernelCalls::patchArguments(xf::BlockOp block) cons
 // Arguments
 //===----------------------------------------------------------------------===//
 
-/// Some elements of a tensor that `weights` have as a whole: where they are in memory, or a copy in
-/// `copies`.
-static llvm::Expected<const void *> partOfWhole(Weights &weights, llvm::StringRef name,
-                                                RankedTensorType type,
-                                                llvm::ArrayRef<ElementRun> runs,
-                                                PartCopies &copies) {
-  llvm::Expected<const void *> whole = weights.get(name, type);
-  if (!whole)
-    return whole;
-  const DType dtype = storageOf(type.getElementType());
-  const auto *from = static_cast<const char *>(*whole);
-  if (runs.size() == 1)
-    return from + bytesOf(dtype, runs.front().begin);
-  std::vector<int64_t> key = {reinterpret_cast<intptr_t>(*whole)};
-  int64_t size = 0;
-  for (const ElementRun &run : runs) {
-    key.insert(key.end(), {run.begin, run.count});
-    size += run.count;
-  }
-  std::unique_ptr<char[]> &copy = copies[key];
-  if (copy)
-    return copy.get();
-  copy.reset(new char[bytesOf(dtype, size)]);
-  char *to = copy.get();
-  for (const ElementRun &run : runs)
-    to = std::copy_n(from + bytesOf(dtype, run.begin), bytesOf(dtype, run.count), to);
-  return copy.get();
-}
-
-/// Fails for matrices whose scales lie in another tensor.
-static llvm::Error checkStorage(RankedTensorType type, int64_t ranks) {
-  const DType dtype = storageOf(type.getElementType());
-  if (dtype != DType::ScaledF8E4M3 && dtype != DType::MXFP4)
-    return llvm::Error::success();
-  return makeError(
-      "tensor=" + llvm::Twine(ranks) + ": a matrix is stored as " + nameOf(dtype) +
-      ", with scales in another tensor, which ranks cannot share yet; expected weights "
-      "of another storage type");
-}
-
-static llvm::Expected<const void *> partOf(Weights &weights, llvm::StringRef name,
-                                           RankedTensorType type, llvm::ArrayRef<ElementRun> runs,
-                                           PartCopies &copies) {
-  llvm::Expected<const void *> part = weights.getPart(name, type, runs);
-  if (!part || *part)
-    return part;
-  return partOfWhole(weights, name, type, runs, copies);
-}
-
-/// This rank's part of each matrix of a bank.
-static llvm::Expected<std::vector<const void *>> bankOf(Weights &weights, llvm::StringRef name,
-                                                        RankedTensorType type,
-                                                        const shard::Cut &whole, int64_t rank,
-                                                        PartCopies &copies) {
-  const int64_t count = type.getDimSize(0);
-  const shard::Cut cut = cutOfSlice(whole, count);
-  auto each = RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
-  std::vector<const void *> bank;
-  for (int64_t i = 0; i < count; ++i) {
-    auto part = isBankName(name)
-                    ? partOf(weights, sliceName(name, i), each, runsOf(cut, rank), copies)
-                    : partOf(weights, name, type, runsOf(cut, rank, i), copies);
-    if (!part)
-      return part.takeError();
-    bank.push_back(*part);
-  }
-  return bank;
-}
-
 llvm::Error KernelCalls::bindPart(size_t step, const KernelArg &arg,
                                   const shard::LocalSource &source, Weights &weights,
                                   Binding &binding) {
@@ -122,18 +40,16 @@ llvm::Error KernelCalls::bindPart(size_t step, const KernelArg &arg,
   const std::string stored = layer.getStoredName(source.name);
   PartCopies &into = &weights == &original ? copies : binding.copies;
   void *argument = nullptr;
-  if (llvm::Error error = checkStorage(source.whole, local->ranks()))
-    return error;
   switch (arg.kind) {
   case KernelArgKind::Param: {
-    auto part = partOf(weights, stored, source.whole, runsOf(source.cut, local->rank()), into);
+    auto part = partOfParameter(weights, stored, source, local->rank(), into);
     if (!part)
       return part.takeError();
     argument = const_cast<void *>(*part);
     break;
   }
   case KernelArgKind::Bank: {
-    auto bank = bankOf(weights, stored, source.whole, source.cut, local->rank(), into);
+    auto bank = partOfBank(weights, stored, source, local->rank(), into);
     if (!bank)
       return bank.takeError();
     binding.banks.push_back(std::move(*bank));
@@ -142,14 +58,8 @@ llvm::Error KernelCalls::bindPart(size_t step, const KernelArg &arg,
   }
   case KernelArgKind::Setting: {
     std::vector<char> &bytes = settings[step][arg.name];
-    if (bytes.empty()) {
-      const std::vector<char> whole = settingBytes(program.steps[step], source.name);
-      bytes.resize(source.cut.partSize(local->rank()) * sizeof(float));
-      source.cut.visitRuns(local->rank(), [&](int64_t inWhole, int64_t inPart, int64_t count) {
-        std::memcpy(bytes.data() + inPart * sizeof(float), whole.data() + inWhole * sizeof(float),
-                    count * sizeof(float));
-      });
-    }
+    if (bytes.empty())
+      bytes = partOfSetting(program.steps[step], source, local->rank());
     argument = bytes.data();
     break;
   }
@@ -170,11 +80,7 @@ void *KernelCalls::loadedPart(const KernelArg &arg, Progress &progress) {
   if (!isCut || source->second.part != arg.index)
     return whole.data();
   Rows &part = cutLoads[{arg.name, arg.index}];
-  const shard::Cut &cut = source->second.cut;
-  part.resize(cut.partSize(local->rank()));
-  cut.visitRuns(local->rank(), [&](int64_t inWhole, int64_t inPart, int64_t count) {
-    std::copy_n(whole.begin() + inWhole, count, part.begin() + inPart);
-  });
+  partOfRows(whole, source->second.cut, local->rank(), part);
   return part.data();
 }
 

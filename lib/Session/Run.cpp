@@ -86,14 +86,25 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
   Timer timer(setup.compile);
   if (engine == Engine::Reference)
     return createReferenceExecutor(*program, *numbers);
+  CompiledOptions options;
+  options.threads = settings.threads;
+  options.prompts = settings.prompts;
+  options.parallelFor = settings.parallelFor;
+  if (settings.ranks) {
+    std::optional<RankDevice> device;
+    if (engine == Engine::Gpu)
+      device =
+          RankDevice{settings.gpu, [this](llvm::StringRef reason) {
+                       handle({Place(),
+                               mlir::DiagnosticSeverity::Warning,
+                               (reason + "; sums over ranks go through the hosts' memory").str(),
+                               "",
+                               {}});
+                     }};
+    return createShardedExecutor(*program, *numbers, options, *settings.ranks, settings.tensorRanks,
+                                 device);
+  }
   if (engine == Engine::Compiled) {
-    CompiledOptions options;
-    options.threads = settings.threads;
-    options.prompts = settings.prompts;
-    options.parallelFor = settings.parallelFor;
-    if (settings.ranks)
-      return createShardedExecutor(*program, *numbers, options, *settings.ranks,
-                                   settings.tensorRanks);
     options.isCancelled = settings.interrupt;
     return createCompiledExecutor(*program, *numbers, options);
   }

@@ -20,15 +20,16 @@ double ShardCost::storedAtMost() const {
   return most;
 }
 
-/// The bytes that a rank sends for a block whose parameters are split like this.
-static double sentFor(xf::BlockOp block, const PartCost &part, int64_t ofStreams,
-                      const ShardRequest &request, RegionRole role) {
+/// The bytes that a rank sends for a block whose parameters are split like this, and the seconds
+/// that it takes.
+static std::pair<double, double> sentFor(xf::BlockOp block, const PartCost &part, int64_t ofStreams,
+                                         const ShardRequest &request, RegionRole role) {
   double bytes = 0;
   const RegionSplit split = splitRegionAs(block.getBody().front(), request.tensor, ofStreams,
                                           request.machine, part.split.parameters, role);
   for (const Exchange &exchange : split.exchanges)
     bytes += bytesSent(exchange, request.tensor, ofStreams);
-  return bytes;
+  return {bytes, split.seconds};
 }
 
 /// What a step's blocks cost. `role` is the plain one's.
@@ -38,11 +39,12 @@ static PartCost partOf(const ProgramStep &step, const ShardRequest &request, Reg
   PartCost part;
   part.name = block.getSymName().str();
   part.split = splitRegion(body, request.tensor, streams, request.machine, role);
-  part.sent = part.sentToPatch = sentFor(block, part, streams, request, role);
-  part.sentPatched = sentFor(block, part, 1, request, role);
+  std::tie(part.sent, part.secondsToPatch) = sentFor(block, part, streams, request, role);
+  part.sentToPatch = part.sent;
+  std::tie(part.sentPatched, part.secondsPatched) = sentFor(block, part, 1, request, role);
   if (step.dual) { // which has both runs' values
-    part.sentToPatch = sentFor(step.dual, part, 1, request, role);
-    part.sentPatched = sentFor(step.applied, part, 1, request, role);
+    std::tie(part.sentToPatch, part.secondsToPatch) = sentFor(step.dual, part, 1, request, role);
+    std::tie(part.sentPatched, part.secondsPatched) = sentFor(step.applied, part, 1, request, role);
   }
   if (request.tensor > 1)
     for (xf::ParamOp param : body.getOps<xf::ParamOp>())
@@ -53,9 +55,9 @@ static PartCost partOf(const ProgramStep &step, const ShardRequest &request, Reg
   return part;
 }
 
-/// The bytes of a rank's state in both runs: a layer with a window reads no more than it.
-static double cacheOf(const ProgramStep &step, const RegionSplit &split,
-                      const ShardRequest &request) {
+/// The bytes of a rank's state in the runs that see `tokens`: a layer with a window reads no more
+/// than it.
+static double cacheOf(const ProgramStep &step, const RegionSplit &split, ArrayRef<int64_t> tokens) {
   xf::LayerOp layer = step.layer;
   xf::BlockOp block = step.block;
   double bytes = 0;
@@ -67,7 +69,7 @@ static double cacheOf(const ProgramStep &step, const RegionSplit &split,
           if (auto value = llvm::dyn_cast_or_null<IntegerAttr>(layer.getSettingValue(setting)))
             window = value.getInt();
     if (RankedTensorType carried = op.getCarried()) { // whatever the number of tokens
-      for (size_t run = 0; run < std::size(request.visible); ++run)
+      for (size_t run = 0; run < tokens.size(); ++run)
         bytes += double(carried.getNumElements()) * sizeof(float);
       return;
     }
@@ -75,7 +77,7 @@ static double cacheOf(const ProgramStep &step, const RegionSplit &split,
     for (Value state : op.getStateOperands()) {
       auto found = split.values.find(state);
       bool isPart = found != split.values.end() && found->second.kind == Split::Part;
-      for (int64_t visible : request.visible)
+      for (int64_t visible : tokens)
         bytes += elementsOf(state) * sizeof(float) *
                  double(window ? std::min(window, visible) : visible) /
                  (isPart ? double(split.ranks) : 1);
@@ -84,13 +86,16 @@ static double cacheOf(const ProgramStep &step, const RegionSplit &split,
   return bytes;
 }
 
-static void add(StageCost &stage, const PartCost &part, double cache, const Machine &machine) {
+static void add(StageCost &stage, const PartCost &part, double cache, double ofReduced,
+                const Machine &machine) {
   stage.stored += part.split.stored;
   stage.read += part.split.read;
   stage.operations += part.split.operations;
   stage.sent += part.sent;
   stage.cache += cache;
   stage.seconds += part.split.seconds + cache / machine.bandwidth;
+  stage.secondsToPatch += part.secondsToPatch + cache / machine.bandwidth;
+  stage.secondsPatched += part.secondsPatched + ofReduced / machine.bandwidth;
 }
 
 /// The bytes of one run's values that ops before `layer` compute and it or later ones read.
@@ -139,7 +144,8 @@ llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardReque
   // Steps with the same blocks cost the same, but for their caches.
   std::map<std::pair<Operation *, Operation *>, size_t> numbers;
   std::vector<size_t> partOfStep;
-  std::vector<double> caches, seconds(1); ///< `seconds` of layers, with what stands beside them
+  std::vector<double> caches, ofReduced,
+      seconds(1); ///< `seconds` of layers, with what stands beside them
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     auto [number, isNew] = numbers.try_emplace({step.block, step.dual}, cost.parts.size());
     if (isNew) {
@@ -149,7 +155,8 @@ llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardReque
     partOfStep.push_back(number->second);
     PartCost &part = cost.parts[number->second];
     part.layers += step.index.has_value();
-    caches.push_back(cacheOf(step, part.split, request));
+    caches.push_back(cacheOf(step, part.split, request.visible));
+    ofReduced.push_back(cacheOf(step, part.split, request.visible[1]));
     // What stands before the first layer goes with it, what stands behind others with the last one.
     if (step.index.value_or(0) > 0)
       seconds.push_back(0);
@@ -165,7 +172,7 @@ llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardReque
     for (; step < program.steps.size() &&
            (isLast || program.steps[step].index.value_or(0) < int64_t(end));
          ++step)
-      add(stage, cost.parts[partOfStep[step]], caches[step], machine);
+      add(stage, cost.parts[partOfStep[step]], caches[step], ofReduced[step], machine);
     if (!isLast)
       stage.passed = streams * bytesAcross(program.steps[step].layer);
     cost.streamBytes = std::max(cost.streamBytes, stage.passed);
@@ -176,9 +183,14 @@ llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardReque
   double pass = machine.latency + cost.streamBytes / machine.network, slowest = 0;
   for (const StageCost &stage : cost.stages) {
     cost.seconds += stage.seconds;
+    cost.secondsToPatch += stage.secondsToPatch;
+    cost.secondsPatched += stage.secondsPatched;
     slowest = std::max(slowest, stage.seconds);
   }
   cost.seconds += double(request.pipeline - 1) * pass;
+  cost.secondsToPatch += double(request.pipeline - 1) * pass;
+  cost.secondsPatched += double(request.pipeline - 1) *
+                         (machine.latency + cost.streamBytes / streams / machine.network);
   cost.tokensPerSecond = 1 / std::max(slowest, request.pipeline > 1 ? pass : 0);
   return cost;
 }

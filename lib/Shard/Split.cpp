@@ -1,5 +1,6 @@
 #include "ctxc/Shard/Split.h"
 #include "ctxc/Shard/Cut.h"
+#include "dialects/Patch/Patch.h"
 #include "lib/Shard/Shapes.h"
 #include "lib/Shard/Soonest.h"
 #include "llvm/ADT/DenseSet.h"
@@ -198,8 +199,10 @@ private:
                           elementsOf(param) * share * double(streams);
       split.read += bytes;
       split.operations += operations;
-      split.seconds +=
-          std::max(bytes / machine->bandwidth, machine->rate ? operations / *machine->rate : 0);
+      const bool isForTwo = streams > 1 || llvm::isa<patch::LinearsOp>(op);
+      const double bandwidth =
+          isForTwo ? machine->bandwidthOfTwo.value_or(machine->bandwidth) : machine->bandwidth;
+      split.seconds += std::max(bytes / bandwidth, machine->rate ? operations / *machine->rate : 0);
     }
   }
 

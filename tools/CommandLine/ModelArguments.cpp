@@ -261,6 +261,9 @@ Error driver::checkPlanArguments(const Arguments &arguments, Model &model) {
 
 Expected<std::unique_ptr<Model>> driver::openToRun(const Arguments &arguments, StringRef path,
                                                    LoadOptions options) {
+  // Executors on ranks' GPUs are made together, when it is known that all ranks have the same
+  // model.
+  const bool meetFirst = options.ranks && options.engine == Engine::Gpu;
   Expected<std::unique_ptr<Model>> model = openModel(path, std::move(options));
   if (!model)
     return model;
@@ -268,6 +271,9 @@ Expected<std::unique_ptr<Model>> driver::openToRun(const Arguments &arguments, S
     return std::move(error);
   if (Error error = checkPlanArguments(arguments, **model))
     return std::move(error);
+  if (meetFirst)
+    if (Error error = meetRanks(**model))
+      return std::move(error);
   if (Expected<Executor &> executor = (*model)->executor(); !executor)
     return executor.takeError();
   // Comes before the weights are read, so that they and the compiler's memory are not held at the
@@ -275,7 +281,8 @@ Expected<std::unique_ptr<Model>> driver::openToRun(const Arguments &arguments, S
   giveBackMemory();
   if (Expected<std::string> hash = (*model)->hash(); !hash)
     return hash.takeError();
-  if (Error error = meetRanks(**model))
-    return std::move(error);
+  if (!meetFirst)
+    if (Error error = meetRanks(**model))
+      return std::move(error);
   return model;
 }

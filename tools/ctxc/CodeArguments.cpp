@@ -25,8 +25,8 @@ static Expected<std::optional<double>> positive(const Arguments &arguments, Stri
 Expected<CostOptions> driver::costOptions(const Arguments &arguments) {
   CostOptions options;
   if (arguments.get("--emit", "") != "cost") {
-    for (StringRef name :
-         {"--visible", "--bandwidth", "--rate", "--format", "--shard", "--network"})
+    for (StringRef name : {"--visible", "--bandwidth", "--rate", "--format", "--shard", "--network",
+                           "--bandwidth-of-two"})
       if (arguments.has(name))
         return makeError(name + ": is of --emit=cost alone");
     return options;
@@ -69,6 +69,10 @@ Expected<shard::ShardRequest> driver::shardRequest(const Arguments &arguments,
   std::copy_n(at.visible, 2, request.visible);
   request.machine.bandwidth = *at.bandwidth;
   request.machine.rate = at.rate;
+  auto ofTwo = positive(arguments, "--bandwidth-of-two", 1e9);
+  if (!ofTwo)
+    return ofTwo.takeError();
+  request.machine.bandwidthOfTwo = *ofTwo;
   auto text = arguments.get("--network");
   if (!text)
     return makeError("--shard: needs --network GB/S,MICROSECONDS, of a message between two ranks");

@@ -140,6 +140,8 @@ static llvm::Expected<int> run(const Arguments &arguments) {
   const bool isSharded = arguments.has("--shard");
   if (arguments.has("--network") && !isSharded)
     return makeError("--network: is of --shard, which is not given");
+  if (!isSharded && arguments.has("--bandwidth-of-two"))
+    return makeError("--bandwidth-of-two: is of --shard, which is not given");
   auto request = isSharded ? shardRequest(arguments, *at) : shard::ShardRequest();
   if (!request)
     return request.takeError();
@@ -219,6 +221,9 @@ static std::vector<OptionSpec> optionsOfCost() {
       {"--shard", "SPLIT",
        "for cost: split over ranks, such as tensor=8,pipeline=4: what each stores, reads\n"
        "and sends, the least time of a token, and the same for other splits"},
+      {"--bandwidth-of-two", "GB/S",
+       "for --shard: the speed at which a rank reads a matrix for two vectors, those of both\n"
+       "runs (`ctxc tune` measures it); default: --bandwidth"},
       {"--network", "GB/S,US", "for --shard: speed and latency of a message between two ranks"},
       {"--format", "NAME", "for cost: text (default) or json", {"text", "json"}}};
 }

@@ -73,9 +73,9 @@ struct LoadOptions {
   /// memory as the weights (docs/measurements.md#large-pages). CPU only.
   bool largePages = false;
 
-  /// For Engine::Compiled: the ranks that share the model (Ranks.h), which must outlive it; null:
-  /// only this process. Rank 0's model is used like any other, while the models of the other ranks
-  /// serve it (Model::serve).
+  /// For Engine::Compiled and Engine::Gpu: the ranks that share the model (Ranks.h), which must
+  /// outlive it; null: only this process. Rank 0's model is used like any other, while the models
+  /// of the other ranks serve it (Model::serve).
   Ranks *ranks = nullptr;
   /// How many ranks share each layer; the layers are divided among groups of this many ranks.
   int tensorRanks = 1;

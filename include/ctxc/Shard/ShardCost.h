@@ -30,6 +30,8 @@ struct PartCost {
   /// Bytes that a rank sends to the ranks that share the block, averaged over the ranks: for a
   /// token in both runs; for a token whose patch is made; for a token that is run with a patch.
   double sent = 0, sentToPatch = 0, sentPatched = 0;
+  /// The least seconds of the last two; those of the first are the split's.
+  double secondsToPatch = 0, secondsPatched = 0;
   std::vector<std::string> uncut; ///< matrices that every rank has whole
 };
 
@@ -38,15 +40,18 @@ struct StageCost {
   int64_t firstLayer = 0, layers = 0;
   double stored = 0, cache = 0, read = 0, operations = 0, sent = 0; ///< of one rank
   double passed = 0; ///< bytes of both runs that go to the next group for a token
-  double seconds = 0;
+  double seconds = 0, secondsToPatch = 0, secondsPatched = 0;
 };
 
 struct ShardCost {
   ShardRequest request;
   std::vector<PartCost> parts;
   std::vector<StageCost> stages;
-  double streamBytes = 0;     ///< the most bytes between two groups for a token
-  double seconds = 0;         ///< of a token through all stages
+  double streamBytes = 0;    ///< the most bytes between two groups for a token
+  double seconds = 0;        ///< of a token in both runs through all stages
+  double secondsToPatch = 0; ///< the same, where its patch is made
+  double secondsPatched =
+      0; ///< of a token that is run with a patch, and sees the reduced run's tokens
   double tokensPerSecond = 0; ///< where prompts keep all stages busy
 
   double storedAtMost() const;

@@ -41,6 +41,8 @@ struct Machine {
   double bandwidth = 0;            ///< of its memory, bytes a second
   std::optional<double> rate;      ///< operations a second; none: unlimited
   double network = 0, latency = 0; ///< bytes a second in one direction; seconds a message
+  /// The bytes a second of a matrix that is read for two vectors at once; none: as for one.
+  std::optional<double> bandwidthOfTwo = std::nullopt;
 };
 
 struct Split {

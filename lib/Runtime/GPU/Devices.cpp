@@ -1,5 +1,6 @@
 #include "lib/Runtime/GPU/Devices.h"
 #include "ctxc/Support/Error.h"
+#include "lib/Runtime/GPU/DeviceSums.h"
 
 using namespace ctxc;
 using llvm::StringRef;
@@ -7,17 +8,21 @@ using llvm::StringRef;
 namespace {
 struct Entry {
   StringRef name;
-  llvm::Expected<std::unique_ptr<Device>> (*open)(StringRef rest);
+  llvm::Expected<std::unique_ptr<Device>> (*open)(StringRef rest, int number);
 };
 } // namespace
 
 static constexpr Entry entries[] = {
     {"cuda", openCudaDevice}, {"rocm", openHipDevice}, {"vulkan", openVulkanDevice}};
 
-llvm::Expected<std::unique_ptr<Device>> Device::open(StringRef target) {
+llvm::Expected<std::unique_ptr<Device>> Device::open(StringRef target, int number) {
   for (const Entry &entry : entries)
     if (target.split(':').first == entry.name)
-      return entry.open(target.split(':').second);
+      return entry.open(target.split(':').second, number);
   return makeError("found '" + target +
                    "', expected cuda, rocm or vulkan: there is no other device to run on");
+}
+
+llvm::Expected<std::unique_ptr<DeviceSums>> Device::openSums() {
+  return makeError(target() + ": there is no library that adds up numbers of several devices");
 }

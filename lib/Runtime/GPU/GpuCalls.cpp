@@ -60,12 +60,11 @@ Error GpuProgram::setTokens(ArrayRef<int32_t> ids, ArrayRef<int32_t> where, GpuR
 }
 
 Error GpuProgram::clearCounts() {
-  for (auto &entry : dualParts) {
-    const Kernel &kernel = kernelOf(store.program.steps[entry.first.first].dual);
-    if (kernel.args[entry.first.second].kind != KernelArgKind::Counts)
+  for (auto &[place, buffer] : dualParts) {
+    if (!countParts.count(place))
       continue;
-    std::vector<char> zeros(entry.second->bytes);
-    if (Error error = store.device->upload(*entry.second, 0, zeros))
+    std::vector<char> zeros(buffer->bytes);
+    if (Error error = store.device->upload(*buffer, 0, zeros))
       return error;
   }
   return Error::success();
@@ -75,27 +74,38 @@ Error GpuProgram::clearCounts() {
 // Results
 //===----------------------------------------------------------------------===//
 
+/// The replay error of a block is that of one segment.
+bool GpuProgram::predictsReplay(const StepArgument &argument, xf::BlockOp block) const {
+  for (const Part &part : partsOf(block))
+    if (part.kernel && argument.index >= part.first &&
+        argument.index < part.first + int64_t(part.kernel->args.size()))
+      return !part.segment || part.segment->predictsReplay;
+  return false;
+}
+
 Error GpuProgram::readChecks(size_t step, int64_t count, std::vector<LayerObligations> &obligations,
                              std::vector<double> &replayError) {
   obligations.assign(count, {});
   replayError.assign(count, 0);
-  for (auto [a, arg] : llvm::enumerate(argumentsOf(store.program.steps[step].dual))) {
-    auto found = dualParts.find({step, int64_t(a)});
-    if (found == dualParts.end() || arg.kind == KernelArgKind::Store)
+  const xf::BlockOp dual = store.program.steps[step].dual;
+  for (const StepArgument &each : argumentsOf(step, dual)) {
+    auto found = dualParts.find({step, each.index});
+    if (found == dualParts.end() || each.arg.kind == KernelArgKind::Store ||
+        (each.arg.kind == KernelArgKind::Replay && !predictsReplay(each, dual)))
       continue;
-    size_t each = found->second->bytes / rows;
-    std::vector<char> content(each * count);
+    size_t bytes = found->second->bytes / rows;
+    std::vector<char> content(bytes * count);
     if (Error error = store.device->download(content, *found->second, 0))
       return error;
-    if (arg.kind == KernelArgKind::Replay) {
+    if (each.arg.kind == KernelArgKind::Replay) {
       memcpy(replayError.data(), content.data(), content.size());
       continue;
     }
     std::vector<int64_t> counts(content.size() / sizeof(int64_t));
     memcpy(counts.data(), content.data(), content.size());
     for (int64_t row = 0; row < count; ++row)
-      for (size_t i = 0; i + 1 < each / sizeof(int64_t); i += 2) {
-        const int64_t *pair = counts.data() + row * each / sizeof(int64_t) + i;
+      for (size_t i = 0; i + 1 < bytes / sizeof(int64_t); i += 2) {
+        const int64_t *pair = counts.data() + row * bytes / sizeof(int64_t) + i;
         obligations[row].harmless += pair[0];
         obligations[row].harmful += pair[1];
       }
@@ -106,10 +116,10 @@ Error GpuProgram::readChecks(size_t step, int64_t count, std::vector<LayerObliga
 void GpuProgram::findParts(size_t step, int64_t from, int64_t count, std::vector<Rows> &parts,
                            std::vector<Device::Piece> &pieces) {
   size_t next = 0;
-  for (auto [a, arg] : llvm::enumerate(argumentsOf(store.program.steps[step].dual))) {
-    if (arg.kind != KernelArgKind::Store)
+  for (const StepArgument &argument : argumentsOf(step, store.program.steps[step].dual)) {
+    if (argument.arg.kind != KernelArgKind::Store)
       continue;
-    const BufferPtr &buffer = dualParts.find({step, int64_t(a)})->second;
+    const BufferPtr &buffer = dualParts.find({step, argument.index})->second;
     size_t each = buffer->bytes / rows;
     if (parts.size() <= next)
       parts.resize(next + 1);
@@ -120,11 +130,12 @@ void GpuProgram::findParts(size_t step, int64_t from, int64_t count, std::vector
   }
 }
 
-/// The arguments with patches of one token.
-static SmallVector<KernelArg> ofOneRow(ArrayRef<KernelArg> args) {
-  SmallVector<KernelArg> made(args);
-  for (KernelArg &arg : made)
-    if (arg.kind == KernelArgKind::Store) {
+/// The arguments that store patches, of one token.
+static SmallVector<KernelArg> ofOneRow(ArrayRef<StepArgument> args) {
+  SmallVector<KernelArg> made;
+  for (const StepArgument &each : args)
+    if (each.arg.kind == KernelArgKind::Store) {
+      KernelArg &arg = made.emplace_back(each.arg);
       auto type = cast<MemRefType>(arg.type);
       SmallVector<int64_t> shape(type.getShape());
       shape[0] = 1;
@@ -135,15 +146,15 @@ static SmallVector<KernelArg> ofOneRow(ArrayRef<KernelArg> args) {
 
 Error GpuProgram::readParts(size_t step, ArrayRef<Rows> parts, int64_t row, Patch &patch) {
   const ProgramStep &at = store.program.steps[step];
-  auto args = patchArgs(at, ofOneRow(argumentsOf(at.dual)));
+  auto args = patchArgs(at, ofOneRow(argumentsOf(step, at.dual)));
   return args ? ctxc::readParts(args->stores, parts, row, patch) : args.takeError();
 }
 
 size_t GpuProgram::patchBytes(size_t step) const {
   size_t bytes = 0;
-  for (const KernelArg &arg : argumentsOf(store.program.steps[step].dual))
-    if (arg.kind == KernelArgKind::Store)
-      bytes += argumentBytes(arg.type) / rows;
+  for (const StepArgument &each : argumentsOf(step, store.program.steps[step].dual))
+    if (each.arg.kind == KernelArgKind::Store)
+      bytes += argumentBytes(each.arg.type) / rows;
   return bytes;
 }
 

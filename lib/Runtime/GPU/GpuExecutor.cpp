@@ -25,6 +25,8 @@ public:
         prompts(store, rows, fewer, roundsPrompts), names(program) {}
 
   Error compile();
+  /// Before compile: this rank shares the model's layers with others.
+  Error share(const GpuOptions &options) { return store.share(options); }
 
   bool isBidirectional() const override { return false; }
   int64_t vocabulary() const override { return program.vocabulary; }
@@ -88,13 +90,13 @@ Error noMaterialized() {
 Error GpuExecutor::compile() {
   if (Error error = gpu.compile(kernelBlocks(program)))
     return error;
-  std::vector<std::pair<size_t, KernelArg>> weights;
+  std::vector<StepArgument> weights;
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     if (Error error = gpu.check(step.block))
       return error;
-    for (const KernelArg &arg : gpu.argumentsOf(step.block))
-      if (arg.kind == KernelArgKind::Param || arg.kind == KernelArgKind::Bank)
-        weights.push_back({i, arg});
+    for (StepArgument &each : gpu.argumentsOf(i, step.block))
+      if (each.arg.kind == KernelArgKind::Param || each.arg.kind == KernelArgKind::Bank)
+        weights.push_back(std::move(each));
   }
   if (program.head())
     head.emplace(store, gpu);
@@ -107,7 +109,10 @@ Error GpuExecutor::setPatch(const Patch &patch) {
       continue;
     if (Error error = gpu.check(step.applied))
       return error;
-    if (Error error = store.setPatch(i, gpu.argumentsOf(step.applied), patch))
+    std::vector<StepArgument> loads = gpu.argumentsOf(i, step.applied);
+    llvm::erase_if(loads,
+                   [](const StepArgument &each) { return each.arg.kind != KernelArgKind::Load; });
+    if (Error error = store.setPatch(loads, loadArguments(step.applied), patch))
       return error;
   }
   return Error::success();
@@ -178,7 +183,7 @@ Expected<Logits> GpuExecutor::computeHead(ArrayRef<double> vectors, int64_t coun
 Expected<RecordedSteps *> GpuExecutor::recordPatch(GpuRun &full, GpuRun &reduced,
                                                    int64_t startLayer) {
   RecordedSteps &record = full.patch[{reduced.id, startLayer}];
-  if (record.sequence)
+  if (record.isRecorded())
     return &record;
   SmallVector<StepKernel> kernels;
   GpuRun *const runs[2] = {&full, &reduced};
@@ -220,9 +225,8 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
     return std::move(error);
   if (Error error = gpu.clearCounts())
     return std::move(error);
-  auto seconds = store.device->run(*(*record)->sequence);
-  if (!seconds)
-    return seconds.takeError();
+  if (Error error = gpu.run(**record))
+    return std::move(error);
   PatchStep result;
   result.obligations.resize(program.layers);
   result.replayError.resize(program.layers);
@@ -364,7 +368,8 @@ Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &progr
   module.getContext()->appendDialectRegistry(registry);
   module.getContext()->loadAllAvailableDialects();
   Program both = program;
-  addDualHead(both);
+  if (!options.share.local) // whose blocks are cut already
+    addDualHead(both);
   auto target = GpuTarget::named(device->target());
   if (!target)
     return target.takeError();
@@ -381,6 +386,9 @@ Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &progr
   }
   auto executor = std::make_unique<GpuExecutor>(both, weights, std::move(device), rows, fewer,
                                                 options.roundedPrompts);
+  if (options.share.local)
+    if (Error error = executor->share(options))
+      return std::move(error);
   if (Error error = executor->compile())
     return std::move(error);
   return executor;

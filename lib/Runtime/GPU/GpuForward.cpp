@@ -9,7 +9,7 @@ using llvm::Expected;
 
 Expected<RecordedSteps *> GpuForward::record(bool withHead) {
   RecordedSteps &record = run.forward[isPatched()][withHead];
-  if (record.sequence)
+  if (record.isRecorded())
     return &record;
   SmallVector<StepKernel> kernels;
   for (const TokenKernel &each : forwardKernels(program, isPatched(), withHead))
@@ -57,9 +57,8 @@ Error GpuForward::runOne(int32_t token, int32_t position, bool withHead) {
     return recorded.takeError();
   if (Error error = one.setTokens(token, position, &run, nullptr))
     return error;
-  auto seconds = store.device->run(*(*recorded)->sequence);
-  if (!seconds)
-    return seconds.takeError();
+  if (Error error = one.run(**recorded))
+    return error;
   ++run.count;
   if (options.observer)
     if (Error error = readLayers(one, 0, 1, layers))
@@ -77,9 +76,8 @@ Error GpuForward::runChunk(RecordedChunk &chunk, ArrayRef<int32_t> tokens,
   GpuProgram &rows = *chunk.program;
   if (Error error = rows.setTokens(tokens, positions, &run, nullptr))
     return error;
-  auto seconds = store.device->run(*chunk.steps.sequence);
-  if (!seconds)
-    return seconds.takeError();
+  if (Error error = rows.run(chunk.steps))
+    return error;
   int64_t count = tokens.size();
   run.count += count;
   if (options.observer)

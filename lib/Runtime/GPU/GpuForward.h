@@ -21,8 +21,8 @@ public:
   GpuForward(GpuStore &store, GpuProgram &one, GpuPrompts &prompts, GpuHead *head, GpuRun &run,
              const ForwardOptions &options, llvm::function_ref<llvm::Error()> mayGoOn,
              llvm::function_ref<void(int64_t)> tell)
-      : store(store), program(store.program), one(one), prompts(prompts), head(head), run(run),
-        options(options), mayGoOn(mayGoOn), tell(tell) {}
+      : program(store.program), one(one), prompts(prompts), head(head), run(run), options(options),
+        mayGoOn(mayGoOn), tell(tell) {}
 
   llvm::Expected<Logits> forward(llvm::ArrayRef<int32_t> tokens, llvm::ArrayRef<int32_t> positions);
 
@@ -35,7 +35,6 @@ private:
   llvm::Error addLogits(llvm::ArrayRef<float> numbers);
   bool isPatched() const { return options.patch != nullptr; }
 
-  GpuStore &store;
   const Program &program;
   GpuProgram &one; ///< for one token
   GpuPrompts &prompts;

@@ -23,9 +23,8 @@ Error GpuPatchEach::run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
     return error;
   if (Error error = gpu->clearCounts())
     return error;
-  auto seconds = store.device->run(*chunk.steps.sequence);
-  if (!seconds)
-    return seconds.takeError();
+  if (Error error = gpu->run(chunk.steps))
+    return error;
   full.count += rows();
   for (size_t i = 0; i < program.steps.size(); ++i)
     if (isPatched(i))

@@ -13,13 +13,28 @@ using llvm::Expected;
 // Code
 //===----------------------------------------------------------------------===//
 
+SmallVector<xf::BlockOp> GpuProgram::compiledFor(xf::BlockOp block) const {
+  const shard::LocalBlock *local = store.ranks ? store.ranks->blocks().find(block) : nullptr;
+  if (!local)
+    return {block};
+  SmallVector<xf::BlockOp> blocks;
+  for (const shard::Segment &segment : local->segments)
+    if (segment.block)
+      blocks.push_back(segment.block);
+  return blocks;
+}
+
 Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
   SmallVector<xf::BlockOp> blocks;
-  for (xf::BlockOp block : wanted) {
-    std::string name = kernelName(block, prefix);
-    if (!kernels.contains(name) && !refusals.contains(name))
-      blocks.push_back(block);
-  }
+  llvm::DenseSet<Operation *> ofPrompts;
+  for (xf::BlockOp asked : wanted)
+    for (xf::BlockOp block : compiledFor(asked)) {
+      std::string name = kernelName(block, prefix);
+      if (!kernels.contains(name) && !refusals.contains(name))
+        blocks.push_back(block);
+      if (readsPrompts(store.program, asked))
+        ofPrompts.insert(block);
+    }
   if (blocks.empty())
     return Error::success();
   auto target = GpuTarget::named(store.device->target());
@@ -42,7 +57,7 @@ Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
     return makeError("the model has no compiled form; the reference engine runs it");
   if (roundsPrompts)
     for (xf::BlockOp block : blocks)
-      if (readsPrompts(store.program, block))
+      if (ofPrompts.contains(block))
         kernel::mark<kernel::Rounded>((*module)->lookupSymbol(kernelName(block, prefix)));
   std::vector<GpuRefusal> refused;
   {
@@ -75,8 +90,10 @@ Error GpuProgram::compile(ArrayRef<xf::BlockOp> wanted) {
 }
 
 Error GpuProgram::check(xf::BlockOp block) const {
-  auto found = refusals.find(kernelName(block, prefix));
-  return found == refusals.end() ? Error::success() : makeError(found->second);
+  for (xf::BlockOp each : compiledFor(block))
+    if (auto found = refusals.find(kernelName(each, prefix)); found != refusals.end())
+      return makeError(found->second);
+  return Error::success();
 }
 
 const GpuProgram::Kernel &GpuProgram::kernelOf(xf::BlockOp block) const {
@@ -105,14 +122,14 @@ Expected<Device::Buffer *> GpuProgram::own(BufferPtr &buffer, size_t bytes) {
 }
 
 /// The bytes of a kernel's temporaries when the runs see the most tokens.
-std::vector<size_t> GpuProgram::temporariesOf(const StepKernel &at) const {
+std::vector<size_t> GpuProgram::temporariesOf(const StepKernel &at, const Kernel &kernel) const {
   int64_t most[2];
   for (int64_t i : {0, 1}) {
     const GpuRun &run = *(at.runs[i] ? at.runs[i] : at.runs[0]);
     most[i] = run.capacity + (i == 0 && rows > 1 ? rows : 0);
   }
   std::vector<size_t> sizes;
-  for (const Extent &size : kernelOf(at.block).temporaries)
+  for (const Extent &size : kernel.temporaries)
     sizes.push_back(size.at(most[0], most[1]));
   return sizes;
 }
@@ -120,21 +137,22 @@ std::vector<size_t> GpuProgram::temporariesOf(const StepKernel &at) const {
 /// Buffers large enough for the temporaries of any of the kernels, the largest first.
 std::vector<size_t> GpuProgram::scratchOf(ArrayRef<StepKernel> all) const {
   std::vector<size_t> sizes;
-  for (const StepKernel &at : all) {
-    std::vector<size_t> own = temporariesOf(at);
-    llvm::sort(own, std::greater<>());
-    if (sizes.size() < own.size())
-      sizes.resize(own.size());
-    for (auto [size, mine] : llvm::zip(sizes, own))
-      size = std::max(size, mine);
-  }
+  for (const StepKernel &at : all)
+    for (xf::BlockOp block : compiledFor(at.block)) {
+      std::vector<size_t> own = temporariesOf(at, kernelOf(block));
+      llvm::sort(own, std::greater<>());
+      if (sizes.size() < own.size())
+        sizes.resize(own.size());
+      for (auto [size, mine] : llvm::zip(sizes, own))
+        size = std::max(size, mine);
+    }
   return sizes;
 }
 
 MemoryNeed GpuProgram::needOf(ArrayRef<StepKernel> all) {
   Counted count;
   counted = &count;
-  std::vector<Device::Launch> none;
+  std::vector<Batch> none(1);
   for (const StepKernel &at : all)
     llvm::consumeError(addLaunches(at, {}, none));
   counted = nullptr;
@@ -175,109 +193,35 @@ Error GpuProgram::record(ArrayRef<StepKernel> all, RecordedSteps &record) {
     record.temporaries.push_back(scratch[i]);
     temporaries.push_back(scratch[i].get());
   }
-  std::vector<Device::Launch> launches;
+  std::vector<Batch> batches(1);
   for (const StepKernel &at : all)
-    if (Error error = addLaunches(at, temporaries, launches))
+    if (Error error = addLaunches(at, temporaries, batches))
       return error;
-  auto made = store.device->record(launches);
-  if (!made)
-    return made.takeError();
-  record.sequence = std::move(*made);
+  std::vector<RecordedPart> parts;
+  for (Batch &batch : batches) {
+    auto made = store.device->record(batch.launches);
+    if (!made)
+      return made.takeError();
+    parts.push_back({std::move(batch.before), std::move(*made)});
+  }
+  record.parts = std::move(parts);
   return Error::success();
 }
 
-//===----------------------------------------------------------------------===//
-// Launches
-//===----------------------------------------------------------------------===//
-
-Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Kernel &kernel,
-                                                int64_t index) {
-  const KernelArg &arg = kernel.args[index];
-  xf::LayerOp layer = store.program.steps[at.step].layer;
-  // A dual block's inputs and outputs are the full run's, then the reduced run's.
-  auto chained = [&](ValueRange all) {
-    int64_t place = arg.index, of = at.run;
-    if (isDual(at) && place >= int64_t(all.size())) {
-      place -= all.size();
-      of = 1;
-    }
-    return own(values[{all[place].getAsOpaquePointer(), of}], argumentBytes(arg.type));
-  };
-  switch (arg.kind) {
-  case KernelArgKind::Positions:
-    return own(positions, rows * sizeof(int32_t));
-  case KernelArgKind::Tokens:
-    return own(tokens, rows * sizeof(int32_t));
-  case KernelArgKind::Input:
-    return chained(layer.getInputs());
-  case KernelArgKind::Output:
-    return chained(ValueRange(layer.getOutputs()));
-  case KernelArgKind::Param:
-  case KernelArgKind::Bank:
-    return store.weight(at.step, arg);
-  case KernelArgKind::Setting:
-    return store.setting(at.step, arg);
-  case KernelArgKind::State: {
-    GpuRun &run = *at.runs[arg.run];
-    size_t place = 0; // among those of its run
-    for (int64_t i = 0; i < index; ++i)
-      place += kernel.args[i].kind == KernelArgKind::State && kernel.args[i].run == arg.run;
-    return own(run.states[at.step][place], run.room * argumentBytes(arg.type));
-  }
-  case KernelArgKind::Slots: {
-    GpuRun &run = *at.runs[arg.run];
-    return own(run.slotBuffer, run.room * sizeof(int32_t));
-  }
-  case KernelArgKind::Before:
-  case KernelArgKind::After:
-    break; // such kernels are refused
-  case KernelArgKind::Load:
-    return store.applied(at.step, index, argumentBytes(arg.type));
-  case KernelArgKind::Store:
-  case KernelArgKind::Counts:
-  case KernelArgKind::Replay:
-    return own(dualParts[{at.step, index}], argumentBytes(arg.type));
-  }
-  llvm_unreachable("an argument of no kind");
-}
-
-Error GpuProgram::addLaunches(const StepKernel &at, ArrayRef<Device::Buffer *> scratch,
-                              std::vector<Device::Launch> &launches) {
-  if (Error error = check(at.block))
+Error GpuProgram::run(RecordedSteps &record) {
+  if (!store.ranks)
+    return store.device->run(*record.parts.front().sequence).takeError();
+  if (Error error = store.ranks->meet())
     return error;
-  const Kernel &kernel = kernelOf(at.block);
-  const ProgramStep &step = store.program.steps[at.step];
-  xf::BlockOp block = at.block;
-  std::string source = ("block @" + block.getSymName()).str();
-  if (step.index)
-    source += ", layer " + std::to_string(*step.index);
-  if (rows > 1)
-    source += ", " + std::to_string(rows) + " rows";
-  // The largest temporary takes the largest buffer, and so on.
-  std::vector<size_t> sizes = temporariesOf(at), order(sizes.size()), place(sizes.size());
-  for (size_t i = 0; i < order.size(); ++i)
-    order[i] = i;
-  llvm::sort(order, [&](size_t a, size_t b) {
-    return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : a < b;
-  });
-  for (auto [i, temporary] : llvm::enumerate(order))
-    place[temporary] = i;
-  for (const GpuLaunch &each : kernel.launches) {
-    Device::Launch launch{each.function,          source, uint32_t(each.blocks),
-                          uint32_t(each.threads), {},     kernel.code};
-    for (const GpuBuffer &buffer : each.buffers) {
-      if (buffer.kind == GpuBuffer::Temporary) {
-        launch.buffers.push_back(counted ? nullptr : scratch[place[buffer.index]]);
-        continue;
-      }
-      auto found = buffer.kind == GpuBuffer::Visible
-                       ? own(visible[isDual(at) ? 0 : at.run], 2 * sizeof(int32_t))
-                       : argument(at, kernel, buffer.index);
-      if (!found)
-        return found.takeError();
-      launch.buffers.push_back(*found);
+  auto runAll = [&]() -> Error {
+    for (const RecordedPart &part : record.parts) {
+      if (!part.before.empty())
+        if (Error error = store.ranks->transfer(part.before, rows))
+          return error;
+      if (Error error = store.device->enqueue(*part.sequence))
+        return error;
     }
-    launches.push_back(std::move(launch));
-  }
-  return Error::success();
+    return store.device->finish();
+  };
+  return store.ranks->fatal(runAll());
 }

@@ -8,6 +8,7 @@
 #include "ctxc/Lowering/GPU.h"
 #include "lib/Runtime/GPU/GpuRun.h"
 #include "llvm/ADT/DenseSet.h"
+#include <set>
 
 namespace ctxc {
 
@@ -34,10 +35,13 @@ public:
   llvm::Error compile(llvm::ArrayRef<xf::BlockOp> blocks);
   /// After compilation of `block`: why it has no kernel, or success.
   llvm::Error check(xf::BlockOp block) const;
-  llvm::ArrayRef<KernelArg> argumentsOf(xf::BlockOp block) const { return kernelOf(block).args; }
+  /// The arguments of all kernels of a step's block, which are several where ranks share it.
+  std::vector<StepArgument> argumentsOf(size_t step, xf::BlockOp block) const;
 
   MemoryNeed needOf(llvm::ArrayRef<StepKernel> kernels);
   llvm::Error record(llvm::ArrayRef<StepKernel> kernels, RecordedSteps &record);
+  /// Runs what was recorded to its end.
+  llvm::Error run(RecordedSteps &record);
 
   /// Uploads what every launch reads: ids, positions, and how many tokens each run sees. There are
   /// at most S tokens, and the runs have room for them.
@@ -69,14 +73,36 @@ private:
     uint32_t code = 0;
   };
 
-  llvm::Expected<Device::Buffer *> argument(const StepKernel &at, const Kernel &kernel,
-                                            int64_t index);
+  /// One of the kernels of a block: the block's own, or that of a segment of it.
+  struct Part {
+    const shard::LocalBlock *local = nullptr;
+    const shard::Segment *segment = nullptr;
+    xf::BlockOp block;
+    const Kernel *kernel = nullptr; ///< null where a segment has transfers alone
+    int64_t first = 0;              ///< how many arguments the kernels before it have
+    size_t states[2] = {0, 0};      ///< how many of them are states of either run
+  };
+  /// Launches, with what ranks exchange before them.
+  struct Batch {
+    std::vector<DeviceTransfer> before;
+    std::vector<Device::Launch> launches;
+  };
+
+  llvm::SmallVector<xf::BlockOp> compiledFor(xf::BlockOp block) const;
+  std::vector<Part> partsOf(xf::BlockOp block) const;
+  bool predictsReplay(const StepArgument &argument, xf::BlockOp block) const;
+  llvm::Expected<Device::Buffer *> argument(const StepKernel &at, const Part &part, int64_t index);
+  llvm::Expected<Device::Buffer *> slot(const StepKernel &at, const Part &part, unsigned index);
+  llvm::Expected<Device::Buffer *> stream(const StepKernel &at, bool isInput, int64_t place);
+  llvm::Error addTransfers(const StepKernel &at, const Part &part, std::vector<Batch> &batches);
   /// The buffer, which is allocated on first use; while memory is counted, null, and its bytes are
   /// added.
   llvm::Expected<Device::Buffer *> own(BufferPtr &buffer, size_t bytes);
   llvm::Error addLaunches(const StepKernel &at, llvm::ArrayRef<Device::Buffer *> scratch,
-                          std::vector<Device::Launch> &launches);
-  std::vector<size_t> temporariesOf(const StepKernel &at) const;
+                          std::vector<Batch> &batches);
+  llvm::Error addLaunches(const StepKernel &at, const Part &part,
+                          llvm::ArrayRef<Device::Buffer *> scratch, std::vector<Batch> &batches);
+  std::vector<size_t> temporariesOf(const StepKernel &at, const Kernel &kernel) const;
   std::vector<size_t> scratchOf(llvm::ArrayRef<StepKernel> kernels) const;
   llvm::Error put(BufferPtr &buffer, llvm::ArrayRef<int32_t> numbers, int64_t at, int64_t capacity);
   llvm::Error putSlots(GpuRun &run, llvm::ArrayRef<int32_t> next, bool hides);
@@ -87,8 +113,10 @@ private:
   const bool roundsPrompts;
   llvm::StringMap<Kernel> kernels;
   llvm::StringMap<std::string> refusals;
-  std::map<std::pair<void *, int64_t>, BufferPtr> values;    ///< by value and run
-  std::map<std::pair<size_t, int64_t>, BufferPtr> dualParts; ///< by step and argument
+  std::map<std::pair<void *, int64_t>, BufferPtr> values;            ///< by value and run
+  std::map<std::pair<size_t, int64_t>, BufferPtr> dualParts;         ///< by step and argument
+  std::set<std::pair<size_t, int64_t>> countParts;                   ///< those of them that count
+  std::map<std::pair<mlir::Operation *, unsigned>, BufferPtr> slots; ///< by block and number
   BufferPtr tokens, positions, visible[2];
   /// Temporaries of all recorded sequences, of which only one runs at a time.
   std::vector<std::shared_ptr<Device::Buffer>> scratch;

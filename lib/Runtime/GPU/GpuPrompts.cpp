@@ -27,6 +27,12 @@ static bool fits(const MemoryNeed &need, const Device &device) {
   return need.bytes <= has - has / 16 && need.largest <= device.largestBuffer();
 }
 
+/// On every rank's device, where several share the layers: all run the same chunks.
+Expected<bool> GpuPrompts::fitsAll(const MemoryNeed &need) {
+  const bool mine = fits(need, *store.device);
+  return store.ranks ? store.ranks->all(mine) : mine;
+}
+
 Expected<RecordedChunk *> GpuPrompts::choose(MutableArrayRef<RecordedChunk> shortAndLong,
                                              ArrayRef<StepKernel> kernels, int64_t left) {
   // Chunks of both sizes need room for less than `fewer` tokens of padding.
@@ -66,7 +72,10 @@ Error GpuPrompts::recordChunk(RecordedChunk &chunk, ArrayRef<StepKernel> kernels
         return Error::success();
       }
     MemoryNeed need = program.needOf(kernels);
-    if (fits(need, *store.device)) {
+    Expected<bool> isEnough = fitsAll(need);
+    if (!isEnough)
+      return isEnough.takeError();
+    if (*isEnough) {
       if (Error error = program.record(kernels, chunk.steps))
         return error;
       chunk.program = &program;
@@ -76,7 +85,10 @@ Error GpuPrompts::recordChunk(RecordedChunk &chunk, ArrayRef<StepKernel> kernels
     do {
       rows /= 2;
       need = {need.bytes / 2, need.largest / 2};
-    } while (rows > least && !fits(need, *store.device));
+      isEnough = fitsAll(need);
+      if (!isEnough)
+        return isEnough.takeError();
+    } while (rows > least && !*isEnough);
   }
   return Error::success();
 }
@@ -131,7 +143,7 @@ Error GpuHead::add(GpuProgram &program, RecordedSteps &record, ArrayRef<Rows> in
                    int64_t count, Rows &logits) {
   size_t head = *store.program.head();
   ProgramStep step = store.program.steps[head];
-  if (!record.sequence)
+  if (!record.isRecorded())
     if (Error error = program.record(StepKernel{head, step.block, 0, {&none, nullptr}}, record))
       return error;
   for (auto [input, numbers] : llvm::zip(step.layer.getInputs(), inputs)) {
@@ -139,9 +151,8 @@ Error GpuHead::add(GpuProgram &program, RecordedSteps &record, ArrayRef<Rows> in
     if (Error error = program.setValue(input, ArrayRef(numbers).slice(from * width, count * width)))
       return error;
   }
-  auto seconds = store.device->run(*record.sequence);
-  if (!seconds)
-    return seconds.takeError();
+  if (Error error = program.run(record))
+    return error;
   Value result = store.program.logits();
   auto numbers = program.value(result, 0, 0, count);
   if (!numbers)

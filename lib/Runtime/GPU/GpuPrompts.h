@@ -36,6 +36,7 @@ private:
   llvm::Error recordChunk(RecordedChunk &chunk, llvm::ArrayRef<StepKernel> kernels, int64_t rows,
                           int64_t least);
   GpuProgram &programOf(int64_t rows);
+  llvm::Expected<bool> fitsAll(const MemoryNeed &need);
 
   GpuStore &store;
   const int64_t most, fewer;

@@ -10,10 +10,18 @@ namespace ctxc {
 
 class GpuProgram;
 
-/// Recorded launches and the temporaries that they use.
+/// Recorded launches, with what ranks exchange before them.
+struct RecordedPart {
+  std::vector<DeviceTransfer> before;
+  std::unique_ptr<Device::Sequence> sequence;
+};
+
+/// Recorded launches and the temporaries that they use: one part, or several where ranks share
+/// layers.
 struct RecordedSteps {
   std::vector<std::shared_ptr<Device::Buffer>> temporaries;
-  std::unique_ptr<Device::Sequence> sequence;
+  std::vector<RecordedPart> parts;
+  bool isRecorded() const { return !parts.empty(); }
 };
 
 /// The recorded sequences of a chunk of a prompt.

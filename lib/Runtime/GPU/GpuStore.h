@@ -5,7 +5,9 @@
 
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Runtime/GPU/Device.h"
+#include "lib/Runtime/GPU/GpuRanks.h"
 #include "lib/Runtime/KernelArguments.h"
+#include "lib/Runtime/Parts.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
 
@@ -20,31 +22,47 @@ template <typename T> llvm::ArrayRef<char> asBytes(llvm::ArrayRef<T> numbers) {
   return {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(T)};
 }
 
+/// An argument of one of a step's kernels.
+struct StepArgument {
+  size_t step;
+  KernelArg arg;
+  int64_t index;                              ///< among the arguments of all of its block's kernels
+  const shard::LocalSource *source = nullptr; ///< where a rank has a part of what it is
+};
+
 class GpuStore {
 public:
   GpuStore(const Program &program, Weights &weights, std::shared_ptr<Device> device)
       : program(program), weights(weights), device(std::move(device)) {}
 
+  /// Joins the other ranks that share the model's layers.
+  llvm::Error share(const GpuOptions &options);
   /// Loads code, and returns its number for Device::Launch.
   llvm::Expected<uint32_t> load(llvm::StringRef code);
 
   /// Uploads the weights and settings that steps' arguments name. Fails where the device's memory
   /// is too small.
-  llvm::Error uploadWeights(llvm::ArrayRef<std::pair<size_t, KernelArg>> arguments);
-  llvm::Expected<Device::Buffer *> weight(size_t step, const KernelArg &arg);
-  llvm::Expected<Device::Buffer *> setting(size_t step, const KernelArg &arg);
+  llvm::Error uploadWeights(llvm::ArrayRef<StepArgument> arguments);
+  llvm::Expected<Device::Buffer *> weight(const StepArgument &argument);
+  llvm::Expected<Device::Buffer *> setting(const StepArgument &argument);
   /// A part of the patch that a step's applied block reads, by the argument's index.
   llvm::Expected<Device::Buffer *> applied(size_t step, int64_t argument, size_t bytes);
-  /// Uploads the parts of a patch that kernels with `args` load.
-  llvm::Error setPatch(size_t step, llvm::ArrayRef<KernelArg> args, const Patch &patch);
+  /// Uploads the parts of a patch that kernels with `args` load. The block loads `whole`.
+  llvm::Error setPatch(llvm::ArrayRef<StepArgument> args, llvm::ArrayRef<KernelArg> whole,
+                       const Patch &patch);
 
   const Program &program;
   Weights &weights;
   std::shared_ptr<Device> device;
+  std::optional<GpuRanks> ranks; ///< where several share the model's layers
 
 private:
+  std::string storedName(const StepArgument &argument) const;
+  llvm::Expected<const void *> addressOf(const StepArgument &argument, llvm::StringRef name);
+  llvm::Expected<std::vector<const void *>> slicesOf(const StepArgument &argument,
+                                                     llvm::StringRef name);
   llvm::Expected<Device::Buffer *> bank(BufferPtr &buffer, llvm::StringRef name,
-                                        const KernelArg &arg);
+                                        const StepArgument &argument);
   llvm::Expected<Device::Buffer *> own(BufferPtr &buffer, size_t bytes);
 
   uint32_t loads = 0;
@@ -52,6 +70,7 @@ private:
   std::map<std::pair<size_t, std::string>, BufferPtr> settings;
   std::map<std::pair<size_t, int64_t>, BufferPtr> appliedParts;
   std::vector<Rows> loaded;
+  PartCopies copies; ///< of what is being uploaded
 };
 
 } // namespace ctxc

@@ -51,11 +51,12 @@ public:
 
   llvm::Error receive(llvm::ArrayRef<StreamRows *> streams) override;
   llvm::Error send(llvm::ArrayRef<const StreamRows *> streams) override;
-  /// Gathered parts go to every rank of the stage, collected ones to the first of them. Of a sum each
-  /// rank gets the others' terms for its share of the numbers, adds them in the ranks' order, and
-  /// sends its share of the sums to the others: bits depend on how many ranks there are, and not on
-  /// time.
+  /// Gathered parts go to every rank of the stage, collected ones to the first of them. Of a sum
+  /// each rank gets the others' terms for its share of the numbers, adds them in the ranks' order,
+  /// and sends its share of the sums to the others: bits depend on how many ranks there are, and
+  /// not on time.
   llvm::Error makeWhole(llvm::ArrayRef<SharedRows> values) override;
+  llvm::Error checkAlive() override { return ranks.checkAlive(); }
 
   /// The bytes of the numbers that were sent to the next stage, and within this one.
   uint64_t sentBytes() const { return sent; }

@@ -12,6 +12,7 @@ namespace ctxc {
 
 /// What rank 0 asks of the others.
 enum class Request : int64_t {
+  Begin, ///< make the executor of a device
   Forward,
   Next,
   Patch,

@@ -255,10 +255,10 @@ Expected<std::unique_ptr<Ranks>> Ranks::join(StringRef folder) {
     return makeError(llvm::Twine(file) + " cannot be loaded: " + printableLine(dlerror()));
   auto state = std::make_unique<State>();
   state->mpi = reinterpret_cast<const ctxc_mpi *(*)()>(symbol)();
-  int local = 1, code = 0;
+  int local = 1, localNumber = 0, code = 0;
   {
     StartLimit limit;
-    code = state->mpi->start(&state->own, &state->all, &local);
+    code = state->mpi->start(&state->own, &state->all, &local, &localNumber);
   }
   if (Error error = state->check(code, "starting"))
     return std::move(error);
@@ -271,6 +271,7 @@ Expected<std::unique_ptr<Ranks>> Ranks::join(StringRef folder) {
   ranks->own = shared->own;
   ranks->all = shared->all;
   ranks->local = local;
+  ranks->localNumber = localNumber;
   ranks->name = (*kind)->name;
   if (ranks->all > 1)
     shared->beating = std::thread([shared] { shared->beatUntilLeaving(); });
@@ -338,6 +339,13 @@ Expected<Message> Ranks::receive(int from, int tag) {
   if (error)
     return std::move(error);
   return message;
+}
+
+Error Ranks::checkAlive() {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  if (Error error = state->progress())
+    return error;
+  return state->checkAlive();
 }
 
 uint64_t Ranks::sentBytes() const {

@@ -28,6 +28,8 @@ llvm::Error RankExecutor::take(Request request, MessageReader &command) {
   for (int64_t run : command.numbers())
     runs.erase(run);
   switch (request) {
+  case Request::Begin:
+    return takeBegin(number);
   case Request::Forward:
   case Request::Next:
     return takeForward(request, command, number);
@@ -151,6 +153,18 @@ llvm::Error RankExecutor::takeForward(Request request, MessageReader &command, i
       results.logits(logits);
   }
   return reply(std::move(error), results);
+}
+
+llvm::Error RankExecutor::takeBegin(int64_t number) {
+  Link::Call call(link, number);
+  llvm::Error error = makeLocal();
+  if (error.isA<RanksLost>())
+    return error;
+  if (llvm::Error lost = call.finish()) {
+    llvm::consumeError(std::move(error));
+    return lost;
+  }
+  return reply(std::move(error), MessageWriter());
 }
 
 llvm::Error RankExecutor::takePatch(MessageReader &command, int64_t number) {

@@ -1,6 +1,8 @@
 // A rank's executor: its stage, and what the others know of it.
 #include "lib/Runtime/Shard/ShardedExecutor.h"
 #include "ctxc/Program/Weights.h"
+#include "ctxc/Runtime/GPU/GpuExecutor.h"
+#include "ctxc/Support/Error.h"
 #include "ctxc/Support/Memory.h"
 #include "lib/Runtime/Parts.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -8,42 +10,76 @@
 using namespace mlir;
 using namespace ctxc;
 
-llvm::Error RankExecutor::create(Weights &weights, CompiledOptions options) {
+llvm::Error RankExecutor::create() {
   for (const Stage &stage : stages) {
     Program part = program;
     part.steps.assign(program.steps.begin() + stage.first, program.steps.begin() + stage.end);
     names.emplace_back(part);
   }
-  options.stage = stages[stageOf(ranks.rank())];
-  options.stages = stages.size();
-  options.neighbours = &link;
-  if (llvm::Error error = shareBlocks(options))
+  if (llvm::Error error = shareBlocks())
     return error;
-  // Ranks on one machine share its cores.
-  if (options.threads == 0)
-    options.threads = std::max(1, threadCount(0) / ranks.onThisMachine());
-  llvm::Expected<std::unique_ptr<Executor>> made =
-      createCompiledExecutor(program, weights, options);
+  if (!device)
+    return makeLocal();
+  // Devices find each other: ranks other than 0 make their executors when it asks for them.
+  if (ranks.rank() != 0)
+    return llvm::Error::success();
+  if (llvm::Error error = sendToAll(begin(Request::Begin)))
+    return error;
+  Link::Call call(link, lastCall);
+  llvm::Error own = makeLocal();
+  if (llvm::Error error = call.finish())
+    return lost(std::move(error), std::move(own));
+  return settle(std::move(own), [](int, MessageReader &) {});
+}
+
+llvm::Error RankExecutor::makeLocal() {
+  llvm::Expected<std::unique_ptr<Executor>> made = device ? makeOnDevice() : makeCompiled();
   if (!made)
     return made.takeError();
-  local.reset(static_cast<CompiledExecutor *>(made->release()));
+  local = std::move(*made);
   local->setInterrupt([this] { return llvm::errorToBool(checkInterrupt()); });
   local->setProgress([this](int64_t done, int64_t all) { tell(done, all, /*chunk=*/0); });
   return llvm::Error::success();
 }
 
+llvm::Expected<std::unique_ptr<Executor>> RankExecutor::makeCompiled() {
+  options.local = blocks.get();
+  options.stage = stages[stageOf(ranks.rank())];
+  options.stages = stages.size();
+  options.neighbours = &link;
+  // Ranks on one machine share its cores.
+  if (options.threads == 0)
+    options.threads = std::max(1, threadCount(0) / ranks.onThisMachine());
+  llvm::Expected<std::unique_ptr<Executor>> made =
+      createCompiledExecutor(program, weights, options);
+  if (made)
+    patchChunk = [&executor = static_cast<CompiledExecutor &>(**made)](
+                     const PatchEachOptions &each) { return executor.patchChunk(each); };
+  return made;
+}
+
+llvm::Expected<std::unique_ptr<Executor>> RankExecutor::makeOnDevice() {
+  patchChunk = [](const PatchEachOptions &each) { return each.chunk; };
+  auto opened = Device::open(device->target, ranks.numberOnThisMachine());
+  if (!opened)
+    return opened.takeError();
+  GpuOptions onDevice;
+  onDevice.roundedPrompts = options.roundedPrompts;
+  onDevice.share = {blocks.get(), &link};
+  if (ranks.rank() == 0)
+    onDevice.onHosts = device->onHosts;
+  return createGpuExecutor(program, weights, std::move(*opened), onDevice);
+}
+
 /// Cuts the model's blocks.
-llvm::Error RankExecutor::shareBlocks(CompiledOptions &options) {
+llvm::Error RankExecutor::shareBlocks() {
   if (tensor == 1)
     return llvm::Error::success();
   ModuleOp module = program.module;
   const int own = ranks.rank() % tensor;
   blocks = std::make_unique<shard::LocalBlocks>(*module.getContext(), own, tensor);
   // Of all stages, so that every rank refuses what one refuses.
-  if (llvm::Error error = blocks->add(program))
-    return error;
-  options.local = blocks.get();
-  return llvm::Error::success();
+  return blocks->add(program);
 }
 
 int64_t RankExecutor::ownBytes() const {
@@ -96,12 +132,17 @@ RankFacts RankExecutor::ownFacts() const {
 
 llvm::Expected<std::unique_ptr<ShardedExecutor>>
 ctxc::createShardedExecutor(const Program &program, Weights &weights, CompiledOptions options,
-                            Ranks &ranks, int tensor) {
+                            Ranks &ranks, int tensor, const std::optional<RankDevice> &device) {
+  if (device && ranks.count() != tensor)
+    return makeError(
+        "pipeline=" + llvm::Twine(ranks.count() / tensor) +
+        ": ranks with a GPU each share every layer; expected tensor=" + llvm::Twine(ranks.count()));
   llvm::Expected<std::vector<Stage>> stages = cutIntoStages(program, ranks.count() / tensor);
   if (!stages)
     return stages.takeError();
-  auto executor = std::make_unique<RankExecutor>(program, std::move(*stages), ranks);
-  if (llvm::Error error = executor->create(weights, std::move(options)))
+  auto executor = std::make_unique<RankExecutor>(program, weights, std::move(*stages), ranks,
+                                                 std::move(options), device);
+  if (llvm::Error error = executor->create())
     return std::move(error);
   return executor;
 }

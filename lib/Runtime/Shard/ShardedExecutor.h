@@ -42,10 +42,14 @@ struct Observed {
 
 class RankExecutor : public ShardedExecutor {
 public:
-  RankExecutor(const Program &program, std::vector<Stage> stages, Ranks &ranks)
-      : program(program), stages(std::move(stages)), ranks(ranks),
-        tensor(ranks.count() / this->stages.size()), link(ranks, tensor) {}
-  llvm::Error create(Weights &weights, CompiledOptions options);
+  RankExecutor(const Program &program, Weights &weights, std::vector<Stage> stages, Ranks &ranks,
+               CompiledOptions options, std::optional<RankDevice> device)
+      : program(program), weights(weights), options(std::move(options)), device(std::move(device)),
+        stages(std::move(stages)), ranks(ranks), tensor(ranks.count() / this->stages.size()),
+        link(ranks, tensor) {}
+  /// On rank 0, where ranks have devices, it returns when every rank has an executor, or says why
+  /// one has none.
+  llvm::Error create();
 
   bool isBidirectional() const override { return local->isBidirectional(); }
   int64_t vocabulary() const override { return program.vocabulary; }
@@ -99,6 +103,7 @@ private:
   // The others (Serve.cpp).
   llvm::Error take(Request request, MessageReader &command);
   llvm::Error takeForward(Request request, MessageReader &command, int64_t number);
+  llvm::Error takeBegin(int64_t number);
   llvm::Error takePatch(MessageReader &command, int64_t number);
   llvm::Error takePatchEach(MessageReader &command, int64_t number);
   llvm::Error takeHead(MessageReader &command, int64_t number);
@@ -107,9 +112,12 @@ private:
   llvm::Error giveOwnRow(const TokenPatch &row);
   Run &runOf(MessageReader &command);
 
+  llvm::Error makeLocal();
+  llvm::Expected<std::unique_ptr<Executor>> makeCompiled();
+  llvm::Expected<std::unique_ptr<Executor>> makeOnDevice();
   RankFacts ownFacts() const;
   int64_t ownBytes() const;
-  llvm::Error shareBlocks(CompiledOptions &options);
+  llvm::Error shareBlocks();
 
   size_t stageOf(int rank) const { return rank / tensor; }
   /// Of the ranks of a stage, which compute the same results, one gives them to rank 0.
@@ -118,11 +126,16 @@ private:
   bool hasHead() const { return stageOf(ranks.rank()) + 1 == stages.size(); }
 
   const Program &program;
+  Weights &weights;
+  CompiledOptions options;
+  const std::optional<RankDevice> device;
   const std::vector<Stage> stages;
   Ranks &ranks;
   const int tensor; ///< how many ranks share a stage
   Link link;
-  std::unique_ptr<CompiledExecutor> local; ///< of this rank's stage
+  std::unique_ptr<Executor> local; ///< of this rank's stage
+  /// How many tokens local's patchEach takes through the layers together.
+  std::function<int64_t(const PatchEachOptions &)> patchChunk;
 
   int64_t lastRun = 0, lastCall = 0;
   std::shared_ptr<DroppedRuns> dropped = std::make_shared<DroppedRuns>();

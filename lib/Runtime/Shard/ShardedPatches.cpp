@@ -102,7 +102,7 @@ llvm::Error RankExecutor::computePatchEach(Run &opaqueFull, Run &opaqueReduced,
   auto &full = static_cast<ShardedRun &>(opaqueFull);
   auto &reduced = static_cast<ShardedRun &>(opaqueReduced);
   PatchEachOptions chunked = options;
-  chunked.chunk = local->patchChunk(options);
+  chunked.chunk = patchChunk(options);
   MessageWriter command = begin(Request::PatchEach);
   describe(command, full);
   describe(command, reduced);

@@ -16,8 +16,9 @@ extern "C" {
 #endif
 
 typedef struct ctxc_mpi {
-  /* Joins the ranks that mpirun started. `local`: how many of them share this machine. */
-  int (*start)(int *rank, int *ranks, int *local);
+  /* Joins the ranks that mpirun started. `local`: how many of them share this machine;
+   * `number`: which of these this one is. */
+  int (*start)(int *rank, int *ranks, int *local, int *number);
   /* Begins to send; `request` is done when `done` says so, and `words` must not change before that.
    */
   int (*send)(const uint64_t *words, int count, int to, int tag, void **request);

@@ -6,7 +6,7 @@
 
 static MPI_Comm ranks_comm;
 
-static int start(int *rank, int *ranks, int *local) {
+static int start(int *rank, int *ranks, int *local, int *number) {
   int given, code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given);
   if (code)
     return code;
@@ -19,6 +19,7 @@ static int start(int *rank, int *ranks, int *local) {
   if ((code = MPI_Comm_split_type(ranks_comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here)))
     return code;
   MPI_Comm_size(here, local);
+  MPI_Comm_rank(here, number);
   MPI_Comm_free(&here);
   MPI_Comm_rank(ranks_comm, rank);
   MPI_Comm_size(ranks_comm, ranks);

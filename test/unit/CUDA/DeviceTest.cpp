@@ -169,6 +169,13 @@ TEST(CudaDevice, ChoosesByArchitecture) {
   EXPECT_EQ(device->target(), "cuda:sm_90");
   EXPECT_EQ(device->name(), "Fake 2");
   EXPECT_EQ(device->memory(), size_t(1) << 30);
+  // Ranks of a machine take the devices that fit in turn.
+  fake_gpu::options().devices = {70, 90, 80, 90};
+  for (auto [number, name] : {std::pair(0, "Fake 1"), {1, "Fake 3"}, {2, "Fake 1"}}) {
+    auto ofRank = Device::open("cuda:sm_90", number);
+    ASSERT_TRUE(bool(ofRank)) << llvm::toString(ofRank.takeError());
+    EXPECT_EQ((*ofRank)->name(), name);
+  }
   fake_gpu::options().devices = {120};
   EXPECT_EQ(opened()->target(), "cuda:sm_90");
   EXPECT_EQ(opened("cuda:sm_80")->target(), "cuda:sm_80");

@@ -24,6 +24,8 @@
 
 namespace ctxc {
 
+class DeviceSums;
+
 class Device {
 public:
   /// Memory of the device.
@@ -54,8 +56,10 @@ public:
 
   /// Opens the device that `target` (cuda, cuda:sm_90, rocm, vulkan) names: the first that can do
   /// what kernels need. cuda:checked and rocm:checked wait for each launch, so that the error names
-  /// the kernel of a fault. Errors: no driver, no device, another architecture.
-  static llvm::Expected<std::unique_ptr<Device>> open(llvm::StringRef target);
+  /// the kernel of a fault. `number`, of a rank among those of its machine, counts on from the
+  /// first device, and after the last one begins again; there is one Vulkan device for all. Errors:
+  /// no driver, no device, another architecture.
+  static llvm::Expected<std::unique_ptr<Device>> open(llvm::StringRef target, int number = 0);
 
   /// The driver's name of the device.
   virtual std::string name() const = 0;
@@ -83,6 +87,15 @@ public:
   virtual llvm::Expected<std::unique_ptr<Sequence>> record(llvm::ArrayRef<Launch> launches) = 0;
   /// Runs the sequence to its end, and returns the seconds that the device took.
   virtual llvm::Expected<double> run(Sequence &sequence) = 0;
+  /// Gives the sequence to the device, which runs it after what it was given before; need not wait
+  /// for its end.
+  virtual llvm::Error enqueue(Sequence &sequence) { return run(sequence).takeError(); }
+  /// Waits until everything is done that the device was given.
+  virtual llvm::Error finish() { return llvm::Error::success(); }
+
+  /// Looks up the library that adds up numbers of the devices of several processes, without the
+  /// hosts' memory (NCCL, RCCL). Errors: there is none.
+  virtual llvm::Expected<std::unique_ptr<DeviceSums>> openSums();
 };
 
 } // namespace ctxc

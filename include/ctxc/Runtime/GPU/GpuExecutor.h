@@ -6,8 +6,16 @@
 #include "ctxc/Program/Program.h"
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Runtime/GPU/Device.h"
+#include "ctxc/Runtime/Shard/Stage.h"
 
 namespace ctxc {
+
+/// One of several ranks that share the model's layers.
+struct RankShare {
+  const shard::LocalBlocks *local =
+      nullptr;                      ///< its parts of the blocks; null: it runs whole blocks
+  Neighbours *neighbours = nullptr; ///< the other ranks
+};
 
 struct GpuOptions {
   /// As CompiledOptions::roundedPrompts, for chunks of a prompt.
@@ -17,6 +25,10 @@ struct GpuOptions {
   /// With `chunk`: the tokens, at least 2, of smaller chunks, for short prompts and for rests of
   /// prompts; 0: there are none.
   int64_t shortChunk = 0;
+  /// What it names must outlive the executor. All ranks call the executor alike.
+  RankShare share = {};
+  /// Called where ranks' sums go through the hosts, with the reason why not from device to device.
+  std::function<void(llvm::StringRef reason)> onHosts = {};
 };
 
 /// Compiles the program's blocks for `device`, uploads the weights, and runs tokens: a single token

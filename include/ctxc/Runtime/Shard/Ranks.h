@@ -51,6 +51,8 @@ public:
   int count() const { return all; }
   /// How many of the ranks run on this machine.
   int onThisMachine() const { return local; }
+  /// Which of these this one is.
+  int numberOnThisMachine() const { return localNumber; }
   /// "MPICH 4.0.2"
   const std::string &library() const { return name; }
 
@@ -61,6 +63,8 @@ public:
   llvm::Error send(int to, int tag, Message message);
   /// Waits for a message.
   llvm::Expected<Message> receive(int from, int tag);
+  /// Fails where a rank is lost, as what waits does.
+  llvm::Error checkAlive();
 
   /// Bytes of all messages that this rank has sent.
   uint64_t sentBytes() const;
@@ -76,7 +80,7 @@ private:
   explicit Ranks(std::unique_ptr<State> state);
   template <typename Ready> llvm::Error wait(Ready ready);
 
-  int own = 0, all = 1, local = 1;
+  int own = 0, all = 1, local = 1, localNumber = 0;
   std::string name;
   std::unique_ptr<State> state;
 };

@@ -47,13 +47,21 @@ public:
   virtual llvm::Expected<std::vector<RankFacts>> facts() = 0;
 };
 
+/// Ranks that compute on GPUs, one each.
+struct RankDevice {
+  std::string target; ///< as Device::open takes it
+  /// Called on the first rank where sums go through the hosts' memory, with the reason.
+  std::function<void(llvm::StringRef reason)> onHosts = {};
+};
+
 /// The executor of this rank's stage, which it shares with `tensor` − 1 other ranks. `tensor` must
-/// divide the number of ranks. `program`, `weights` and `ranks` must outlive it. Errors: those of
-/// createCompiledExecutor, cutIntoStages and LocalBlocks::add.
-llvm::Expected<std::unique_ptr<ShardedExecutor>> createShardedExecutor(const Program &program,
-                                                                       Weights &weights,
-                                                                       CompiledOptions options,
-                                                                       Ranks &ranks, int tensor);
+/// divide the number of ranks. `program`, `weights` and `ranks` must outlive it. With `device`
+/// there is one stage, of `options` only roundedPrompts is used, and rank 0 waits until the others
+/// serve. Errors: those of createCompiledExecutor or createGpuExecutor, cutIntoStages and
+/// LocalBlocks::add.
+llvm::Expected<std::unique_ptr<ShardedExecutor>>
+createShardedExecutor(const Program &program, Weights &weights, CompiledOptions options,
+                      Ranks &ranks, int tensor, const std::optional<RankDevice> &device = {});
 
 /// Ends `serve` on the other ranks, also on those that have not called it yet.
 llvm::Error endRanks(Ranks &ranks, int exitCode);

@@ -58,6 +58,8 @@ public:
   virtual llvm::Error send(llvm::ArrayRef<const StreamRows *> streams) = 0;
   /// Exchanges parts of values within the stage. All its ranks call it, with the same values.
   virtual llvm::Error makeWhole(llvm::ArrayRef<SharedRows> values) = 0;
+  /// For what waits for other ranks in another way: an error where one is gone.
+  virtual llvm::Error checkAlive() { return llvm::Error::success(); }
 };
 
 } // namespace ctxc

@@ -12,15 +12,16 @@ public:
   ~CudaDevice() override;
 
   /// `architecture` 0: the newest target that a device runs. Where `isChecked`, every run
-  /// goes launch by launch.
-  static llvm::Expected<std::unique_ptr<CudaDevice>> open(int architecture, bool isChecked);
+  /// goes launch by launch. `number` as for Device::open.
+  static llvm::Expected<std::unique_ptr<CudaDevice>> open(int architecture, bool isChecked,
+                                                          int number);
   std::string target() const override { return "cuda:sm_" + std::to_string(architecture); }
 
 private:
   explicit CudaDevice(bool isChecked) : GraphDevice("cuda", isChecked) {}
   Result makeCurrent() const override { return own.CtxSetCurrent(context); }
-  llvm::Error openContext(int wanted);
-  llvm::Error choose(int wanted);
+  llvm::Error openContext(int wanted, int number);
+  llvm::Error choose(int wanted, int number);
 
   cuda::Api own;
   Ordinal device = 0;

@@ -6,7 +6,7 @@ using namespace ctxc;
 using llvm::Expected;
 using llvm::StringRef;
 
-Expected<std::unique_ptr<Device>> ctxc::openCudaDevice(StringRef rest) {
+Expected<std::unique_ptr<Device>> ctxc::openCudaDevice(StringRef rest, int number) {
   auto request = DeviceRequest::parse("cuda", rest);
   if (!request)
     return request.takeError();
@@ -14,7 +14,7 @@ Expected<std::unique_ptr<Device>> ctxc::openCudaDevice(StringRef rest) {
   StringRef name = request->architecture;
   if (name.consume_front("sm_"))
     name.getAsInteger(10, architecture);
-  auto opened = cuda::CudaDevice::open(architecture, request->isChecked);
+  auto opened = cuda::CudaDevice::open(architecture, request->isChecked, number);
   if (!opened)
     return opened.takeError();
   return std::unique_ptr<Device>(std::move(*opened));

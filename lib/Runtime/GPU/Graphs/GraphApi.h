@@ -38,6 +38,20 @@ enum JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
 constexpr unsigned kNonBlocking = 1;        ///< a CUDA stream that waits for no other
 constexpr unsigned kCaptureThreadLocal = 1; ///< calls of other threads do not end a capture
 
+/// One side of a copy of a matrix, and the copy. A pitch is the bytes from a row to the next.
+struct Side2D {
+  size_t xInBytes = 0, y = 0;
+  int memoryType = 2; ///< the device's
+  const void *host = nullptr;
+  Pointer device = 0;
+  void *array = nullptr;
+  size_t pitch = 0;
+};
+struct Copy2D {
+  Side2D from, to;
+  size_t widthInBytes = 0, height = 0;
+};
+
 /// F(field, name in libcuda, name in libamdhip64, parameters)
 #define CTXC_GRAPH_FUNCTIONS(F)                                                                    \
   F(Init, cuInit, hipInit, (unsigned flags))                                                       \
@@ -62,6 +76,7 @@ constexpr unsigned kCaptureThreadLocal = 1; ///< calls of other threads do not e
     (Pointer, const void *, size_t bytes, Stream))                                                 \
   F(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync,                                     \
     (void *, Pointer, size_t bytes, Stream))                                                       \
+  F(Memcpy2DAsync, cuMemcpy2DAsync_v2, hipMemcpyParam2DAsync, (const Copy2D *, Stream))            \
   F(MemsetD8Async, cuMemsetD8Async, hipMemsetD8Async,                                              \
     (Pointer, unsigned char, size_t bytes, Stream))                                                \
   F(StreamCreate, cuStreamCreate, hipStreamCreateWithFlags, (Stream *, unsigned flags))            \
@@ -82,6 +97,7 @@ constexpr unsigned kCaptureThreadLocal = 1; ///< calls of other threads do not e
   F(EventDestroy, cuEventDestroy_v2, hipEventDestroy, (Event))                                     \
   F(EventRecord, cuEventRecord, hipEventRecord, (Event, Stream))                                   \
   F(EventSynchronize, cuEventSynchronize, hipEventSynchronize, (Event))                            \
+  F(EventQuery, cuEventQuery, hipEventQuery, (Event))                                              \
   F(EventElapsedTime, cuEventElapsedTime, hipEventElapsedTime, (float *milliseconds, Event, Event))
 
 /// How a driver names the functions.

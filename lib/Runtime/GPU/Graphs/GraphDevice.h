@@ -1,6 +1,7 @@
 // A GPU whose driver has CUDA streams and graphs: NVIDIA's, and AMD's HIP, whose functions are
 // the same except for their names (GraphApi.h). A sequence is a graph, captured once and launched
-// for each token. Memory is in GraphDevice.cpp, code and sequences in GraphSequence.cpp; how a
+// for each token. Memory is in GraphDevice.cpp, code and sequences in GraphSequence.cpp, sums
+// over devices in GraphSums.cpp; how a
 // device is found and made current in a thread differs between drivers.
 #ifndef CTXC_LIB_RUNTIME_GPU_GRAPHS_GRAPHDEVICE_H
 #define CTXC_LIB_RUNTIME_GPU_GRAPHS_GRAPHDEVICE_H
@@ -8,6 +9,7 @@
 #include "ctxc/Runtime/GPU/Device.h"
 #include "lib/Runtime/GPU/Graphs/Staging.h"
 #include "llvm/ADT/StringMap.h"
+#include <functional>
 
 namespace ctxc::graphs {
 
@@ -31,6 +33,9 @@ public:
   llvm::Error downloadAll(llvm::ArrayRef<Piece> pieces) override;
   llvm::Expected<std::unique_ptr<Sequence>> record(llvm::ArrayRef<Launch> launches) override;
   llvm::Expected<double> run(Sequence &sequence) override;
+  llvm::Error enqueue(Sequence &sequence) override;
+  llvm::Error finish() override;
+  llvm::Expected<std::unique_ptr<DeviceSums>> openSums() override;
 
   /// Makes the device current in the thread; an error after a fault, when nothing more is run.
   llvm::Error enter();
@@ -43,6 +48,9 @@ public:
   llvm::Error ended(llvm::StringRef what, Result result);
 
   Api api;
+  Stream stream = nullptr;
+  /// Where set, what is called while the device is waited for (DeviceSums::join).
+  std::function<llvm::Error()> whileWaiting;
 
 protected:
   /// Targets and messages begin with `brand` (cuda). Where `isChecked`, every run goes launch by
@@ -74,10 +82,11 @@ private:
   llvm::Error capture(Recorded &recorded);
   llvm::Error runEach(const Recorded &recorded);
   Result launch(const Recorded &recorded, size_t i);
+  /// Waits for the stream. `what` was given to it last.
+  llvm::Error wait(llvm::StringRef what);
 
   const bool isChecked;
   std::string fault;
-  Stream stream = nullptr;
   Event begin = nullptr, end = nullptr;
   /// The result of a load.
   struct Code {

@@ -2,6 +2,7 @@
 // kernel that faults is known by its name; from the second run on it is a graph.
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/Graphs/GraphDevice.h"
+#include <chrono>
 
 using namespace ctxc;
 using namespace ctxc::graphs;
@@ -9,6 +10,9 @@ using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
+
+/// How often it is asked whether other ranks are there, while sums with them are waited for.
+static constexpr auto waitingPeriod = std::chrono::milliseconds(100);
 
 struct GraphDevice::Recorded : Sequence {
   struct Kernel {
@@ -134,13 +138,62 @@ Expected<std::unique_ptr<Device::Sequence>> GraphDevice::record(ArrayRef<Launch>
 
 Error GraphDevice::runEach(const Recorded &recorded) {
   for (size_t i = 0; i < recorded.kernels.size(); ++i) {
-    Result result = launch(recorded, i);
-    if (!result)
-      result = api.StreamSynchronize(stream);
-    if (result)
-      return ended("running " + recorded.kernels[i].label, result);
+    const std::string what = "running " + recorded.kernels[i].label;
+    if (Result result = launch(recorded, i))
+      return ended(what, result);
+    if (Error error = wait(what))
+      return error;
   }
   return Error::success();
+}
+
+Error GraphDevice::wait(StringRef what) {
+  if (!whileWaiting) {
+    Result result = api.StreamSynchronize(stream);
+    return result ? ended(what, result) : Error::success();
+  }
+  Result result = api.EventRecord(end, stream);
+  auto next = std::chrono::steady_clock::now() + waitingPeriod;
+  while (!result && (result = api.EventQuery(end)) == kNotReady) {
+    result = 0;
+    if (std::chrono::steady_clock::now() < next)
+      continue;
+    // Its sums may wait for a rank that is gone.
+    if (Error error = whileWaiting())
+      return error;
+    next = std::chrono::steady_clock::now() + waitingPeriod;
+  }
+  return result ? ended(what, result) : Error::success();
+}
+
+static std::string allOf(const std::string &brand, const std::string &first,
+                         const std::string &last, size_t count) {
+  return "running " + std::to_string(count) + " launches, " + first + " to " + last + " (" + brand +
+         ":checked runs them one by one and finds which)";
+}
+
+Error GraphDevice::enqueue(Sequence &sequence) {
+  auto &recorded = static_cast<Recorded &>(sequence);
+  if (Error error = enter())
+    return error;
+  if (recorded.kernels.empty())
+    return Error::success();
+  if (!recorded.hasRun || isChecked) {
+    recorded.hasRun = true;
+    return runEach(recorded);
+  }
+  if (Result result = api.GraphLaunch(recorded.graph, stream))
+    return ended(allOf(brand, recorded.kernels.front().label, recorded.kernels.back().label,
+                       recorded.kernels.size()),
+                 result);
+  return Error::success();
+}
+
+Error GraphDevice::finish() {
+  if (Error error = enter())
+    return error;
+  return wait("running launches and sums over devices (" + brand +
+              ":checked runs launches one by one and finds which)");
 }
 
 Expected<double> GraphDevice::run(Sequence &sequence) {
@@ -149,24 +202,19 @@ Expected<double> GraphDevice::run(Sequence &sequence) {
     return std::move(error);
   if (recorded.kernels.empty())
     return 0;
-  std::string what = "running " + std::to_string(recorded.kernels.size()) + " launches, " +
-                     recorded.kernels.front().label + " to " + recorded.kernels.back().label;
   // Errors of earlier work are not a kernel's fault.
   Result result = api.EventRecord(begin, stream);
   if (result)
     return failed("marking the time", result);
-  if (!recorded.hasRun || isChecked) {
-    recorded.hasRun = true;
-    if (Error error = runEach(recorded))
-      return std::move(error);
-  } else if ((result = api.GraphLaunch(recorded.graph, stream))) {
-    return ended(what, result);
-  }
+  if (Error error = enqueue(sequence))
+    return std::move(error);
   result = api.EventRecord(end, stream);
   if (!result)
     result = api.StreamSynchronize(stream);
   if (result)
-    return ended(what + " (" + brand + ":checked runs them one by one and finds which)", result);
+    return ended(allOf(brand, recorded.kernels.front().label, recorded.kernels.back().label,
+                       recorded.kernels.size()),
+                 result);
   float milliseconds = 0;
   if ((result = api.EventElapsedTime(&milliseconds, begin, end)))
     return failed("reading the time", result);

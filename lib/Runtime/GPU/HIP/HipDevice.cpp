@@ -20,13 +20,13 @@ public:
   explicit HipDevice(bool isChecked) : GraphDevice("rocm", isChecked) {}
   ~HipDevice() override;
 
-  /// `wanted` empty: any architecture with a target.
-  Error open(StringRef wanted);
+  /// `wanted` empty: any architecture with a target. `number` as for Device::open.
+  Error open(StringRef wanted, int number);
   std::string target() const override { return "rocm:" + architecture; }
 
 private:
   Result makeCurrent() const override { return own.SetDevice(device); }
-  Error choose(StringRef wanted);
+  Error choose(StringRef wanted, int number);
 
   hip::Api own;
   Ordinal device = 0;
@@ -36,12 +36,12 @@ private:
 
 } // namespace
 
-Expected<std::unique_ptr<Device>> ctxc::openHipDevice(StringRef rest) {
+Expected<std::unique_ptr<Device>> ctxc::openHipDevice(StringRef rest, int number) {
   auto request = DeviceRequest::parse("rocm", rest);
   if (!request)
     return request.takeError();
   auto made = std::make_unique<HipDevice>(request->isChecked);
-  if (Error error = made->open(request->architecture))
+  if (Error error = made->open(request->architecture, number))
     return std::move(error);
   return made;
 }
@@ -54,7 +54,7 @@ HipDevice::~HipDevice() {
     own.DeviceReset();
 }
 
-Error HipDevice::open(StringRef wanted) {
+Error HipDevice::open(StringRef wanted, int number) {
   constexpr StringRef file = "libamdhip64.so", expected = "HIP of ROCm 6 or later";
   auto library = openDriver({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"},
                             "rocm: there is no HIP of AMD's");
@@ -64,18 +64,24 @@ Error HipDevice::open(StringRef wanted) {
     return makeError("rocm: " + file + " lacks " + lacking + "; expected " + expected);
   if (Error error = start(*library, file, graphs::Names::Hip, expected))
     return error;
-  if (Error error = choose(wanted))
+  if (Error error = choose(wanted, number))
     return error;
   isOpen = true;
   return openStream();
 }
 
-/// The first device whose architecture has a target, and is `wanted` unless that is empty.
-Error HipDevice::choose(StringRef wanted) {
+/// Of the devices whose architecture has a target, and is `wanted` unless that is empty, the one at
+/// `number`.
+Error HipDevice::choose(StringRef wanted, int number) {
   auto devices = count();
   if (!devices)
     return devices.takeError();
   std::string found;
+  struct Choice {
+    Ordinal device;
+    std::string label, architecture;
+  };
+  std::vector<Choice> choices;
   for (int i = 0; i < *devices; ++i) {
     char text[256] = {};
     Properties properties = {};
@@ -92,11 +98,16 @@ Error HipDevice::choose(StringRef wanted) {
     if (llvm::Error unknown = GpuTarget::named(("rocm:" + has).str()).takeError()) {
       llvm::consumeError(std::move(unknown));
     } else if (wanted.empty() || wanted == has) {
-      label = text;
-      architecture = has.str();
-      return Error::success();
+      choices.push_back({device, text, has.str()});
     }
     found += (found.empty() ? "" : " and ") + std::string(text) + " (" + has.str() + ")";
+  }
+  if (!choices.empty()) {
+    Choice &chosen = choices[number % choices.size()];
+    device = chosen.device;
+    label = std::move(chosen.label);
+    architecture = std::move(chosen.architecture);
+    return Error::success();
   }
   if (!*devices)
     return makeError("rocm: HIP shows no device");

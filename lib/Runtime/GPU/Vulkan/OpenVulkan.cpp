@@ -9,7 +9,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-Expected<std::unique_ptr<Device>> ctxc::openVulkanDevice(StringRef rest) {
+Expected<std::unique_ptr<Device>> ctxc::openVulkanDevice(StringRef rest, int) {
   int64_t lanes = 0; // any
   if (!rest.empty() && rest.getAsInteger(10, lanes))
     return makeError("vulkan: found '" + rest + "', expected the lanes of a subgroup");

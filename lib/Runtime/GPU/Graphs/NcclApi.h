@@ -1,0 +1,48 @@
+// The functions of NCCL, and of RCCL, that are used here, declared here and looked up in their
+// library.
+#ifndef CTXC_LIB_RUNTIME_GPU_GRAPHS_NCCLAPI_H
+#define CTXC_LIB_RUNTIME_GPU_GRAPHS_NCCLAPI_H
+
+#include "lib/Runtime/GPU/Graphs/GraphApi.h"
+#include <type_traits>
+
+namespace ctxc::graphs::nccl {
+
+using Group = struct GroupObject *;
+struct Id {
+  char bytes[128];
+};
+constexpr int kFloat32 = 7, kSum = 0;
+
+struct Api {
+  int (*GetUniqueId)(Id *) = nullptr;
+  int (*CommInitRank)(Group *, int ranks, Id, int rank) = nullptr;
+  int (*CommDestroy)(Group) = nullptr;
+  int (*CommAbort)(Group) = nullptr;
+  int (*CommGetAsyncError)(Group, int *result) = nullptr;
+  int (*AllReduce)(const void *from, void *to, size_t count, int type, int operation, Group,
+                   Stream) = nullptr;
+  const char *(*GetErrorString)(int result) = nullptr;
+
+  /// The name of a function that the library lacks; null where all are there. `find` is dlsym.
+  template <typename Find> const char *lookUp(Find find) {
+    const char *lacking = nullptr;
+    auto get = [&](auto &function, const char *name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(find(name));
+      if (!function)
+        lacking = name;
+    };
+    get(GetUniqueId, "ncclGetUniqueId");
+    get(CommInitRank, "ncclCommInitRank");
+    get(CommDestroy, "ncclCommDestroy");
+    get(CommAbort, "ncclCommAbort");
+    get(CommGetAsyncError, "ncclCommGetAsyncError");
+    get(AllReduce, "ncclAllReduce");
+    get(GetErrorString, "ncclGetErrorString");
+    return lacking;
+  }
+};
+
+} // namespace ctxc::graphs::nccl
+
+#endif // CTXC_LIB_RUNTIME_GPU_GRAPHS_NCCLAPI_H
