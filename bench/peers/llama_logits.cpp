@@ -2,9 +2,10 @@
 //
 //   llama-logits MODEL.gguf [LORA.gguf] < lines > numbers
 //
-// A line is `COUNT; FRONT; DROPPED; REST`: token ids divided by spaces. The model reads FRONT without
-// the adapter, forgets its tokens at the places DROPPED, and then reads REST with the adapter. The
-// logits of the last COUNT tokens of REST come out, as float32. Keys and values are in float32.
+// A line is `COUNT; FRONT; DROPPED; REST`: token ids divided by spaces. The model reads FRONT
+// without the adapter, forgets its tokens at the places DROPPED, and then reads REST with the
+// adapter. The logits of the last COUNT tokens of REST come out, as float32. Keys and values are in
+// float32.
 #include "llama.h"
 #include <cstdio>
 #include <iostream>
@@ -55,10 +56,12 @@ void read(llama_context *context, const std::vector<llama_token> &tokens, int fr
 int main(int argc, char **argv) {
   if (argc < 2 || argc > 3)
     fail("expected a model, and an adapter or none");
-  llama_log_set([](ggml_log_level level, const char *text, void *) {
-    if (level == GGML_LOG_LEVEL_ERROR)
-      std::cerr << text;
-  }, nullptr);
+  llama_log_set(
+      [](ggml_log_level level, const char *text, void *) {
+        if (level == GGML_LOG_LEVEL_ERROR)
+          std::cerr << text;
+      },
+      nullptr);
   llama_backend_init();
   llama_model *model = llama_model_load_from_file(argv[1], llama_model_default_params());
   if (!model)

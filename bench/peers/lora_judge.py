@@ -102,8 +102,9 @@ def main():
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--folder", type=Path, help="for the model in GGUF, which stays")
     parser.add_argument("--kinds", default="0,1,2", help="which of the three adapters")
-    parser.add_argument("options", nargs="*", metavar="OPTION")
-    args = parser.parse_args()
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    args = parser.parse_args(sys.argv[1:end])
+    args.options = sys.argv[end + 1:]
     context = [int(word) for word in re.split(r"[,\s]+", args.context.read_text().strip())]
     config = json.loads((args.model / "config.json").read_text())
     front = context[:1] if context[0] == config.get("bos_token_id") else []

@@ -3,8 +3,8 @@
 using namespace ctxc;
 
 llvm::Expected<Comparison> Comparison::read(const SplitModel &model, const Front &full,
-                                            const Front &plain,
-                                            llvm::ArrayRef<TextSequence> texts, bool keeps) {
+                                            const Front &plain, llvm::ArrayRef<TextSequence> texts,
+                                            bool keeps) {
   auto first = TextReader::read(model, model.weights, full, texts);
   if (!first)
     return first.takeError();

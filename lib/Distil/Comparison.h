@@ -25,8 +25,8 @@ public:
   /// first adapted model, and kept for the next ones: as much memory as there are predictions and
   /// tokens in the vocabulary.
   static llvm::Expected<Comparison> read(const SplitModel &model, const Front &full,
-                                         const Front &plain,
-                                         llvm::ArrayRef<TextSequence> texts, bool keeps);
+                                         const Front &plain, llvm::ArrayRef<TextSequence> texts,
+                                         bool keeps);
 
   /// The scores of all predictions. Errors: logits that are not finite.
   llvm::Expected<std::vector<Scores>> with(TextReader &adapted, const ProgressCall &compared);

@@ -131,8 +131,7 @@ llvm::Error Distiller::checkRoom() const {
 llvm::Error Distiller::start() {
   if (llvm::Error error = checkRoom())
     return error;
-  if (llvm::Error error =
-          OwnedFront::make(model, request.prefix, request.seen).moveInto(prefix))
+  if (llvm::Error error = OwnedFront::make(model, request.prefix, request.seen).moveInto(prefix))
     return error;
   Runs runs = runsWith(prefix->get());
   auto first = Passage::start(model.steps, model.weights, std::move(runs.full));

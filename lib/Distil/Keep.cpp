@@ -153,8 +153,7 @@ llvm::Expected<std::vector<double>> ctxc::readScores(SplitModel model,
     while (count < texts.size() &&
            (count == 0 || tokens + texts[count].tokens.size() <= tokensTogether))
       tokens += texts[count++].tokens.size();
-    if (llvm::Error error =
-            checkRoomToRead(model, context, texts.take_front(count), /*logits=*/0))
+    if (llvm::Error error = checkRoomToRead(model, context, texts.take_front(count), /*logits=*/0))
       return std::move(error);
     if (llvm::Error error = addReads(model, context, texts.take_front(count), scores))
       return std::move(error);

@@ -22,10 +22,9 @@ private:
   llvm::Error start();
   llvm::Error addGroups(const Front &context, llvm::ArrayRef<TextSequence> texts,
                         llvm::ArrayRef<TextSequence> choosingTexts);
-  llvm::Expected<Groups> groupsOf(llvm::ArrayRef<TextSequence> texts,
-                                  const Front &truthAfter, size_t most, double weight);
-  llvm::Expected<Group> groupOf(llvm::ArrayRef<TextSequence> texts,
-                                const Front &truthAfter);
+  llvm::Expected<Groups> groupsOf(llvm::ArrayRef<TextSequence> texts, const Front &truthAfter,
+                                  size_t most, double weight);
+  llvm::Expected<Group> groupOf(llvm::ArrayRef<TextSequence> texts, const Front &truthAfter);
   llvm::Error pass(int64_t number);
   void move(int64_t step, double length);
   llvm::Expected<double> judge();

@@ -72,8 +72,8 @@ static uint64_t bytesToSolve(const SplitModel &model, uint64_t rows) {
   for (const SplitSite &site : model.split.sites) {
     const uint64_t in = site.shape[site.transposed ? 0 : 1], out = site.shape[!site.transposed];
     const uint64_t side = std::min(in, rows);
-    const uint64_t floats = rows * (3 * in + 4 * out), doubles = 6 * rows * out + side * side +
-                                                                 2 * side * out + 2 * out * out;
+    const uint64_t floats = rows * (3 * in + 4 * out),
+                   doubles = 6 * rows * out + side * side + 2 * side * out + 2 * out * out;
     most = std::max(most, floats * sizeof(float) + doubles * sizeof(double));
   }
   return most;
@@ -165,8 +165,8 @@ llvm::Error ctxc::checkRoomToEvaluate(const SplitModel &model, const EvaluateReq
     const PassageSize full = sizeToRead(model, request.context, texts),
                       plain = sizeToRead(model, request.front, texts),
                       adapted = sizeToRead(model, prefix, texts);
-    const uint64_t own = std::max(
-        {full.most, full.rest + plain.most, full.rest + plain.rest + adapted.most});
+    const uint64_t own =
+        std::max({full.most, full.rest + plain.most, full.rest + plain.rest + adapted.most});
     read = std::max(read, known + own);
     if (keeps) // both models wait for the next adapter
       known += full.rest + plain.rest + bytesOfLogits(model, predictionsOf(texts).size());

@@ -171,8 +171,7 @@ Expected<std::vector<int64_t>> Reader::readList(StringRef name, StringRef text) 
 /// What stands in front of texts, if the metadata says it.
 Error Reader::readFront(Adapter &adapter) const {
   const std::map<std::string, std::string> &metadata = file->metadata();
-  for (auto [name, list] :
-       {std::pair("prefix", &adapter.prefix), std::pair("seen", &adapter.seen)})
+  for (auto [name, list] : {std::pair("prefix", &adapter.prefix), std::pair("seen", &adapter.seen)})
     if (auto found = metadata.find(name); found != metadata.end())
       if (Error e = readList(name, found->second).moveInto(*list))
         return e;

@@ -65,8 +65,8 @@ public:
   /// matrices, in the way that was measured to be fastest for them, if one was (ReadingsCache.h).
   llvm::Error compile(int threadCount);
 
-  /// The bytes of one step: what it keeps of each token, what its recurrences carry, and what a call
-  /// of `rows` tokens writes and computes in, with room for `room` tokens that it sees.
+  /// The bytes of one step: what it keeps of each token, what its recurrences carry, and what a
+  /// call of `rows` tokens writes and computes in, with room for `room` tokens that it sees.
   struct StepSize {
     uint64_t slot = 0, carried = 0, work = 0;
   };

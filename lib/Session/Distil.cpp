@@ -124,8 +124,8 @@ Expected<std::vector<int64_t>> Model::mostTelling(llvm::ArrayRef<int64_t> contex
 
 Expected<std::vector<int64_t>> Model::mostRead(llvm::ArrayRef<int64_t> context, int64_t front,
                                                int64_t count, llvm::ArrayRef<TextSequence> texts) {
-  auto scores = withSplit(
-      [&](SplitModel model) { return ctxc::readScores(model, context, front, texts); });
+  auto scores =
+      withSplit([&](SplitModel model) { return ctxc::readScores(model, context, front, texts); });
   if (!scores)
     return scores.takeError();
   return ctxc::mostTelling(*scores, front, count);

@@ -104,8 +104,8 @@ Error keepText(StringRef path, Opened &opened, DistilRequest &request) {
   return Error::success();
 }
 
-/// Adds a share of the context's tokens, by the texts that are fitted: as text, or as what the model
-/// keeps of them after it has read the whole context.
+/// Adds a share of the context's tokens, by the texts that are fitted: as text, or as what the
+/// model keeps of them after it has read the whole context.
 Error keepTokens(double share, bool inCache, Opened &opened, DistilRequest &request) {
   const ContextTexts &context = opened.context;
   int64_t front = context.front.size(), behind = context.context.size() - front;

@@ -83,9 +83,9 @@ struct Card {
 llvm::Error checkRoomToEvaluate(SplitModel model, const EvaluateRequest &request,
                                 const Adapter *adapter = nullptr);
 
-/// Errors: less memory than it needs; no text with a token to predict; a model without a head; a context that changes nothing
-/// on this text, so that there is no share; an adapter that does not fit the model; positions that
-/// the model does not have; logits that are not finite.
+/// Errors: less memory than it needs; no text with a token to predict; a model without a head; a
+/// context that changes nothing on this text, so that there is no share; an adapter that does not
+/// fit the model; positions that the model does not have; logits that are not finite.
 llvm::Expected<Card> evaluate(SplitModel model, const Adapter &adapter,
                               const EvaluateRequest &request);
 

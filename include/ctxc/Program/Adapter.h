@@ -35,8 +35,8 @@ struct Adapter {
   /// kept from the context.
   std::vector<int64_t> prefix;
   /// Where only some tokens of the prefix are seen from behind it: their places, ascending. The
-  /// model has then read the whole prefix without the adapter, and what it keeps of the other tokens
-  /// (keys and values) is dropped.
+  /// model has then read the whole prefix without the adapter, and what it keeps of the other
+  /// tokens (keys and values) is dropped.
   std::vector<int64_t> seen;
 
   /// How many of the prefix's tokens stand before a text.

@@ -105,8 +105,7 @@ struct PassageSize {
 class Passage {
 public:
   /// Computes nothing. Sequences of a cache are counted without what the cache holds.
-  static PassageSize sizeOf(const StepKernels &kernels,
-                            llvm::ArrayRef<PassageSequence> sequences);
+  static PassageSize sizeOf(const StepKernels &kernels, llvm::ArrayRef<PassageSequence> sequences);
   /// The bytes that all steps together keep of a token.
   static uint64_t bytesPerToken(const StepKernels &kernels);
 
