@@ -2,7 +2,6 @@
 #include "Groups.h"
 #include "Room.h"
 #include "TextReader.h"
-#include "ctxc/Program/StepChecks.h"
 #include "llvm/ADT/DenseMap.h"
 
 using namespace ctxc;
@@ -126,7 +125,7 @@ static llvm::Error addReads(const SplitModel &model, llvm::ArrayRef<int64_t> con
   for (size_t step = 0, end = program.head().value_or(program.steps.size()); step < end; ++step) {
     xf::LayerOp layer = program.steps[step].layer;
     xf::BlockOp block = program.steps[step].block;
-    if (readsContext(block)) {
+    if (!block.getBody().getOps<xf::AttentionOp>().empty()) {
       gradient::Tape tape(model.weights, layer, tokens, model.steps.parallelFor());
       tape.countReads(reads);
       std::vector<const std::vector<float> *> inputs;
