@@ -30,8 +30,8 @@ import judge
 import programs
 
 RELATIVE = 1e-4
-# In whose implementation a token is told by its position, and not by its place in the cache.
-BY_POSITION = ["llama", "gpt2", "olmo2", "mixtral", "phi"]
+# Without a window, which would count places in the cache, and with positions that are given.
+BY_POSITION = ["llama", "gpt2", "olmo2", "phi"]
 
 
 def texts(seed, count, vocabulary):
@@ -82,8 +82,8 @@ def numbers(adapted, context, lines, seen):
     for line in lines:
         answer = torch.tensor(line["answer"])[:, None]
         with adapted.disable_adapter():
-            runs = {"full": log_probabilities(model, context, line),
-                    "without": log_probabilities(model, [], line)}
+            runs = {"full": log_probabilities(adapted, context, line),
+                    "without": log_probabilities(adapted, [], line)}
         runs["adapted"] = (log_probabilities_beside(adapted, context, seen, line) if seen
                            else log_probabilities(adapted, [], line))
         full = runs["full"]
