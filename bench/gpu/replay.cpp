@@ -159,7 +159,7 @@ private:
     int architecture = 0;
     if (!target.consume_front("cuda:sm_") || target.getAsInteger(10, architecture))
       return makeError("found '" + target + "', expected a target of NVIDIA's");
-    auto opened = cuda::CudaDevice::open(architecture, false);
+    auto opened = cuda::CudaDevice::open(architecture, /*isChecked=*/false, /*number=*/0);
     if (!opened)
       return opened.takeError();
     device = std::move(*opened);

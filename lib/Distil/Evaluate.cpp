@@ -1,6 +1,7 @@
 #include "ctxc/Distil/Evaluate.h"
 #include "Comparison.h"
 #include "Random.h"
+#include "Room.h"
 #include "ctxc/Support/Timer.h"
 #include "llvm/ADT/DenseSet.h"
 #include <cmath>
@@ -136,7 +137,9 @@ llvm::Error Judge::addSeconds(const SplitModel &model, const Adapter &adapter, C
       return error;
   }
   card.secondsOfPrefix = card.secondsOfContext = *known->secondsOfContext;
-  if (adapter.prefix == request.context)
+  if (!adapter.seen.empty()) // has been read before the request
+    card.secondsOfPrefix = 0;
+  if (!adapter.seen.empty() || adapter.prefix == request.context)
     return llvm::Error::success();
   return secondsToRead(model, adapter.prefix).moveInto(card.secondsOfPrefix);
 }
@@ -144,7 +147,7 @@ llvm::Error Judge::addSeconds(const SplitModel &model, const Adapter &adapter, C
 /// What each model says of `texts`, which follow `full` or `plain`; `comparison` is of them, or
 /// empty.
 static llvm::Expected<std::vector<Scores>>
-score(const SplitModel &model, Weights &adaptedWeights, const Adapter &adapter,
+score(const SplitModel &model, Weights &adaptedWeights, const Front &prefix,
       const EvaluateRequest &request, llvm::ArrayRef<int64_t> full, llvm::ArrayRef<int64_t> plain,
       llvm::ArrayRef<TextSequence> texts, std::optional<Comparison> &comparison, bool keeps) {
   if (!comparison) {
@@ -153,18 +156,18 @@ score(const SplitModel &model, Weights &adaptedWeights, const Adapter &adapter,
       return read.takeError();
     comparison.emplace(std::move(*read));
   }
-  auto adapted = TextReader::read(model, adaptedWeights, adapter.prefix, texts);
+  auto adapted = TextReader::read(model, adaptedWeights, prefix, texts);
   if (!adapted)
     return adapted.takeError();
   return comparison->with(*adapted, request.compared);
 }
 
-llvm::Error Judge::addDrift(const SplitModel &model, Weights &adaptedWeights,
-                            const Adapter &adapter, Card &card) {
+llvm::Error Judge::addDrift(const SplitModel &model, Weights &adaptedWeights, const Front &prefix,
+                            Card &card) {
   if (predictionsOf(request.unrelated).empty())
     return llvm::Error::success();
   // The plain model is the truth here.
-  auto scores = score(model, adaptedWeights, adapter, request, request.front, request.context,
+  auto scores = score(model, adaptedWeights, prefix, request, request.front, request.context,
                       request.unrelated, known->unrelated, keeps);
   if (!scores)
     return scores.takeError();
@@ -184,10 +187,15 @@ llvm::Expected<Card> Judge::evaluate(SplitModel model, const Adapter &adapter) {
   if (predictionsOf(request.texts).empty())
     return makeError(
         "the text has no token to predict; expected one with two tokens, or an answer");
+  if (llvm::Error error = checkRoomToEvaluate(model, request, keeps, &adapter))
+    return std::move(error);
   AdaptedWeights weights(model.weights);
   if (llvm::Error error = weights.add(adapter))
     return std::move(error);
-  auto scores = score(model, weights, adapter, request, request.context, request.front,
+  auto prefix = OwnedFront::make(model, adapter.prefix, adapter.seen);
+  if (!prefix)
+    return prefix.takeError();
+  auto scores = score(model, weights, prefix->get(), request, request.context, request.front,
                       request.texts, known->texts, keeps);
   if (!scores)
     return scores.takeError();
@@ -216,12 +224,12 @@ llvm::Expected<Card> Judge::evaluate(SplitModel model, const Adapter &adapter) {
   card.agreedPlain = agreedTokens(*scores, texts, &Scores::agreesPlain);
   card.agreedAdapted = agreedTokens(*scores, texts, &Scores::agreesAdapted);
   card.numbers = adapter.size();
-  card.tokensSaved = int64_t(request.context.size()) - int64_t(adapter.prefix.size());
+  card.tokensSaved = int64_t(request.context.size()) - adapter.inFront();
   card.sequences = texts;
   addFailures(*scores, request, card);
   if (llvm::Error error = addSeconds(model, adapter, card))
     return std::move(error);
-  if (llvm::Error error = addDrift(model, weights, adapter, card))
+  if (llvm::Error error = addDrift(model, weights, prefix->get(), card))
     return std::move(error);
   return card;
 }

@@ -1,4 +1,5 @@
 #include "ctxc/Distil/Examples.h"
+#include "Sequences.h"
 #include "ctxc/Distil/Sample.h"
 
 using namespace ctxc;
@@ -53,8 +54,13 @@ llvm::Expected<std::vector<Example>> ctxc::examples(SplitModel model, const Adap
   };
   if (llvm::Error error = answer(model.weights, request.context, &Example::full))
     return std::move(error);
+  auto prefix = OwnedFront::make(model, adapter.prefix, adapter.seen);
+  if (!prefix)
+    return prefix.takeError();
+  asked.pinned = prefix->get().pinned;
   if (llvm::Error error = answer(adapted, adapter.prefix, &Example::adapted))
     return std::move(error);
+  asked.pinned = nullptr;
   if (llvm::Error error = answer(model.weights, request.front, &Example::plain))
     return std::move(error);
   return all;

@@ -16,6 +16,20 @@ struct Group {
   std::vector<double> weights; ///< of each row
 };
 
+/// The sequences' tokens, as a tape takes them.
+inline gradient::TapeTokens tokensOf(llvm::ArrayRef<PassageSequence> sequences) {
+  gradient::TapeTokens tokens;
+  int64_t at = 0;
+  for (const PassageSequence &sequence : sequences) {
+    tokens.ids.insert(tokens.ids.end(), sequence.tokens.begin(), sequence.tokens.end());
+    tokens.positions.insert(tokens.positions.end(), sequence.positions.begin(),
+                            sequence.positions.end());
+    tokens.sequences.push_back({at, int64_t(sequence.tokens.size()), sequence.after});
+    at += sequence.tokens.size();
+  }
+  return tokens;
+}
+
 /// Adds the texts of `more`, so that all go through the model together. Where they follow a front,
 /// it is the first sequence of both, and the same.
 inline void append(Group &group, const Group &more, bool hasFront) {

@@ -1,4 +1,6 @@
 // Which tokens of a context stay in front.
+#include "Groups.h"
+#include "Room.h"
 #include "TextReader.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -95,6 +97,8 @@ llvm::Expected<std::vector<double>> ctxc::tellingScores(SplitModel model,
                                                         llvm::ArrayRef<int64_t> context,
                                                         int64_t front,
                                                         llvm::ArrayRef<TextSequence> texts) {
+  if (llvm::Error error = checkRoomToRead(model, context, texts, rowsTogether))
+    return std::move(error);
   auto surprise = surprises(model, context, front), copied = copies(model, context, front, texts);
   if (!surprise || !copied)
     return llvm::joinErrors(surprise.takeError(), copied.takeError());
@@ -107,18 +111,69 @@ llvm::Expected<std::vector<double>> ctxc::tellingScores(SplitModel model,
   return surprise;
 }
 
-std::vector<int64_t> ctxc::mostTelling(llvm::ArrayRef<int64_t> context,
-                                       llvm::ArrayRef<double> scores, int64_t front,
+/// How much attention reads of each token of the context, for the texts of one group.
+static llvm::Error addReads(const SplitModel &model, llvm::ArrayRef<int64_t> context,
+                            llvm::ArrayRef<TextSequence> texts, Eigen::VectorXd &scores) {
+  std::vector<PassageSequence> sequences;
+  addAfter(sequences, context, texts);
+  gradient::TapeTokens tokens = tokensOf(sequences);
+  auto passage = Passage::start(model.steps, model.weights, std::move(sequences));
+  if (!passage)
+    return passage.takeError();
+  Eigen::VectorXd reads = Eigen::VectorXd::Zero(passage->rows());
+  const Program &program = model.split.program;
+  for (size_t step = 0, end = program.head().value_or(program.steps.size()); step < end; ++step) {
+    xf::LayerOp layer = program.steps[step].layer;
+    xf::BlockOp block = program.steps[step].block;
+    if (!block.getBody().getOps<xf::AttentionOp>().empty()) {
+      gradient::Tape tape(model.weights, layer, tokens, model.steps.parallelFor());
+      tape.countReads(reads);
+      std::vector<const std::vector<float> *> inputs;
+      for (mlir::Value input : layer.getInputs())
+        inputs.push_back(&passage->values(input));
+      if (llvm::Error error = tape.evaluate(block, inputs))
+        return makeError("how much attention reads of each token of the context is not known: " +
+                         llvm::toString(std::move(error)));
+    }
+    if (llvm::Error error = passage->run(step))
+      return error;
+  }
+  scores += reads.head(context.size());
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<double>> ctxc::readScores(SplitModel model,
+                                                     llvm::ArrayRef<int64_t> context, int64_t front,
+                                                     llvm::ArrayRef<TextSequence> texts) {
+  constexpr size_t tokensTogether = 1024;
+  Eigen::VectorXd scores = Eigen::VectorXd::Zero(context.size());
+  while (!texts.empty()) {
+    size_t count = 0, tokens = 0;
+    while (count < texts.size() &&
+           (count == 0 || tokens + texts[count].tokens.size() <= tokensTogether))
+      tokens += texts[count++].tokens.size();
+    if (llvm::Error error = checkRoomToRead(model, context, texts.take_front(count), /*logits=*/0))
+      return std::move(error);
+    if (llvm::Error error = addReads(model, context, texts.take_front(count), scores))
+      return std::move(error);
+    texts = texts.drop_front(count);
+  }
+  // What precedes a text predicts its first token, and attention rests on the very first one.
+  scores[context.size() - 1] = INFINITY;
+  if (front == 0)
+    scores[0] = INFINITY;
+  return std::vector<double>(scores.begin(), scores.end());
+}
+
+std::vector<int64_t> ctxc::mostTelling(llvm::ArrayRef<double> scores, int64_t front,
                                        int64_t count) {
   std::vector<std::pair<double, int64_t>> order; // negative, so that the largest comes first
-  for (int64_t at = front; at < int64_t(context.size()); ++at)
+  for (int64_t at = front; at < int64_t(scores.size()); ++at)
     order.push_back({-scores[at], at});
   llvm::sort(order);
-  std::vector<int64_t> places, tokens;
+  std::vector<int64_t> places;
   for (auto [score, place] : llvm::ArrayRef(order).take_front(count))
     places.push_back(place);
   llvm::sort(places);
-  for (int64_t place : places)
-    tokens.push_back(context[place]);
-  return tokens;
+  return places;
 }

@@ -20,12 +20,11 @@ public:
 
 private:
   llvm::Error start();
-  llvm::Error addGroups(llvm::ArrayRef<int64_t> context, llvm::ArrayRef<TextSequence> texts,
+  llvm::Error addGroups(const Front &context, llvm::ArrayRef<TextSequence> texts,
                         llvm::ArrayRef<TextSequence> choosingTexts);
-  llvm::Expected<Groups> groupsOf(llvm::ArrayRef<TextSequence> texts,
-                                  llvm::ArrayRef<int64_t> truthAfter, size_t most, double weight);
-  llvm::Expected<Group> groupOf(llvm::ArrayRef<TextSequence> texts,
-                                llvm::ArrayRef<int64_t> truthAfter);
+  llvm::Expected<Groups> groupsOf(llvm::ArrayRef<TextSequence> texts, const Front &truthAfter,
+                                  size_t most, double weight);
+  llvm::Expected<Group> groupOf(llvm::ArrayRef<TextSequence> texts, const Front &truthAfter);
   llvm::Error pass(int64_t number);
   void move(int64_t step, double length);
   llvm::Expected<double> judge();
@@ -41,6 +40,7 @@ private:
   Adapter &adapter;
   Distilled &distilled;
   AdaptedWeights weights;
+  std::optional<OwnedFront> prefix;
   const Program &program;
   size_t head = 0;
   Groups fitted, still, choosing;      ///< `still`: what should not change
@@ -51,23 +51,17 @@ private:
 };
 
 llvm::Expected<Group> Refiner::groupOf(llvm::ArrayRef<TextSequence> texts,
-                                       llvm::ArrayRef<int64_t> truthAfter) {
+                                       const Front &truthAfter) {
   auto full = TextReader::read(model, model.weights, truthAfter, texts);
   if (!full)
     return full.takeError();
-  auto student = TextReader::read(model, weights, request.prefix, texts);
+  auto student = TextReader::read(model, weights, prefix->get(), texts);
   if (!student)
     return student.takeError();
   Group group;
-  size_t first = addAfter(group.sequences, request.prefix, texts);
-  int64_t at = 0;
-  for (const PassageSequence &sequence : group.sequences) {
-    group.tokens.ids.insert(group.tokens.ids.end(), sequence.tokens.begin(), sequence.tokens.end());
-    group.tokens.positions.insert(group.tokens.positions.end(), sequence.positions.begin(),
-                                  sequence.positions.end());
-    group.tokens.sequences.push_back({at, int64_t(sequence.tokens.size()), sequence.after});
-    at += sequence.tokens.size();
-  }
+  size_t first = addAfter(group.sequences, prefix->get(), texts);
+  group.tokens = tokensOf(group.sequences);
+  const int64_t at = group.tokens.ids.size();
   const int64_t front = student->passage.firstRow(first);
   group.weights.assign(front, 0);
   auto truth = predict(full->passage, full->firstRow(0), student->passage, front, at,
@@ -80,8 +74,7 @@ llvm::Expected<Group> Refiner::groupOf(llvm::ArrayRef<TextSequence> texts,
 
 /// Texts together up to about `most` tokens; a token of a group has its share of `weight`.
 llvm::Expected<Groups> Refiner::groupsOf(llvm::ArrayRef<TextSequence> texts,
-                                         llvm::ArrayRef<int64_t> truthAfter, size_t most,
-                                         double weight) {
+                                         const Front &truthAfter, size_t most, double weight) {
   Groups groups;
   while (!texts.empty()) {
     size_t count = 0, tokens = 0;
@@ -102,6 +95,8 @@ void Refiner::add(Value value, const Rows &rows) {
   auto [found, isNew] = gradients.try_emplace(value, rows);
   if (!isNew)
     found->second += rows;
+  if (const PinnedTokens *pinned = prefix->get().pinned) // whose values do not change
+    found->second.topRows(pinned->tokens.size()).setZero();
 }
 
 /// The matrix that makes the logits; what follows it acts on each of them by itself.
@@ -292,7 +287,7 @@ static constexpr size_t together = 128, atOnce = 1024;
 
 /// Adds a context's texts. A pass takes those of several contexts by turns, since what it learns
 /// last it knows best.
-llvm::Error Refiner::addGroups(llvm::ArrayRef<int64_t> context, llvm::ArrayRef<TextSequence> texts,
+llvm::Error Refiner::addGroups(const Front &context, llvm::ArrayRef<TextSequence> texts,
                                llvm::ArrayRef<TextSequence> choosingTexts) {
   auto own = groupsOf(texts, context, together, 1),
        chooses = groupsOf(choosingTexts, context, atOnce, 1);
@@ -318,6 +313,8 @@ llvm::Error Refiner::start() {
   }
   for (VectorChange &change : adapter.vectors)
     vectors.try_emplace(change.parameter, change.delta, request.fit.rate);
+  if (llvm::Error error = OwnedFront::make(model, request.prefix, request.seen).moveInto(prefix))
+    return error;
   if (llvm::Error error = addGroups(request.context, request.texts, request.choosing))
     return error;
   for (const OtherContext &other : request.others)
@@ -325,7 +322,7 @@ llvm::Error Refiner::start() {
       return error;
   if (request.protection <= 0)
     return llvm::Error::success();
-  return groupsOf(request.unrelated, request.prefix, together / 2, request.protection)
+  return groupsOf(request.unrelated, prefix->get(), together / 2, request.protection)
       .moveInto(still);
 }
 

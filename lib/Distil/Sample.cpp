@@ -1,5 +1,6 @@
 #include "ctxc/Distil/Sample.h"
 #include "Random.h"
+#include "Room.h"
 #include "Sequences.h"
 #include "ctxc/Numerics/Softmax.h"
 #include "ctxc/Support/Error.h"
@@ -18,7 +19,9 @@ constexpr int64_t mostBytes = int64_t(1) << 30;
 class Sampler {
 public:
   Sampler(SplitModel model, const SampleRequest &request)
-      : model(model), request(request), cache(model.steps) {}
+      : model(model), request(request),
+        front(request.pinned ? Front(*request.pinned) : Front(request.context)),
+        cache(model.steps) {}
   llvm::Expected<Sampled> run();
 
 private:
@@ -26,16 +29,19 @@ private:
     size_t number;
     size_t cached;
     std::vector<int64_t> next; ///< the tokens that have not been read
+    int64_t at;                ///< the position of the first of them
     Random random;
   };
 
   llvm::Expected<std::vector<float>> read(llvm::ArrayRef<Text *> texts);
+  llvm::Expected<std::vector<float>> read(std::vector<PassageSequence> sequences);
   llvm::Error readContext();
   llvm::Error write(size_t from, size_t count);
   llvm::Expected<int64_t> choose(llvm::ArrayRef<float> logits, Random &random);
 
   SplitModel model;
   const SampleRequest &request;
+  const Front front;
   PassageCache cache;
   std::vector<float> afterContext; ///< the logits
   std::vector<double> weights;     ///< of the tokens, in proportion to their probabilities
@@ -45,12 +51,19 @@ private:
 /// Reads what each text has next. Returns the logits behind each.
 llvm::Expected<std::vector<float>> Sampler::read(llvm::ArrayRef<Text *> texts) {
   std::vector<PassageSequence> sequences;
-  for (const Text *text : texts) {
-    auto positions = llvm::seq(cache.tokens(text->cached),
-                               cache.tokens(text->cached) + int64_t(text->next.size()));
+  for (Text *text : texts) {
+    const int64_t from = text->at;
+    text->at += text->next.size();
+    auto positions = llvm::seq(from, text->at);
     sequences.push_back(
         {text->next, {positions.begin(), positions.end()}, std::nullopt, text->cached});
   }
+  return read(std::move(sequences));
+}
+
+/// Reads sequences of the cache. Returns the logits behind each.
+llvm::Expected<std::vector<float>> Sampler::read(std::vector<PassageSequence> sequences) {
+  const size_t count = sequences.size();
   std::optional<size_t> head = model.split.program.head();
   if (!head)
     return makeError("the model has no head that gives each token's logits by itself");
@@ -60,14 +73,16 @@ llvm::Expected<std::vector<float>> Sampler::read(llvm::ArrayRef<Text *> texts) {
   if (llvm::Error error = passage->runUpTo(*head))
     return std::move(error);
   std::vector<int64_t> last;
-  for (size_t i = 0; i < texts.size(); ++i)
+  for (size_t i = 0; i < count; ++i)
     last.push_back(passage->firstRow(i + 1) - 1);
   return passage->logits(last);
 }
 
 llvm::Error Sampler::readContext() {
-  Text context{0, cache.add(request.context.size()), request.context, Random(0)};
-  return read(&context).moveInto(afterContext);
+  std::vector<PassageSequence> sequences;
+  addAfter(sequences, front, {});
+  sequences.front().cached = cache.add(front.tokens.size());
+  return read(std::move(sequences)).moveInto(afterContext);
 }
 
 /// A token by its probability at the request's temperature: the first at which the sum of the
@@ -103,8 +118,9 @@ llvm::Error Sampler::write(size_t from, size_t count) {
   std::vector<Text> texts;
   for (size_t number = from; number < from + count; ++number) {
     const std::vector<int64_t> &prompt = request.prompts[number];
-    int64_t capacity = request.context.size() + prompt.size() + request.length;
-    texts.push_back({number, cache.fork(0, capacity), prompt, Random(request.seed, number)});
+    int64_t capacity = front.tokens.size() + prompt.size() + request.length;
+    texts.push_back(
+        {number, cache.fork(0, capacity), prompt, front.end(), Random(request.seed, number)});
     result.texts.push_back({prompt, int64_t(prompt.size())});
   }
   auto all = llvm::make_pointer_range(texts);
@@ -148,14 +164,18 @@ llvm::Expected<Sampled> Sampler::run() {
   if (!(request.temperature >= 0) || !std::isfinite(request.temperature))
     return makeError(llvm::formatv("found a temperature of {0}, expected a number from 0 on",
                                    request.temperature));
-  if (llvm::Error error = readContext())
-    return std::move(error);
   size_t longest = 0;
   for (const std::vector<int64_t> &prompt : request.prompts)
     longest = std::max(longest, prompt.size());
-  const int64_t each = cache.bytesPerToken(0) * (request.context.size() + longest + request.length);
+  const int64_t ofToken = Passage::bytesPerToken(model.steps);
+  const int64_t each = ofToken * (front.tokens.size() + longest + request.length);
   const size_t together =
       std::clamp<int64_t>(mostBytes / std::max<int64_t>(each, 1), 1, mostTogether);
+  const size_t atOnce = std::min(together, request.prompts.size());
+  if (llvm::Error error = checkRoomToSample(model, front, atOnce, atOnce * each))
+    return std::move(error);
+  if (llvm::Error error = readContext())
+    return std::move(error);
   const int64_t tokens = request.prompts.size() * request.length;
   tell(request.written, 0, tokens);
   for (size_t from = 0; from < request.prompts.size(); from += together) {

@@ -3,6 +3,7 @@
 #define CTXC_LIB_DISTIL_SEQUENCES_H
 
 #include "ctxc/Distil/Distil.h"
+#include <memory>
 
 namespace ctxc {
 
@@ -11,23 +12,62 @@ inline void tell(const ProgressCall &progress, int64_t done, int64_t all) {
     progress(done, all);
 }
 
+/// What stands in front of texts: tokens, or some tokens of a text, with what a model that has read
+/// it keeps of them.
+struct Front {
+  Front() = default;
+  Front(llvm::ArrayRef<int64_t> tokens) : tokens(tokens) {}
+  Front(const std::vector<int64_t> &tokens) : tokens(tokens) {}
+  Front(const PinnedTokens &pinned) : tokens(pinned.tokens), pinned(&pinned) {}
+  /// The position of what follows.
+  int64_t end() const { return pinned ? pinned->end : tokens.size(); }
+
+  llvm::ArrayRef<int64_t> tokens;
+  const PinnedTokens *pinned = nullptr;
+};
+
+/// A prefix, of which texts see all tokens or only some (Adapter::seen).
+class OwnedFront {
+public:
+  /// `prefix` must outlive the result.
+  static llvm::Expected<OwnedFront> make(const SplitModel &model, llvm::ArrayRef<int64_t> prefix,
+                                         llvm::ArrayRef<int64_t> seen) {
+    OwnedFront made(prefix);
+    if (seen.empty())
+      return std::move(made);
+    auto pinned = Passage::pin(model.steps, model.weights, prefix, seen);
+    if (!pinned)
+      return pinned.takeError();
+    made.pinned = std::make_unique<PinnedTokens>(std::move(*pinned));
+    return std::move(made);
+  }
+  Front get() const { return pinned ? Front(*pinned) : Front(prefix); }
+
+private:
+  explicit OwnedFront(llvm::ArrayRef<int64_t> prefix) : prefix(prefix) {}
+  llvm::ArrayRef<int64_t> prefix;
+  std::unique_ptr<PinnedTokens> pinned;
+};
+
 /// Adds `front`, unless it is empty, and each of `texts` after it. Returns the number of the first
 /// text.
-inline size_t addAfter(std::vector<PassageSequence> &sequences, llvm::ArrayRef<int64_t> front,
+inline size_t addAfter(std::vector<PassageSequence> &sequences, const Front &front,
                        llvm::ArrayRef<TextSequence> texts) {
   auto positions = [](int64_t from, int64_t count) {
-    return llvm::to_vector_of<int64_t>(llvm::seq(from, from + count));
+    auto range = llvm::seq(from, from + count);
+    return std::vector<int64_t>(range.begin(), range.end());
   };
   std::optional<size_t> after;
-  if (!front.empty()) {
-    auto at = positions(0, front.size());
+  if (!front.tokens.empty()) {
     after = sequences.size();
-    sequences.push_back({front.vec(), {at.begin(), at.end()}, std::nullopt});
+    PassageSequence sequence{front.tokens.vec(), positions(0, front.tokens.size())};
+    if (front.pinned)
+      sequence.positions = front.pinned->positions;
+    sequence.pinned = front.pinned;
+    sequences.push_back(std::move(sequence));
   }
-  for (const TextSequence &text : texts) {
-    auto at = positions(front.size(), text.tokens.size());
-    sequences.push_back({text.tokens, {at.begin(), at.end()}, after});
-  }
+  for (const TextSequence &text : texts)
+    sequences.push_back({text.tokens, positions(front.end(), text.tokens.size()), after});
   return sequences.size() - texts.size();
 }
 

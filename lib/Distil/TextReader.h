@@ -12,8 +12,7 @@ namespace ctxc {
 /// A model that has read all texts up to the head, each after `front`.
 struct TextReader {
   static llvm::Expected<TextReader> read(const SplitModel &model, Weights &weights,
-                                         llvm::ArrayRef<int64_t> front,
-                                         llvm::ArrayRef<TextSequence> texts) {
+                                         const Front &front, llvm::ArrayRef<TextSequence> texts) {
     std::optional<size_t> head = model.split.program.head();
     if (!head)
       return makeError("the model has no head that gives each token's logits by itself");

@@ -211,7 +211,8 @@ static Error keep(Model &model, Trial &trial, const Method &method, Tokens &pref
     if (Error error = model.tellingScores(trial.context.context, front, trial.fitted)
                           .moveInto(trial.tellingScores))
       return error;
-  llvm::append_range(prefix, mostTelling(trial.context.context, trial.tellingScores, front, count));
+  for (int64_t place : mostTelling(trial.tellingScores, front, count))
+    prefix.push_back(trial.context.context[place]);
   return Error::success();
 }
 

@@ -109,6 +109,10 @@ Expected<ApplyReport> ctxc::applyAdapter(const Checkpoint &checkpoint, const Ada
   if (Error e = checkChangeable(checkpoint, storage, "an adapter",
                                 "PEFT, or llama.cpp with its GGUF file, adds beside them"))
     return std::move(e);
+  if (!adapter.seen.empty())
+    return makeError("the adapter goes with keys and values that the unchanged model has for its "
+                     "context, which a changed checkpoint no longer computes; use it beside the "
+                     "model");
   auto change = changeOf(checkpoint, adapter);
   if (!change)
     return change.takeError();

@@ -210,7 +210,7 @@ Expected<std::string> ctxc::lastingGguf(const Adapter &adapter, const Checkpoint
     return architecture.takeError();
   GgufLora lora;
   lora.alpha = std::max<int64_t>(adapter.rank(), 1);
-  lora.strings = {{"prefix", prefixText(adapter)}};
+  lora.strings = frontStrings(adapter);
   for (const MatrixChange &change : adapter.matrices) {
     auto [a, b] = loraFactors(change);
     StringRef module = change.parameter;

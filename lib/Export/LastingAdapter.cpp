@@ -85,7 +85,8 @@ Error ctxc::writeLastingAdapter(StringRef outDir, const Adapter &adapter,
   AdapterModel model;
   model.directory = checkpoint.directory().str();
   model.modelType = checkpoint.config().getString("model_type").value_or("").str();
-  std::map<std::string, std::string> strings{{"format", "pt"}, {"prefix", prefixText(adapter)}};
+  std::map<std::string, std::string> strings = frontStrings(adapter);
+  strings["format"] = "pt";
   return writeNewDirectory(outDir, "an adapter directory", [&](StringRef directory) -> Error {
     if (Error e = writeSafetensors(pathIn(directory, "adapter_model.safetensors"),
                                    std::move(tensors), strings))
@@ -114,7 +115,8 @@ public:
 
 private:
   Error readConfig();
-  Error readPrefix(StringRef text, Adapter &adapter) const;
+  Expected<std::vector<int64_t>> readList(StringRef name, StringRef text) const;
+  Error readFront(Adapter &adapter) const;
   Error readMatrix(StringRef module, const TensorView &a, Adapter &adapter);
   Error readVector(StringRef module, const TensorView &tensor, Adapter &adapter) const;
   Expected<const TensorView *> storedOf(StringRef module) const;
@@ -150,17 +152,35 @@ Error Reader::readConfig() {
   return Error::success();
 }
 
-Error Reader::readPrefix(StringRef text, Adapter &adapter) const {
-  adapter.prefix.clear();
+/// The numbers of the metadata's list `name`, from 0 on.
+Expected<std::vector<int64_t>> Reader::readList(StringRef name, StringRef text) const {
+  std::vector<int64_t> numbers;
   SmallVector<StringRef> words;
   text.split(words, ',', -1, /*KeepEmpty=*/false);
   for (StringRef word : words) {
-    int64_t id;
-    if (word.getAsInteger(10, id) || id < 0)
-      return fail("adapter_model.safetensors: the prefix has " + quoted(word) +
-                  ", expected token ids separated by commas");
-    adapter.prefix.push_back(id);
+    int64_t number;
+    if (word.getAsInteger(10, number) || number < 0)
+      return fail("adapter_model.safetensors: the " + name + " has " + quoted(word) +
+                  ", expected " + (name == "prefix" ? "token ids" : "places") +
+                  " separated by commas");
+    numbers.push_back(number);
   }
+  return numbers;
+}
+
+/// What stands in front of texts, if the metadata says it.
+Error Reader::readFront(Adapter &adapter) const {
+  const std::map<std::string, std::string> &metadata = file->metadata();
+  for (auto [name, list] : {std::pair("prefix", &adapter.prefix), std::pair("seen", &adapter.seen)})
+    if (auto found = metadata.find(name); found != metadata.end())
+      if (Error e = readList(name, found->second).moveInto(*list))
+        return e;
+  for (size_t i = 0; i < adapter.seen.size(); ++i)
+    if (adapter.seen[i] >= int64_t(adapter.prefix.size()) ||
+        (i > 0 && adapter.seen[i] <= adapter.seen[i - 1]))
+      return fail("adapter_model.safetensors: found " + Twine(adapter.seen[i]) +
+                  " among the places that are seen, expected ascending places in the prefix of " +
+                  Twine(adapter.prefix.size()) + " tokens");
   return Error::success();
 }
 
@@ -275,9 +295,8 @@ Expected<Adapter> Reader::read(ArrayRef<int64_t> prefix) {
   file = std::move(*opened);
   Adapter adapter;
   adapter.prefix = prefix.vec();
-  if (auto found = file->metadata().find("prefix"); found != file->metadata().end())
-    if (Error e = readPrefix(found->second, adapter))
-      return std::move(e);
+  if (Error e = readFront(adapter))
+    return std::move(e);
   for (const TensorView &tensor : file->tensors()) {
     StringRef name = tensor.name;
     if (!name.consume_front(peftPrefix))

@@ -54,8 +54,17 @@ std::pair<std::vector<float>, std::vector<float>> ctxc::loraFactors(const Matrix
   return {transposed(change.left, change.rows), transposed(change.right, change.rank)};
 }
 
-std::string ctxc::prefixText(const ctxc::Adapter &adapter) {
-  return join(map_range(adapter.prefix, [](int64_t id) { return std::to_string(id); }), ",");
+static std::string listOf(ArrayRef<int64_t> numbers) {
+  return join(map_range(numbers, [](int64_t number) { return std::to_string(number); }), ",");
+}
+
+std::string ctxc::prefixText(const ctxc::Adapter &adapter) { return listOf(adapter.prefix); }
+
+std::map<std::string, std::string> ctxc::frontStrings(const ctxc::Adapter &adapter) {
+  std::map<std::string, std::string> strings{{"prefix", prefixText(adapter)}};
+  if (!adapter.seen.empty())
+    strings["seen"] = listOf(adapter.seen);
+  return strings;
 }
 
 Error ctxc::writeFloat32(raw_ostream &os, ArrayRef<double> values) {

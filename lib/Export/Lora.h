@@ -22,6 +22,9 @@ std::pair<std::vector<float>, std::vector<float>> loraFactors(const MatrixChange
 /// The adapter's prefix as a file's metadata has it: ids, divided by commas.
 std::string prefixText(const ctxc::Adapter &adapter);
 
+/// `prefix`, and `seen` where texts see only some of its tokens.
+std::map<std::string, std::string> frontStrings(const ctxc::Adapter &adapter);
+
 /// The rows of `matrix` as columns.
 std::vector<float> transposed(llvm::ArrayRef<float> matrix, int64_t rows);
 

@@ -37,6 +37,7 @@ public:
   }
 
   Rows evaluate();
+  void addReads(Eigen::VectorXd &reads);
   void pullBack();
 
 private:
@@ -132,6 +133,33 @@ Rows Attention::evaluate() {
   return result;
 }
 
+void Attention::addReads(Eigen::VectorXd &reads) {
+  const TapeTokens &tokens = tape.getTokens();
+  std::vector<Eigen::VectorXd> parts(tokens.sequences.size()); // added in order
+  tape.getThreads()(tokens.sequences.size(), [&](int64_t begin, int64_t end) {
+    for (int64_t number = begin; number < end; ++number) {
+      const TapeTokens::Sequence &s = tokens.sequences[number];
+      if (!s.after)
+        continue;
+      std::vector<int64_t> keys = keyRows(tokens, number);
+      parts[number].setZero(keys.size());
+      for (int64_t head = 0; head < heads; ++head) {
+        const int64_t group = head * groups / heads;
+        Rows k = gather(tape.rows(op.getKey()), keys, group, width);
+        Rows v = gather(tape.rows(op.getValue()), keys, group, valueWidth);
+        Eigen::MatrixXd read = weights(s, keys, head, k, nullptr).cast<double>() *
+                               v.rowwise().norm().cast<double>().asDiagonal();
+        const Eigen::VectorXd all = read.rowwise().sum().cwiseMax(1e-30).cwiseInverse();
+        parts[number] += read.transpose() * all;
+      }
+    }
+  });
+  for (size_t number = 0; number < tokens.sequences.size(); ++number)
+    if (parts[number].size())
+      for (auto [i, row] : llvm::enumerate(keyRows(tokens, number)))
+        reads[row] += parts[number][i];
+}
+
 void Attention::pullBack() {
   const TapeTokens &tokens = tape.getTokens();
   const Rows d = tape.gradient(op.getResult());
@@ -182,6 +210,8 @@ static llvm::Error evaluateOp(xf::AttentionOp op, Tape &tape) {
   if (!attention)
     return attention.takeError();
   tape.set(op.getResult(), attention->evaluate());
+  if (Eigen::VectorXd *reads = tape.getReads())
+    attention->addReads(*reads);
   return llvm::Error::success();
 }
 

@@ -89,6 +89,9 @@ void ctxc::writeRefined(llvm::raw_ostream &os, const CardSettings::Fit &fit) {
 void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
   os << "approximate: an adapter of rank " << settings.rank << " in the place of "
      << counted(settings.contextTokens, "token") << " of context\n";
+  if (!settings.seen.empty())
+    os << "texts see what the model without the adapter keeps of " << settings.seen.size()
+       << " of these tokens after it has read all of them\n";
   if (settings.strength != 1)
     os << llvm::formatv("strength: {0} of what was fitted\n", settings.strength);
   if (settings.fit)
@@ -258,6 +261,8 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
        llvm::json::Object{{"adapted", card.agreedAdapted}, {"without", card.agreedPlain}}},
       {"numbers", card.numbers},
       {"tokens_saved", card.tokensSaved}};
+  if (!settings.seen.empty())
+    json["seen"] = llvm::json::Array(settings.seen);
   if (settings.strength != 1)
     json["strength"] = settings.strength;
   json["seconds_of_context"] = card.secondsOfContext;

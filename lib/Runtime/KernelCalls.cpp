@@ -191,11 +191,6 @@ llvm::Expected<const PatchArgs *> KernelCalls::patchArgs(size_t step, xf::BlockO
   return &found->second;
 }
 
-/// The bytes that a state argument has for each token.
-static size_t bytesOfSlot(const KernelArg &arg) {
-  return elementsOf(arg.type) * cast<MemRefType>(arg.type).getElementTypeBitWidth() / 8;
-}
-
 std::array<int64_t, 2> KernelCalls::makeRoom(size_t step, StepCall &call) {
   std::array<int64_t, 2> visible = {0, 0};
   for (int which : {0, 1})
@@ -284,47 +279,6 @@ void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call
       break;
     }
   }
-}
-
-llvm::Error KernelCalls::checkMemory(const CompiledRun &run, int64_t rows) {
-  if (llvm::any_of(run.steps, [](const StepState &step) {
-        return !step.memories.empty() || step.isRecurrent;
-      }))
-    return llvm::Error::success();
-  uint64_t states = 0, work = 0;
-  for (auto [i, step] : llvm::enumerate(program.steps)) {
-    const int64_t together = program.head() == i ? 1 : rows;
-    const bool keepsAll = run.keeps() == Keeps::All;
-    const int64_t room = roomOfWindow(keepsAll ? std::nullopt : windows[i], together, run.capacity);
-    for (xf::BlockOp block : compiledFor(step.block)) {
-      auto found = kernels.find({block, false});
-      // Another stage's, or an embedding's, which is compiled when it is called.
-      if (!stage.has(i) || found == kernels.end())
-        continue;
-      const Kernel &kernel = found->second;
-      uint64_t outputs = 0;
-      for (const KernelArg &arg : kernel.args) {
-        if (arg.kind == KernelArgKind::State)
-          states += room * bytesOfSlot(arg);
-        else if (arg.kind == KernelArgKind::Before || arg.kind == KernelArgKind::After)
-          states += elementsOf(arg.type) * sizeof(float);
-        else if (arg.kind == KernelArgKind::Output)
-          outputs += together * elementsOf(arg.type) * sizeof(float);
-      }
-      work = std::max<uint64_t>(work, outputs + kernel.workspace(together, room, 1));
-    }
-  }
-  std::optional<uint64_t> there = availableMemory();
-  if (!there || states + work <= *there)
-    return llvm::Error::success();
-  auto gigabytes = [](uint64_t bytes) { return llvm::format("%.1f GB", double(bytes) * 1e-9); };
-  std::string text;
-  llvm::raw_string_ostream(text) << "a context of " << run.capacity << " tokens needs "
-                                 << gigabytes(states + work) << " of memory (" << gigabytes(states)
-                                 << " for what its tokens leave behind, " << gigabytes(work)
-                                 << " while it is read), and " << gigabytes(*there)
-                                 << " are free; shorten the context, or free some memory";
-  return makeError(text);
 }
 
 llvm::Error KernelCalls::call(size_t step, xf::BlockOp block, Weights &weights, StepCall &call) {

@@ -41,6 +41,9 @@ struct StepCall {
 /// The tokens' ids as kernels take them, 0 for embeddings.
 std::vector<int32_t> kernelIds(llvm::ArrayRef<Input> inputs);
 
+/// The bytes that a state argument has for each token.
+size_t bytesOfSlot(const KernelArg &arg);
+
 class KernelCalls {
 public:
   /// `mayGoOn` is called before each kernel; its error ends the call.
@@ -59,6 +62,13 @@ public:
   /// ones whose tokens are alone, which are compiled on their first call. So many threads read the
   /// matrices, in the way that was measured to be fastest for them, if one was (ReadingsCache.h).
   llvm::Error compile(int threadCount);
+
+  /// The bytes of one step: what it keeps of each token, what its recurrences carry, and what a
+  /// call of `rows` tokens writes and computes in, with room for `room` tokens that it sees.
+  struct StepSize {
+    uint64_t slot = 0, carried = 0, work = 0;
+  };
+  StepSize sizeOf(size_t step, int64_t rows, int64_t room) const;
 
   /// Fails where a run that holds nothing yet needs more memory than there is for all its tokens,
   /// of which `rows` go through the layers together, and one through the head.

@@ -180,14 +180,75 @@ llvm::Error Passage::runContextual(size_t step) {
   return llvm::Error::success();
 }
 
+/// The values of pinned tokens are not those that the step has computed, but the given ones.
+void Passage::pinOutputs(size_t step) {
+  for (auto [i, sequence] : llvm::enumerate(sequences)) {
+    if (!sequence.pinned)
+      continue;
+    for (Value output : kernels->program.steps[step].layer.getOutputs()) {
+      auto pinned = sequence.pinned->values.find(output);
+      Rows &all = known.find(output)->second;
+      if (pinned != sequence.pinned->values.end())
+        llvm::copy(pinned->second, all.begin() + first[i] * (all.size() / rows()));
+    }
+  }
+}
+
+/// Whether each token leaves something of its own, which later ones see wherever they stand.
+static llvm::Error checkPins(const Program &program) {
+  for (ProgramStep step : program.steps) {
+    Operation *other = nullptr;
+    step.block.walk([&](xf::ContextualOpInterface op) {
+      if (!isa<xf::AttentionOp>(op))
+        other = op;
+    });
+    if (other)
+      return makeError("'" + other->getName().getStringRef() +
+                       "' does not keep tokens one by one, so that none of them can stay alone; "
+                       "keep tokens as text");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<PinnedTokens> Passage::pin(StepKernels &kernels, Weights &weights,
+                                          ArrayRef<int64_t> text, ArrayRef<int64_t> places) {
+  if (llvm::Error error = checkPins(kernels.program))
+    return std::move(error);
+  PinnedTokens pinned;
+  pinned.end = text.size();
+  for (int64_t place : places) {
+    pinned.tokens.push_back(text[place]);
+    pinned.positions.push_back(place);
+  }
+  auto positions = llvm::to_vector_of<int64_t>(llvm::seq<int64_t>(0, text.size()));
+  auto passage = start(kernels, weights, {{text.vec(), {positions.begin(), positions.end()}}});
+  if (!passage)
+    return passage.takeError();
+  ArrayRef<ProgramStep> steps = kernels.program.steps;
+  for (size_t i = 0, end = kernels.program.head().value_or(steps.size()); i < end; ++i) {
+    if (llvm::Error error = passage->run(i))
+      return std::move(error);
+    ProgramStep step = steps[i];
+    for (Value output : step.layer.getOutputs())
+      for (int64_t place : places)
+        llvm::append_range(pinned.values[output],
+                           sliceRows(passage->values(output), text.size(), place, 1));
+  }
+  return std::move(pinned);
+}
+
 llvm::Error Passage::run(size_t step) {
   ProgramStep &at = kernels->program.steps[step];
   if (step > 0 && step == next)
     for (Value input : kernels->program.steps[step - 1].layer.getInputs())
       freeUnread(input, step - 1);
   next = step + 1;
-  if (readsContext(at.block))
-    return runContextual(step);
+  if (readsContext(at.block)) {
+    if (llvm::Error error = runContextual(step))
+      return error;
+    pinOutputs(step);
+    return llvm::Error::success();
+  }
   StepCall frame;
   frame.rows = rows();
   frame.tokens = ids;
@@ -200,6 +261,7 @@ llvm::Error Passage::run(size_t step) {
     return error;
   for (auto [value, numbers] : llvm::zip(at.layer.getOutputs(), frame.outputs))
     known[value] = std::move(numbers);
+  pinOutputs(step);
   return llvm::Error::success();
 }
 

@@ -90,6 +90,15 @@ Expected<Distilled> Model::distil(const DistilRequest &request) {
   });
 }
 
+Error Model::checkRoomToEvaluate(const EvaluateRequest &request) {
+  return withSplit([&](SplitModel model) -> Expected<bool> {
+           if (Error error = ctxc::checkRoomToEvaluate(model, request))
+             return std::move(error);
+           return true;
+         })
+      .takeError();
+}
+
 Expected<Card> Model::evaluate(const Adapter &adapter, const EvaluateRequest &request) {
   return withSplit([&](SplitModel model) { return ctxc::evaluate(model, adapter, request); });
 }
@@ -110,7 +119,16 @@ Expected<std::vector<int64_t>> Model::mostTelling(llvm::ArrayRef<int64_t> contex
   auto scores = tellingScores(context, front, texts);
   if (!scores)
     return scores.takeError();
-  return ctxc::mostTelling(context, *scores, front, count);
+  return ctxc::mostTelling(*scores, front, count);
+}
+
+Expected<std::vector<int64_t>> Model::mostRead(llvm::ArrayRef<int64_t> context, int64_t front,
+                                               int64_t count, llvm::ArrayRef<TextSequence> texts) {
+  auto scores =
+      withSplit([&](SplitModel model) { return ctxc::readScores(model, context, front, texts); });
+  if (!scores)
+    return scores.takeError();
+  return ctxc::mostTelling(*scores, front, count);
 }
 
 Expected<Sampled> Model::sample(const SampleRequest &request) {

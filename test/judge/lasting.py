@@ -23,12 +23,15 @@ import numpy as np
 import peft
 import torch
 import transformers
+from safetensors import safe_open
 from safetensors.numpy import load_file
 
 import judge
 import programs
 
 RELATIVE = 1e-4
+# Without a window, which would count places in the cache, and with positions that are given.
+BY_POSITION = ["llama", "gpt2", "olmo2", "phi"]
 
 
 def texts(seed, count, vocabulary):
@@ -50,7 +53,26 @@ def log_probabilities(model, front, text):
     return logits[first:-1].double().log_softmax(-1)
 
 
-def numbers(model, adapted, context, lines):
+def places_seen(adapter):
+    """Of the context's tokens, of which the texts see the keys and values; empty: none stays."""
+    with safe_open(adapter / "adapter_model.safetensors", "pt") as file:
+        return [int(place) for place in ((file.metadata() or {}).get("seen") or "").split(",") if place]
+
+
+@torch.no_grad()
+def log_probabilities_beside(adapted, context, seen, text):
+    """The same of a model whose cache keeps some tokens of the context, as it reads it without the adapter."""
+    with adapted.disable_adapter():
+        cache = adapted(torch.tensor([context]), use_cache=True).past_key_values
+    for layer in cache.layers:
+        layer.keys, layer.values = layer.keys[:, :, seen], layer.values[:, :, seen]
+    tokens = text["prompt"] + text["answer"]
+    positions = torch.arange(len(context), len(context) + len(tokens))
+    logits = adapted(torch.tensor([tokens]), past_key_values=cache, position_ids=positions[None]).logits[0]
+    return logits[len(text["prompt"]) - 1:-1].double().log_softmax(-1)
+
+
+def numbers(adapted, context, lines, seen):
     """The card's numbers, from the three models' probabilities."""
     kl = {"without": [], "adapted": []}
     same = {"without": [], "adapted": []}
@@ -60,9 +82,10 @@ def numbers(model, adapted, context, lines):
     for line in lines:
         answer = torch.tensor(line["answer"])[:, None]
         with adapted.disable_adapter():
-            runs = {"full": log_probabilities(model, context, line),
-                    "without": log_probabilities(model, [], line)}
-        runs["adapted"] = log_probabilities(adapted, [], line)
+            runs = {"full": log_probabilities(adapted, context, line),
+                    "without": log_probabilities(adapted, [], line)}
+        runs["adapted"] = (log_probabilities_beside(adapted, context, seen, line) if seen
+                           else log_probabilities(adapted, [], line))
         full = runs["full"]
         for name, found in runs.items():
             loss[name] += (-found.gather(1, answer)[:, 0]).tolist()
@@ -104,9 +127,9 @@ def agree(ctxc, checkpoint, adapter, context, held, folder, what):
     programs.run([ctxc, "evaluate", checkpoint, adapter, "--context-tokens", ",".join(map(str, context)),
                   "--text", held, "--json", card_file, "--force"], check=True)
     card = json.loads(card_file.read_text())
-    model, adapted = load(checkpoint, adapter)
+    _, adapted = load(checkpoint, adapter)
     lines = [json.loads(line) for line in held.read_text().splitlines()]
-    expected = numbers(model, adapted, context, lines)
+    expected = numbers(adapted, context, lines, places_seen(adapter))
     errors = {name: abs(card_value(card, name) - value) / max(1, abs(value))
               for name, value in expected.items()}
     worst = max(errors, key=errors.get)
@@ -178,6 +201,16 @@ def judge_checkpoint(ctxc, checkpoint, number):
         if problem:
             print(f"  WRONG: GGUF: {problem}")
             good = False
+        if Path(checkpoint).name in BY_POSITION:
+            programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
+                          "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl",
+                          "--rank", "4", "--keep-share", "0.4", "--keep-cache", "-o", folder / "cached"],
+                         check=True)
+            if not places_seen(folder / "cached"):
+                print("  WRONG: nothing is kept in the cache")
+                good = False
+            good &= agree(ctxc, checkpoint, folder / "cached", context, folder / "train.jsonl", folder,
+                          "beside a cache")
         config = json.loads((folder / "adapter" / "adapter_config.json").read_text())
         targets = sorted({module.rsplit(".", 1)[1] for module in config["target_modules"]})
         if targets:

@@ -61,6 +61,8 @@ Expected<double> keptShare(const Arguments &arguments) {
   StringRef text = arguments.get("--keep-share", "0");
   if (text.getAsDouble(share) || !(share >= 0) || share >= 1)
     return makeError("--keep-share: found '" + text + "', expected a number from 0 to below 1");
+  if (arguments.has("--keep-cache") && share == 0)
+    return makeError("--keep-cache: nothing is kept; expected --keep-share with it");
   return share;
 }
 
@@ -102,15 +104,24 @@ Error keepText(StringRef path, Opened &opened, DistilRequest &request) {
   return Error::success();
 }
 
-/// Adds a share of the context's tokens, by the texts that are fitted.
-Error keepTokens(double share, Opened &opened, DistilRequest &request) {
+/// Adds a share of the context's tokens, by the texts that are fitted: as text, or as what the
+/// model keeps of them after it has read the whole context.
+Error keepTokens(double share, bool inCache, Opened &opened, DistilRequest &request) {
   const ContextTexts &context = opened.context;
   int64_t front = context.front.size(), behind = context.context.size() - front;
-  auto kept =
-      opened.model->mostTelling(context.context, front, int64_t(share * behind), request.texts);
-  if (!kept)
-    return kept.takeError();
-  llvm::append_range(request.prefix, *kept);
+  const int64_t count = share * behind;
+  auto places = inCache ? opened.model->mostRead(context.context, front, count, request.texts)
+                        : opened.model->mostTelling(context.context, front, count, request.texts);
+  if (!places)
+    return places.takeError();
+  if (inCache) {
+    request.prefix = context.context;
+    llvm::append_range(request.seen, llvm::seq<int64_t>(0, front));
+    llvm::append_range(request.seen, *places);
+    return Error::success();
+  }
+  for (int64_t place : *places)
+    request.prefix.push_back(context.context[place]);
   return Error::success();
 }
 
@@ -134,6 +145,7 @@ Error addTexts(const DistilRequest &request, const EvaluateRequest &about, Model
 Expected<double> shareOfKept(Model &model, const Adapter &adapter, const EvaluateRequest &about) {
   Adapter alone;
   alone.prefix = adapter.prefix;
+  alone.seen = adapter.seen;
   auto card = model.evaluate(alone, about);
   if (!card)
     return card.takeError();
@@ -164,7 +176,7 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   task.request.texts = std::move(texts->fitted);
   task.request.unrelated = std::move(texts->isProtected);
   if (keeping > 0)
-    if (Error error = keepTokens(keeping, opened, task.request))
+    if (Error error = keepTokens(keeping, arguments.has("--keep-cache"), opened, task.request))
       return std::move(error);
   return std::move(task);
 }
@@ -251,6 +263,8 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto strength = strengthOf(arguments);
   if (!strength)
     return strength.takeError();
+  if (Error error = model.checkRoomToEvaluate(task->about)) // before anything is fitted
+    return std::move(error);
   const std::clock_t start = std::clock();
   Expected<Fitted> fitted = [&] {
     Timer timer(task->fit.seconds);
@@ -331,6 +345,9 @@ Command driver::distilCommand() {
       {"--keep-share", "X",
        "keep this share of the context's tokens in front of every text: the tokens that surprise\n"
        "the model most or that the fitted texts copy; fit the rest; default 0"},
+      {"--keep-cache", "",
+       "keep these tokens not as text, but as the keys and values that the model has for them\n"
+       "after it has read the whole context; its KV cache then drops all others"},
       reads(
           {"--keep", "FILE", "keep this text in front, for instance a short form of the context"}),
       {"--matrices-only", "", "leave norms' scales as they are"},

@@ -52,6 +52,7 @@ Expected<CardSettings> driver::settingsOf(Opened &opened, const Adapter &adapter
   settings.model = opened.model->name().str();
   settings.contextTokens = opened.context.context.size();
   settings.prefix = adapter.prefix;
+  settings.seen = adapter.seen;
   settings.rank = adapter.rank();
   settings.bootstrapSeed = opened.seed;
   if (Error error = opened.model->hash().moveInto(settings.modelHash))

@@ -67,6 +67,8 @@ struct DistilRequest {
   /// What still stands before every text when the context is left out: the tokens that the
   /// tokenizer puts in front, and those of the context that are kept.
   std::vector<int64_t> prefix;
+  /// Which tokens of the prefix the texts see (Adapter::seen); empty: all.
+  std::vector<int64_t> seen;
   std::vector<TextSequence> texts;     ///< each directly follows the context
   std::vector<TextSequence> unrelated; ///< on which nothing should change; each follows the prefix
   /// Texts that choose the number of gradient passes: the one after which the adapter is best on
@@ -90,10 +92,15 @@ struct DistilRequest {
 llvm::Expected<std::vector<double>> tellingScores(SplitModel model, llvm::ArrayRef<int64_t> context,
                                                   int64_t front,
                                                   llvm::ArrayRef<TextSequence> texts);
-/// The `count` tokens of `context` with the highest scores, of those from token `front` on, in the
-/// context's order.
-std::vector<int64_t> mostTelling(llvm::ArrayRef<int64_t> context, llvm::ArrayRef<double> scores,
-                                 int64_t front, int64_t count);
+/// How much attention reads of each token of `context` for `texts`, over all layers and heads: the
+/// weight of its key times the length of its value, of the sum over all keys. The last token scores
+/// highest, and where `front` is 0 the first one too. Errors: an op before attention that
+/// has no gradient; positions that the model does not have.
+llvm::Expected<std::vector<double>> readScores(SplitModel model, llvm::ArrayRef<int64_t> context,
+                                               int64_t front, llvm::ArrayRef<TextSequence> texts);
+/// The places of the `count` tokens with the highest scores, of those from token `front` on,
+/// ascending.
+std::vector<int64_t> mostTelling(llvm::ArrayRef<double> scores, int64_t front, int64_t count);
 
 struct Distilled {
   Adapter adapter;
@@ -105,7 +112,8 @@ struct Distilled {
   double divergenceBefore = 0, divergenceAfter = 0;
 };
 
-/// Errors: no site; no text, or fewer tokens than the rank; positions that the model does not have;
+/// Errors: less memory than it needs, which is known before anything is computed; no site; no text,
+/// or fewer tokens than the rank; positions that the model does not have;
 /// a matrix that the texts do not determine; numbers that are not finite.
 llvm::Expected<Distilled> distil(SplitModel model, const DistilRequest &request);
 

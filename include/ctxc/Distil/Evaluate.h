@@ -11,6 +11,8 @@
 
 namespace ctxc {
 
+struct Front;
+
 struct EvaluateRequest {
   std::vector<int64_t> context;        ///< with the tokenizer's tokens in front
   std::vector<int64_t> front;          ///< the tokens in front of every text of the plain model
@@ -76,9 +78,14 @@ struct Card {
   double secondsSaved() const { return secondsOfContext - secondsOfPrefix; }
 };
 
-/// Errors: no text with a token to predict; a model without a head; a context that changes nothing
-/// on this text, so that there is no share; an adapter that does not fit the model; positions that
-/// the model does not have; logits that are not finite.
+/// Fails where there is less memory than it takes to judge `adapter`; null: one that changes every
+/// matrix that is fitted, and has the whole context in front.
+llvm::Error checkRoomToEvaluate(SplitModel model, const EvaluateRequest &request,
+                                const Adapter *adapter = nullptr);
+
+/// Errors: less memory than it needs; no text with a token to predict; a model without a head; a
+/// context that changes nothing on this text, so that there is no share; an adapter that does not
+/// fit the model; positions that the model does not have; logits that are not finite.
 llvm::Expected<Card> evaluate(SplitModel model, const Adapter &adapter,
                               const EvaluateRequest &request);
 
@@ -100,7 +107,7 @@ private:
   struct Known;
   Judge(EvaluateRequest request, bool keeps);
   llvm::Error addSeconds(const SplitModel &model, const Adapter &adapter, Card &card);
-  llvm::Error addDrift(const SplitModel &model, Weights &adaptedWeights, const Adapter &adapter,
+  llvm::Error addDrift(const SplitModel &model, Weights &adaptedWeights, const Front &prefix,
                        Card &card);
 
   EvaluateRequest request;

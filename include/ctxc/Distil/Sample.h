@@ -13,7 +13,8 @@
 namespace ctxc {
 
 struct SampleRequest {
-  std::vector<int64_t> context; ///< with the tokenizer's tokens in front; not empty
+  std::vector<int64_t> context;         ///< with the tokenizer's tokens in front; not empty
+  const PinnedTokens *pinned = nullptr; ///< the texts see these of its tokens, in place of it
   /// The beginnings of the texts, one for each text; each may be empty.
   std::vector<std::vector<int64_t>> prompts;
   int64_t length = 40;        ///< of an answer, in tokens, unless it ends earlier
@@ -30,8 +31,8 @@ struct Sampled {
 };
 
 /// A text depends only on its prompt, the seed and its number, not on threads or on how many texts
-/// there are. Errors: no context; a temperature below zero; positions that the model does not
-/// have; a model without a head; logits that are not finite.
+/// there are. Errors: less memory than it needs; no context; a temperature below zero; positions
+/// that the model does not have; a model without a head; logits that are not finite.
 llvm::Expected<Sampled> sample(SplitModel model, const SampleRequest &request);
 
 } // namespace ctxc

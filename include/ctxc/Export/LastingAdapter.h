@@ -3,7 +3,8 @@
 // adapter_config.json and adapter_model.safetensors, as PEFT loads them onto transformers' model:
 // NAME.lora_A (rank, in) and NAME.lora_B (out, rank) of each matrix, with alpha equal to the rank,
 // so that the scale is 1; and the whole changed weights of norms (modules_to_save). The metadata's
-// `prefix` has the tokens in front of every text.
+// `prefix` has the tokens in front of every text, and `seen` the places of those that texts see,
+// where these are not all.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPORT_LASTINGADAPTER_H

@@ -45,6 +45,12 @@ public:
   /// Makes pullBack compute the gradient of a scale or a bias, by its stored name.
   void requestGradient(llvm::StringRef parameter) { wanted[parameter]; }
 
+  /// Makes evaluate add to `reads`, for each row, how much attention's queries read of it: the
+  /// weight of its key times the length of its value, of each query's sum over all rows, summed
+  /// over the heads and over the queries of sequences that continue another one.
+  void countReads(Eigen::VectorXd &reads) { ofReads = &reads; }
+  Eigen::VectorXd *getReads() const { return ofReads; }
+
   /// Computes the values of `block` from its arguments', row after row. Errors: an op without a
   /// gradient; a parameter that is not stored in float32.
   llvm::Error evaluate(xf::BlockOp block, llvm::ArrayRef<const std::vector<float> *> inputs);
@@ -93,6 +99,7 @@ private:
   const TapeTokens &tokens;
   const ParallelFor &threads;
   mutable xf::BlockOp block; // its accessors are not const
+  Eigen::VectorXd *ofReads = nullptr;
   bool needsOutputs = true;
   llvm::DenseMap<mlir::Value, Rows> values, gradients;
   llvm::DenseSet<mlir::Value> active;

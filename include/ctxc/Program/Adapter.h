@@ -34,7 +34,13 @@ struct Adapter {
   /// The tokens in front of every text: those that the tokenizer puts there, and those that were
   /// kept from the context.
   std::vector<int64_t> prefix;
+  /// Where only some tokens of the prefix are seen from behind it: their places, ascending. The
+  /// model has then read the whole prefix without the adapter, and what it keeps of the other
+  /// tokens (keys and values) is dropped.
+  std::vector<int64_t> seen;
 
+  /// How many of the prefix's tokens stand before a text.
+  int64_t inFront() const { return seen.empty() ? prefix.size() : seen.size(); }
   /// How many numbers it has.
   int64_t size() const;
   int64_t rank() const; ///< the largest of its matrices

@@ -45,8 +45,8 @@ struct TradeOff {
 /// Where an adapter comes from, and what its card was measured on.
 struct CardSettings {
   std::string model, modelHash;
-  int64_t contextTokens = 0; ///< with the tokens in front
-  std::vector<int64_t> prefix;
+  int64_t contextTokens = 0;         ///< with the tokens in front
+  std::vector<int64_t> prefix, seen; ///< as the adapter's
   int64_t rank = 0;
   double strength = 1; ///< by which the changes are multiplied
   /// If tokens of the context are kept: what these recover by themselves, without the adapter.

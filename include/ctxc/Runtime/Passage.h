@@ -78,22 +78,49 @@ private:
   std::vector<std::unique_ptr<CompiledRun>> runs;
 };
 
+/// Some tokens of a text that a model has read, with the values between the steps that it computed
+/// for them with the whole text before them: what contextual ops keep of these tokens is then what
+/// they kept in that text. Only where each token leaves something of its own (keys and values).
+struct PinnedTokens {
+  std::vector<int64_t> tokens, positions;
+  int64_t end = 0; ///< how many tokens the text had
+  llvm::DenseMap<mlir::Value, std::vector<float>> values;
+};
+
 /// Tokens at positions that increase, beyond those of the sequence that they continue.
 struct PassageSequence {
   std::vector<int64_t> tokens, positions;
   std::optional<size_t> after = std::nullopt; ///< the number of an earlier sequence
   std::optional<size_t> cached =
       std::nullopt; ///< in place of that: one of the cache, to which it is added
+  const PinnedTokens *pinned = nullptr; ///< whose values these tokens have, before every step
+};
+
+/// The bytes that a passage takes besides the weights.
+struct PassageSize {
+  uint64_t most = 0; ///< at most, while it runs up to the head
+  uint64_t rest = 0; ///< when it has come there
 };
 
 class Passage {
 public:
+  /// Computes nothing. Sequences of a cache are counted without what the cache holds.
+  static PassageSize sizeOf(const StepKernels &kernels, llvm::ArrayRef<PassageSequence> sequences);
+  /// The bytes that all steps together keep of a token.
+  static uint64_t bytesPerToken(const StepKernels &kernels);
+
   /// `cache` must outlive the result; each of its sequences may be used at most once. A passage
   /// that writes to it must be run to its end, each step once. Errors: no token; a token or a
   /// position that the model does not know; a bidirectional model.
   static llvm::Expected<Passage> start(StepKernels &kernels, Weights &weights,
                                        std::vector<PassageSequence> sequences,
                                        PassageCache *cache = nullptr);
+
+  /// Some tokens of `text`, which begins at position 0, as a model reads it with `weights`. Errors:
+  /// a recurrence or a convolution, in which a token leaves nothing of its own; those of start.
+  static llvm::Expected<PinnedTokens> pin(StepKernels &kernels, Weights &weights,
+                                          llvm::ArrayRef<int64_t> text,
+                                          llvm::ArrayRef<int64_t> places);
 
   /// Runs all sequences through step `step`. The steps come in order, and each can be repeated
   /// until the next one comes. Values that no later step reads are freed.
@@ -118,6 +145,7 @@ public:
 private:
   Passage(StepKernels &kernels, Weights &weights) : kernels(&kernels), weights(&weights) {}
   llvm::Error runContextual(size_t step);
+  void pinOutputs(size_t step);
   void freeUnread(mlir::Value value, size_t after);
 
   StepKernels *kernels;

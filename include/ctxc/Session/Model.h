@@ -173,16 +173,22 @@ public:
   /// Fits an adapter that stands for the request's context (ctxc::distil). Runs on compiled
   /// kernels, over weights in float32 (LoadOptions::storage).
   llvm::Expected<Distilled> distil(const DistilRequest &request);
-  /// The tokens of a context to keep in front of texts beside an adapter (ctxc::mostTelling). Runs
-  /// as distil does.
+  /// The places of the tokens of a context that stay in front of texts beside an adapter
+  /// (ctxc::mostTelling). Runs as distil does.
   llvm::Expected<std::vector<int64_t>> mostTelling(llvm::ArrayRef<int64_t> context, int64_t front,
                                                    int64_t count,
                                                    llvm::ArrayRef<TextSequence> texts = {});
+  /// The same by what attention reads of each token (ctxc::readScores).
+  llvm::Expected<std::vector<int64_t>> mostRead(llvm::ArrayRef<int64_t> context, int64_t front,
+                                                int64_t count, llvm::ArrayRef<TextSequence> texts);
   /// What chooses them, of each token of the context (ctxc::tellingScores). Runs as distil does.
   llvm::Expected<std::vector<double>> tellingScores(llvm::ArrayRef<int64_t> context, int64_t front,
                                                     llvm::ArrayRef<TextSequence> texts);
   /// Texts that the model writes after a context, many at once (ctxc::sample). Runs as distil does.
   llvm::Expected<Sampled> sample(const SampleRequest &request);
+  /// Fails where there is too little memory for evaluate: before what is to be evaluated is fitted
+  /// (ctxc::checkRoomToEvaluate).
+  llvm::Error checkRoomToEvaluate(const EvaluateRequest &request);
   /// How well an adapter replaces a context (ctxc::evaluate). Runs as distil does.
   llvm::Expected<Card> evaluate(const Adapter &adapter, const EvaluateRequest &request);
   /// The same for several adapters, by the texts of `judge`, which must not outlive the model.

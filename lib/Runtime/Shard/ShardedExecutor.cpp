@@ -64,7 +64,7 @@ llvm::Expected<std::unique_ptr<Executor>> RankExecutor::makeOnDevice() {
   if (!opened)
     return opened.takeError();
   GpuOptions onDevice;
-  onDevice.roundedPrompts = options.roundedPrompts;
+  onDevice.roundedPrompts = options.prompts == PromptProducts::Rounded;
   onDevice.share = {blocks.get(), &link};
   if (ranks.rank() == 0)
     onDevice.onHosts = device->onHosts;

@@ -213,13 +213,11 @@ TEST(Kept, AreTheMostTelling) {
       order.push_back(
           {-surprise[at] / sums[0] - (sums[1] > 0 ? copied[at] / sums[1] : 0), int64_t(at)});
     llvm::sort(order);
-    std::vector<int64_t> places, kept;
+    std::vector<int64_t> places;
     for (int64_t i = 0; i < count; ++i)
       places.push_back(order[i].second);
     llvm::sort(places);
-    for (int64_t place : places)
-      kept.push_back(tokens[place]);
-    return kept;
+    return places;
   };
   std::vector<int64_t> tokens = context();
   std::vector<TextSequence> texts = training(1).texts;
@@ -232,7 +230,7 @@ TEST(Kept, AreTheMostTelling) {
     differs |= bySurprise != byBoth;
   }
   EXPECT_TRUE(differs);
-  EXPECT_EQ(llvm::cantFail(model->mostTelling(tokens, 0, 1)).front(), tokens.front());
+  EXPECT_EQ(llvm::cantFail(model->mostTelling(tokens, 0, 1)).front(), 0);
 }
 
 /// What should not change changes less where it is protected.

@@ -232,3 +232,35 @@ TEST_F(GradientTest, RefusesWhatHasNone) {
   EXPECT_EQ(llvm::toString(std::move(error)),
             "'xf.conv' has no gradient; this model cannot be refined");
 }
+
+/// Each query of a sequence that continues another one reads one in all of each head, by the
+/// weights of the softmax times the values' lengths; those of the first sequence are not counted.
+TEST_F(GradientTest, AttentionsReads) {
+  const std::string text = blockOf(
+      "6xf32",
+      "%q = xf.reshape %x : tensor<6xf32> to tensor<2x3xf32>\n"
+      "%y = xf.attention %q, %q, %q scale 1.0 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32> "
+      "-> tensor<2x3xf32>\n",
+      "2x3xf32");
+  const Rows x = noise(4, 6).cast<float>();
+  TapeTokens tokens;
+  tokens.ids.assign(4, 0);
+  tokens.positions = {0, 1, 2, 3};
+  tokens.sequences = {{0, 2, std::nullopt}, {2, 2, 0}};
+  ParallelFor threads;
+  Tape tape(weights, nullptr, tokens, threads);
+  Eigen::VectorXd reads = Eigen::VectorXd::Zero(4), expected = reads;
+  tape.countReads(reads);
+  std::vector<float> input(x.data(), x.data() + x.size());
+  llvm::cantFail(tape.evaluate(block(parse(text)), {&input}));
+  for (int query : {2, 3})
+    for (int head : {0, 1}) {
+      auto part = [&](int row) { return x.row(row).segment(3 * head, 3).cast<double>(); };
+      Eigen::VectorXd own = Eigen::VectorXd::Zero(4);
+      for (int key = 0; key <= query; ++key)
+        own[key] = std::exp(part(query).dot(part(key))) * part(key).norm();
+      expected += own / own.sum();
+    }
+  for (int row = 0; row < 4; ++row)
+    EXPECT_NEAR(reads[row], expected[row], 1e-5) << row;
+}
