@@ -9,7 +9,6 @@ hold for it. lib/Import/Described reads it. A type that a description cannot say
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import logging
 import os
@@ -83,34 +82,44 @@ class Describer:
         """The template with `flipped` settings. `known` has that of the samples' lines, and gets it."""
         used = [{**self.sampler.settings(index), **flipped} for index in FITTED]
         programs = [texts.read(self.raised(settings)) for settings in used]
-        configs = [self.sampler.build(settings).to_dict() for settings in used]
+        configs = [self.sampler.described(settings) for settings in used]
         return template.Template(self.sampler, programs, configs, known).sections()
 
     def base(self, known: dict[tuple[str, ...], str]) -> template.Sections:
-        """The template of the type as it is by default. Where sizes or words of their own are too many, with fewer."""
-        attempts = [lambda: None, self.with_heads_as_width, self.with_one_activation]
-        for number, change in enumerate(attempts):
-            change()
-            known.clear()
+        """The template of the type as it is by default. Models that cannot be built are tried with other heads."""
+        problem: Exception | None = None
+        for change in (None, *self.sampler.changes):
+            if change and not change():
+                continue
             try:
-                return self.sections({}, known)
+                return self.with_activations(known)
             except texts.Unsupported:
-                if number < 1:
-                    self.with_one_activation()
-                    known.clear()
-                    with contextlib.suppress(Exception):
-                        return self.sections({}, known)
                 raise
-            except Exception:
-                if number == len(attempts) - 1:
-                    raise
-        raise AssertionError
+            except Exception as error:
+                problem = problem or error
+        assert problem
+        raise problem
 
-    def with_heads_as_width(self) -> None:
-        self.sampler.heads_are_width = True
-
-    def with_one_activation(self) -> None:
+    def with_activations(self, known: dict[tuple[str, ...], str]) -> template.Sections:
+        """The template for any activation, or for the default one, where another gives other ops."""
+        try:
+            return self.with_experts(known)
+        except texts.Unsupported as error:
+            if isinstance(error, texts.NoForm) or not self.sampler.activations:
+                raise
         self.sampler.activations = {}
+        return self.with_experts(known)
+
+    def with_experts(self, known: dict[tuple[str, ...], str]) -> template.Sections:
+        """The template for any number of chosen experts, or for the default one, where another gives other ops."""
+        known.clear()
+        try:
+            return self.sections({}, known)
+        except texts.OtherOps:
+            if self.sampler.kept or not self.sampler.with_experts_kept():
+                raise
+        known.clear()
+        return self.sections({}, known)
 
     def describe(self) -> dict[str, Any]:
         known: dict[tuple[str, ...], str] = {}

@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import copy
+import functools
 import random
 import zlib
 from typing import Any
 
+import kinds
 from ctxc import small_configs
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 HEADS, KV_HEADS, HEAD_DIM = (6, 10, 12, 9), (3, 5, 4, 3), (24, 40, 56, 72)
+HEADS_OF_FOUR, KV_HEADS_OF_FOUR = (8, 12, 16, 20), (4, 6, 8, 5)  # where heads are computed in four parts
 WIDTH_OF_A_HEAD = (22, 26, 34, 46)  # where heads have a dimension of their own
 EXPERTS, CHOSEN = (6, 7, 9, 8), (2, 3, 4, 3)
 ATTENTION_HEADS = """num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads
@@ -17,7 +20,7 @@ ATTENTION_HEADS = """num_attention_heads n_head n_heads num_heads decoder_attent
 EXPERT_COUNTS = """num_experts n_routed_experts num_local_experts moe_num_experts n_experts""".split()
 KV_NAMES = """num_key_value_heads num_kv_heads n_head_kv kv_n_heads multi_query_group_num swa_num_key_value_heads""".split()
 RANGES = {"64": (0, 0), "96": (191, 733), "32": (41, 181), "128": (211, 1511), "8": (5, 12), "24": (61, 119), "16": (31, 127)}
-EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
+EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "kv_lora_rank": (62, 250), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
         "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20)}
 STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
 SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "norm_alpha", "norm_beta")
@@ -53,23 +56,90 @@ class Sampler:
         self.layer_key = next(name for name in COUNT_KEYS if name in self.names)
         self.lists = {name: value for name, value in self.default.to_dict().items()
                       if isinstance(value, list) and len(value) == self.layer_count(self.default) > 1}
-        self.fixed: set[str] = set()  # keys that may not be varied
+        self.stack = kinds.Stack()
+        self.heads, self.kv_heads = HEADS, KV_HEADS
+        self.kept: dict[str, int] = {}  # how many experts are chosen, where it may not differ
+        # Other choices of sizes, for types that have no models of the first ones.
+        self.changes = (self.without_head_dim, self.with_heads_as_width, self.with_heads_of_four)
         self.heads_are_width = "head_dim" not in self.names  # whether heads together are as wide as the model
         self.activations = {name: value for name, value in self.default.to_dict().items()
                             if isinstance(value, str) and value in ACTIVATIONS and "act" in name}
+        self.mix()
+
+    def mix(self) -> None:
+        """Looks for layers of several kinds that no list names, also where a number of first layers is 0 by default."""
+        try:
+            self.stack.kinds_of(self.with_layers(8))
+            for name in self.base:
+                if not self.stack.is_mixed and self.base[name] == 0 and small_configs.SIZE_OF.get(name) == 1:
+                    self.stack.kinds_of(self.with_layers(8, **{name: 1}))
+                    if self.stack.is_mixed:
+                        self.base[name] = 1
+            if self.stack.is_mixed and self.lists:  # the lists may say all
+                self.stack.is_mixed = not self.stack.follows([{**self.rows_of(self.with_layers(12))[i]} for i in range(12)])
+        except Exception:  # then the class has lists of another length only
+            self.stack.is_mixed = False
 
     @staticmethod
     def layer_count(config: Any) -> int:
         return next((v for v in (getattr(config, n, None) for n in COUNT_KEYS) if isinstance(v, int)), 0)
 
-    def kinds(self) -> list[dict[str, Any]]:
-        """The distinct entries of the lists, one for each kind of layer."""
-        found: list[dict[str, Any]] = []
-        for layer in range(self.layer_count(self.default)):
-            kind = {name: values[layer] for name, values in self.lists.items()}
-            if kind not in found:
-                found.append(kind)
-        return found
+    def with_layers(self, count: int, **settings: Any) -> Any:
+        """A config with that many layers, whose lists are those that the class gives."""
+        chosen = {name: value for name, value in self.base.items() if name not in self.lists}
+        chosen.update({name: count for name in COUNT_KEYS if name in self.names})
+        return self.build({**chosen, **settings})
+
+    def rows_of(self, config: Any) -> list[dict[str, Any]]:
+        """What the lists and the stack say of each layer of `config`."""
+        said = config.to_dict()
+        found = {name: said[name] for name in self.lists}
+        if self.stack.is_mixed:
+            found[kinds.MIXED] = self.stack.kinds_of(config)
+        return [{name: values[layer] for name, values in found.items()} for layer in range(self.layer_count(config))]
+
+    @functools.cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Layers among which every kind is, in the order that the class gives where kinds depend on it."""
+        if not self.lists and not self.stack.is_mixed:
+            return [{}]
+        default = {name: values for name, values in self.default.to_dict().items() if name in self.lists}
+        distinct: list[dict[str, Any]] = []
+        if not self.stack.is_mixed:
+            for layer in range(self.layer_count(self.default)):
+                row = {name: values[layer] for name, values in default.items()}
+                distinct += [row] if row not in distinct else []
+            return distinct
+        all_rows = self.rows_of(self.with_layers(12))
+        for count in range(1, 12):
+            found = self.rows_of(self.with_layers(count))
+            if all(row in found for row in all_rows):
+                return found
+        return all_rows
+
+    def with_heads_as_width(self) -> bool:
+        """Whether this is another choice of sizes."""
+        was, self.heads_are_width = self.heads_are_width, True
+        return not was
+
+    @staticmethod
+    def is_of_experts(name: str) -> bool:
+        return any(word in name for word in ("expert", "moe", "topk"))
+
+    def with_experts_kept(self) -> bool:
+        """As many experts as the class chooses, whose ops may be one for each."""
+        default = self.default.to_dict()
+        self.kept = {name: default[name] for name in self.base
+                     if small_configs.SIZE_OF.get(name) == 2 and self.is_of_experts(name) and isinstance(default.get(name), int)}
+        return bool(self.kept)
+
+    def without_head_dim(self) -> bool:
+        """Lets the class say it, by other sizes."""
+        return self.base.pop("head_dim", None) is not None
+
+    def with_heads_of_four(self) -> bool:
+        self.heads, self.kv_heads = HEADS_OF_FOUR, KV_HEADS_OF_FOUR
+        return True
 
     @staticmethod
     def prime(name: str, index: int, low: int, high: int) -> int:
@@ -82,13 +152,13 @@ class Sampler:
         if any(word in name for word in STATE_SPACE):
             return None
         if name in ATTENTION_HEADS:
-            return HEADS[index]
+            return self.heads[index]
         if name in EXPERT_COUNTS:
-            return EXPERTS[index]
+            return EXPERTS[index] + (max(self.kept.values(), default=0))
         if base == 64:
-            return HEADS[index] * (HEAD_DIM if self.heads_are_width else WIDTH_OF_A_HEAD)[index]
+            return self.heads[index] * (HEAD_DIM if self.heads_are_width else WIDTH_OF_A_HEAD)[index]
         if base == 2:
-            return CHOSEN[index] if "expert" in name or "moe" in name or "topk" in name else KV_HEADS[index]
+            return self.kept.get(name, CHOSEN[index]) if self.is_of_experts(name) else self.kv_heads[index]
         if name in EVEN:
             span = EVEN[name]
             if len(span) > 2:
@@ -101,23 +171,23 @@ class Sampler:
         return None
 
     def varied(self) -> list[str]:
-        return sorted(name for name in self.base if name not in self.fixed and self.size(name, 0) is not None)
+        return sorted(name for name in self.base if self.size(name, 0) is not None)
 
     def settings(self, index: int, is_judge: bool = False, defaults: bool = True) -> dict[str, Any]:
         chosen = copy.deepcopy(self.base)
         default = self.default.to_dict()
         for name in self.varied():
             chosen[name] = self.size(name, index)
-        kinds = self.kinds()
-        count = max(2 if is_judge else 1, len(kinds))
-        chosen[self.layer_key] = count
-        if kinds and kinds[0]:
-            order = [kinds[layer % len(kinds)] for layer in range(count)]
-            random.Random(index).shuffle(order)
-            for name in self.lists:
-                chosen[name] = [kind[name] for kind in order]
+        rows = list(self.rows)
+        if is_judge:
+            rows = self.rows_of(self.with_layers(len(rows) + 1)) if self.stack.is_mixed else rows * 2 if len(rows) < 2 else rows
+        if not self.stack.is_mixed:
+            random.Random(index).shuffle(rows)
+        chosen[self.layer_key] = len(rows)
+        for name in self.lists:
+            chosen[name] = [row[name] for row in rows]
         for name, value in default.items():
-            if name in self.fixed or name in self.lists:
+            if name in self.lists:
                 continue
             if name in TOKENS and isinstance(value, int):
                 chosen[name] = (3, 1, 2, 4)[index] if not is_judge else value if value < 200 else 0
@@ -128,7 +198,7 @@ class Sampler:
                 chosen[name] = round(grown) if isinstance(value, int) else grown
         for name, value in self.activations.items():
             chosen[name] = value if is_judge else (value, "relu", "silu", value)[index]
-        if "rope_parameters" in default and default["rope_parameters"] and "rope_parameters" not in self.fixed:
+        if "rope_parameters" in default and default["rope_parameters"]:
             chosen["rope_parameters"] = self.ropes(default["rope_parameters"], index)
         return chosen
 
@@ -153,3 +223,9 @@ class Sampler:
         if hasattr(config, "is_decoder"):
             config.is_decoder = True
         return config
+
+    def described(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """What the config says of `settings`, with the kinds of its layers."""
+        config = self.build(settings)
+        kind = {kinds.MIXED: self.stack.kinds_of(config)} if self.stack.is_mixed else {}
+        return {**config.to_dict(), **kind}

@@ -8,6 +8,7 @@ from typing import Any
 
 import defaults
 import fits
+import kinds
 import samples
 import texts
 import transformers
@@ -128,14 +129,14 @@ class Template:
 
     def text(self, versions: list[list[str]]) -> list[str]:
         if len({len(lines) for lines in versions}) > 1:
-            raise texts.Unsupported("programs of different sizes have different ops")
+            raise texts.OtherOps("programs of different sizes have different ops")
         return [self.line(list(lines)) for lines in zip(*versions)]
 
     def kind_of(self, sample: int, layer: int) -> tuple[str, ...]:
         return tuple(str(self.configs[sample][name][layer]) for name in self.lists)
 
     def sections(self) -> Sections:
-        self.lists = list(self.sampler.lists)
+        self.lists = [*self.sampler.lists, *([kinds.MIXED] if self.sampler.stack.is_mixed else [])]
         if any(program.entry != self.programs[0].entry for program in self.programs):
             raise texts.Unsupported("the layers' input differs")
         forms: dict[tuple[str, ...], list[texts.Layer | None]] = {}
@@ -213,9 +214,10 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
         result["activations"] = {name: default[name] for name in sampler.activations}
     if choices:
         result["choices"] = choices
-    widths = [name for name in ("hidden_size",) if name in default and sampler.heads_are_width and "head_dim" in sampler.names]
-    if widths:
-        result["equal"] = [["hidden_size", "num_attention_heads * head_dim"]]
+    if "hidden_size" in default and sampler.heads_are_width and "head_dim" in sampler.names:
+        result["equal"].append(["hidden_size", "num_attention_heads * head_dim"])
+    if not result["equal"]:
+        del result["equal"]
     if base.ropes:
         result["ropes"] = info.ropes(base.ropes)
         # A rotation's factor is that of the one rope. Where a part of a head is not rotated, a factor gives other ops.
