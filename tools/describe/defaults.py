@@ -33,6 +33,13 @@ def any_value() -> Callable[[str], bool]:
     return allows
 
 
+def as_stored(value: Any) -> Any:
+    """What a config.json has for it."""
+    if isinstance(value, (list, tuple)):
+        return [as_stored(entry) for entry in value]
+    return {"__float__": "Infinity"} if value == float("inf") else value
+
+
 def declared_default(kind: Any, name: str) -> Any:
     """The number that a config class gives to a key by itself; None where it has none."""
     found = None
@@ -127,8 +134,8 @@ class Defaults:
             if not self.is_read(name):
                 unread.append(name)
             elif all(v == values[0] for v in values):
-                fixed[name] = {"value": values[0], "absent": self.default[name]}
-            elif rules(name):  # varied, and without effect
+                fixed[name] = {"value": as_stored(values[0]), "absent": as_stored(self.default[name])}
+            elif rules(name) or "chunk" in name or isinstance(values[0], float):  # varied, and without effect
                 unread.append(name)
             elif twin := self.twin_of(name, values):
                 equal.append([name, twin])

@@ -23,11 +23,19 @@ RANGES = {"64": (0, 0), "96": (191, 733), "32": (41, 181), "128": (211, 1511), "
 EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "kv_lora_rank": (62, 250), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
         "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20)}
 STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
+# Sizes of state spaces that may be varied: groups divide heads, and heads of keys those of values.
+STATE_SIZES = {"linear_num_key_heads": (2, 5, 3, 4), "linear_num_value_heads": (4, 15, 6, 8), "linear_num_heads": (5, 7, 8, 6),
+               "mamba_n_heads": (24, 40, 48, 36), "mamba_num_heads": (24, 40, 48, 36), "n_groups": (2, 2, 6, 3), "mamba_n_groups": (2, 2, 6, 3),
+               "mamba_d_head": (12, 20, 28, 36), "mamba_head_dim": (12, 20, 28, 36)}
+STATE_RANGES = {"linear_key_head_dim": (11, 61), "linear_value_head_dim": (61, 127), "linear_head_dim": (11, 61), "mamba_d_state": (11, 61),
+                "ssm_state_size": (11, 61), "state_size": (11, 61), "mamba_dt_rank": (7, 43), "time_step_rank": (7, 43)}
 SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "norm_alpha", "norm_beta")
 # What transformers calls the nonlinearities that xf has, and xf's names; lib/Import/HuggingFace/Family.cpp has them too.
 ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
                "gelu_fast": "gelu_tanh", "silu": "silu", "swish": "silu", "relu": "relu", "relu2": "relu2",
                "sigmoid": "sigmoid", "tanh": "tanh", "quick_gelu": "quick_gelu"}
+# For types that have no models of the first sizes; "heads as width" for those whose heads must be as wide as the model.
+OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours")
 TOKENS = ("pad_token_id",)
 # Lists of these have an entry for each layer; their kinds are varied.
 COUNT_KEYS = small_configs.LAYER_COUNTS
@@ -59,12 +67,12 @@ class Sampler:
         self.stack = kinds.Stack()
         self.heads, self.kv_heads = HEADS, KV_HEADS
         self.kept: dict[str, int] = {}  # how many experts are chosen, where it may not differ
-        # Other choices of sizes, for types that have no models of the first ones.
-        self.changes = (self.without_head_dim, self.with_heads_as_width, self.with_heads_of_four)
+        self.sizes = ""
         self.heads_are_width = "head_dim" not in self.names  # whether heads together are as wide as the model
         self.activations = {name: value for name, value in self.default.to_dict().items()
                             if isinstance(value, str) and value in ACTIVATIONS and "act" in name}
         self.mix()
+        self.first = dict(self.base)
 
     def mix(self) -> None:
         """Looks for layers of several kinds that no list names, also where a number of first layers is 0 by default."""
@@ -117,10 +125,19 @@ class Sampler:
                 return found
         return all_rows
 
-    def with_heads_as_width(self) -> bool:
-        """Whether this is another choice of sizes."""
-        was, self.heads_are_width = self.heads_are_width, True
-        return not was
+    def choose(self, sizes: str) -> bool:
+        """Takes one of OTHER_SIZES. Whether these are others than the first ones."""
+        self.base, self.heads, self.kv_heads = dict(self.first), HEADS, KV_HEADS
+        self.heads_are_width = "head_dim" not in self.names
+        self.sizes = sizes
+        if sizes == "heads in fours":
+            self.heads, self.kv_heads = HEADS_OF_FOUR, KV_HEADS_OF_FOUR
+        elif sizes == "no size of a head":
+            return self.base.pop("head_dim", None) is not None
+        elif sizes == "heads as width":
+            was, self.heads_are_width = self.heads_are_width, True
+            return not was
+        return True
 
     @staticmethod
     def is_of_experts(name: str) -> bool:
@@ -133,14 +150,6 @@ class Sampler:
                      if small_configs.SIZE_OF.get(name) == 2 and self.is_of_experts(name) and isinstance(default.get(name), int)}
         return bool(self.kept)
 
-    def without_head_dim(self) -> bool:
-        """Lets the class say it, by other sizes."""
-        return self.base.pop("head_dim", None) is not None
-
-    def with_heads_of_four(self) -> bool:
-        self.heads, self.kv_heads = HEADS_OF_FOUR, KV_HEADS_OF_FOUR
-        return True
-
     @staticmethod
     def prime(name: str, index: int, low: int, high: int) -> int:
         """Another one for each sample, and nearly always for each name."""
@@ -149,6 +158,10 @@ class Sampler:
 
     def size(self, name: str, index: int) -> int | None:
         base = small_configs.SIZE_OF.get(name)
+        if name in STATE_SIZES:
+            return STATE_SIZES[name][index] if name in self.base and self.default.to_dict().get(name) != 1 else None
+        if name in STATE_RANGES:
+            return self.prime(name, index, *STATE_RANGES[name]) if name in self.base else None
         if any(word in name for word in STATE_SPACE):
             return None
         if name in ATTENTION_HEADS:
@@ -156,7 +169,10 @@ class Sampler:
         if name in EXPERT_COUNTS:
             return EXPERTS[index] + (max(self.kept.values(), default=0))
         if base == 64:
-            return self.heads[index] * (HEAD_DIM if self.heads_are_width else WIDTH_OF_A_HEAD)[index]
+            width = self.heads[index] * (HEAD_DIM if self.heads_are_width else WIDTH_OF_A_HEAD)[index]
+            return width // self.base["expand"] if {"num_heads", "expand"} <= set(self.base) and self.heads_are_width else width
+        if name in KV_NAMES and "kv_lora_rank" in self.base:
+            return self.heads[index]
         if base == 2:
             return self.kept.get(name, CHOSEN[index]) if self.is_of_experts(name) else self.kv_heads[index]
         if name in EVEN:
@@ -165,7 +181,7 @@ class Sampler:
                 return span[index]
             return 2 * self.prime(name, index, span[0] // 2, span[1] // 2 + 8)
         if base == 1:
-            return (1, 2, 3, 2)[index] if "shared" in name else None
+            return (1, 1, 3, 2)[index] if "shared" in name else None
         if str(base) in RANGES:
             return self.prime(name, index, *RANGES[str(base)])
         return None
@@ -224,8 +240,6 @@ class Sampler:
             config.is_decoder = True
         return config
 
-    def described(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """What the config says of `settings`, with the kinds of its layers."""
-        config = self.build(settings)
-        kind = {kinds.MIXED: self.stack.kinds_of(config)} if self.stack.is_mixed else {}
-        return {**config.to_dict(), **kind}
+    def kinds_of_layers(self, settings: dict[str, Any]) -> dict[str, list[str]]:
+        """The kinds of layers that no list says, as an entry of a config."""
+        return {kinds.MIXED: self.stack.kinds_of(self.build(settings))} if self.stack.is_mixed else {}

@@ -209,12 +209,14 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
                              set(choices) | set(sampler.activations), read, widest.fitter)
     result: dict[str, Any] = {"model_type": sampler.model_type, "transformers": transformers.__version__,
                               "layer_count": sampler.layer_key}
+    if sampler.sizes:
+        result["made_with"] = sampler.sizes
     result.update(info.found())
     if sampler.activations:
         result["activations"] = {name: default[name] for name in sampler.activations}
     if choices:
         result["choices"] = choices
-    if "hidden_size" in default and sampler.heads_are_width and "head_dim" in sampler.names:
+    if "hidden_size" in default and sampler.sizes == "heads as width":
         result["equal"].append(["hidden_size", "num_attention_heads * head_dim"])
     if not result["equal"]:
         del result["equal"]

@@ -124,11 +124,9 @@ def pieces(line: str) -> list[str | Place]:
             result.append(piece)
     tokens = TOKEN.findall(line)
     for index, token in enumerate(tokens):
-        numbered = re.match(r'("?[a-z]+_)(\d+)("?)$', token)
-        if numbered:  # a setting that is named after its size
-            add(numbered[1])
-            add(Place("int", int(numbered[2])))
-            add(numbered[3])
+        if re.match(r'"?[a-z]+_\d+(x\d+)*"?$', token):  # a setting that is named after its sizes
+            for part in re.findall(r"\d+|\D+", token):
+                add(Place("int", int(part)) if part.isdigit() else part)
         elif token.startswith("dense<"):
             inner = token[6:-1]
             if "[" in inner:
