@@ -176,8 +176,9 @@ class Judge:
         with torch.no_grad():
             expected = model(input_ids=torch.tensor([TOKENS]), use_cache=False).logits[0, -1]
         report = self.work / "logits.safetensors"
+        # Of some types no other matrix can be patched than a mixer's last one.
         run = subprocess.run([self.ctxc, "verify", str(directory), "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
-                              "--logits", str(report), "--force", "--threads", "1"], capture_output=True, text=True)
+                              "--sites", "all", "--logits", str(report), "--force", "--threads", "1"], capture_output=True, text=True)
         if run.returncode == 2:
             raise Refused(run.stderr.strip().splitlines()[0].replace(str(directory), "DIR")[:300])
         if run.returncode:
@@ -185,7 +186,6 @@ class Judge:
         from safetensors.torch import load_file
         found = load_file(report)["full"].reshape(-1, expected.shape[-1])[0]
         return float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
-
 
     def weights(self) -> str:
         """What becomes of stored weights: a checkpoint whose tensors have other names is refused."""

@@ -60,21 +60,25 @@ class Template:
         return found
 
     def rope(self, lists: list[list[float]]) -> str | None:
-        """A list of frequencies by rule; what is not rotated has zeros behind them. A rotation backwards has a minus."""
-        if all(values[0] < 0 for values in lists):
+        """A list of frequencies by rule; what is not rotated has zeros around them. A rotation backwards has a minus."""
+        if all(max(values) <= 0 > min(values) for values in lists):
             backwards = self.rope([[-value for value in values] for values in lists])
             return backwards and backwards.replace("rope(", "rope(-", 1)
         turning = [[value for value in values if value] for values in lists]
-        if not all(turning) or any(values[:len(some)] != some for values, some in zip(lists, turning)):
+        if not all(turning):
+            return None
+        first = [next(index for index, value in enumerate(values) if value) for values in lists]
+        if any(values[at:at + len(some)] != some for values, some, at in zip(lists, turning, first)):
             return None
         for path, rope in self.ropes.items():
             def is_rope(values: list[float], theta: float) -> bool:
                 return fits.same(values, [theta ** (-at / len(values)) for at in range(len(values))], 1e-5)
             if all(rope["theta"]) and all(is_rope(v, t) for v, t in zip(turning, rope["theta"])):
-                dims = self.fitter.integer([2 * len(values) for values in turning])
-                whole = self.fitter.integer([2 * len(values) for values in lists])
-                if dims and whole:
-                    return self.noted(f"rope({path}, {dims})" if dims == whole else f"rope({path}, {dims}, {whole})")
+                counts = [[2 * len(values) for values in turning], [2 * len(values) for values in lists], [2 * at for at in first]]
+                dims, whole, before = (self.fitter.integer(count) for count in counts)
+                if dims and whole and before:
+                    more = f", {whole}, {before}" if any(first) else f", {whole}" if dims != whole else ""
+                    return self.noted(f"rope({path}, {dims}{more})")
         return None
 
     def noted(self, text: str) -> str:

@@ -35,7 +35,7 @@ private:
   void readRopes();
   void checkEqual();
   double size(llvm::StringRef key);
-  double derived(llvm::StringRef expression, bool isInteger);
+  double derived(llvm::StringRef key, llvm::StringRef expression, const llvm::json::Object &rule);
   double readSize(llvm::StringRef key, const llvm::json::Object &rule);
   int64_t layerCount();
   void readLists();

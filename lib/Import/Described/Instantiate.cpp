@@ -46,8 +46,8 @@ void Instance::writeNumber(StringRef expression, bool isInteger) {
   out += std::to_string(int64_t(found));
 }
 
-/// `arguments` are the path of the rope's parameters, how many entries of a head it rotates, and of
-/// how many it has a frequency, where those are more.
+/// `arguments` are the path of the rope's parameters, how many entries of a head it rotates, of how
+/// many it has a frequency, where those are more, and how many of these stand before them.
 void Instance::writeRope(StringRef arguments) {
   auto [known, isNew] = ropeTexts.try_emplace(arguments);
   if (!isNew) {
@@ -55,11 +55,14 @@ void Instance::writeRope(StringRef arguments) {
     return;
   }
   auto [path, counts] = arguments.split(", ");
-  auto [dims, all] = counts.split(", ");
+  auto [dims, others] = counts.split(", ");
+  auto [all, first] = others.split(", ");
   double sign = path.consume_front("-") ? -1 : 1; // a rotation backwards
   Rope rope = ropes[path];
   double entries = value(dims), whole = all.empty() ? entries : value(all);
-  if (!(entries >= 2 && entries <= whole && whole <= mostRotated) || std::fmod(entries, 2) != 0) {
+  double before = first.empty() ? 0 : value(first);
+  if (!(entries >= 2 && before >= 0 && before + entries <= whole && whole <= mostRotated) ||
+      std::fmod(entries, 2) != 0) {
     fail(dims + " is " + shown(entries) + ", of " + shown(whole) +
          " entries of a head to rotate; expected an even number from 2 to " + Twine(mostRotated));
     return;
@@ -68,10 +71,13 @@ void Instance::writeRope(StringRef arguments) {
   auto attribute = cast<xf::RopeAttr>(rope.frequencies(&context, rope.entries));
   std::string text = "dense<[";
   raw_string_ostream os(text);
+  StringRef zero = sign < 0 ? "-0.0" : "0.0";
+  for (int64_t i = 0; i < int64_t(before); i += 2)
+    os << zero << ", ";
   llvm::interleaveComma(attribute.getFrequencies(), os,
                         [&](double x) { os << format("%.9e", sign * x); });
-  for (int64_t i = rope.entries; i < int64_t(whole); i += 2)
-    os << (sign < 0 ? ", -0.0" : ", 0.0");
+  for (int64_t i = int64_t(before) + rope.entries; i < int64_t(whole); i += 2)
+    os << ", " << zero;
   text += "]>";
   out += text;
   ropeTexts[arguments] = std::move(text);

@@ -96,7 +96,7 @@ double Instance::readSize(StringRef key, const json::Object &rule) {
   if (!config.has(key)) {
     config.unread({{key}});
     if (absent)
-      return derived(*absent, rule.getBoolean("integer").value_or(true));
+      return derived(key, *absent, rule);
     if (config.isNull(key))
       config.problem(key, "is not what the description of '" + Twine(type) +
                               "' holds for; expected a number" + wayOut);
@@ -114,10 +114,16 @@ double Instance::readSize(StringRef key, const json::Object &rule) {
 }
 
 /// What an absent key says.
-double Instance::derived(StringRef expression, bool isInteger) {
+double Instance::derived(StringRef key, StringRef expression, const json::Object &rule) {
   double found = value(expression);
-  if (isInteger && !(found == std::floor(found)))
+  if (!rule.getBoolean("integer").value_or(true))
+    return found;
+  int64_t least = rule.getInteger("least").value_or(1);
+  if (!(found == std::floor(found)))
     notWhole(expression, found);
+  else if (found < double(least))
+    fail("has no key '" + key + "', which says " + Twine(expression) + "; the description of '" +
+         type + "' holds for " + Twine(least) + " and more" + wayOut);
   return found;
 }
 
