@@ -135,7 +135,7 @@ class Defaults:
                 unread.append(name)
             elif all(v == values[0] for v in values):
                 fixed[name] = {"value": as_stored(values[0]), "absent": as_stored(self.default[name])}
-            elif rules(name) or "chunk" in name or isinstance(values[0], float):  # varied, and without effect
+            elif rules(name) or "chunk" in name or name in samples.STATE_RANGES or isinstance(values[0], float):  # varied, and without effect
                 unread.append(name)
             elif twin := self.twin_of(name, values):
                 equal.append([name, twin])
