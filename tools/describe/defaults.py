@@ -84,7 +84,7 @@ class Defaults:
             is_integer = all(isinstance(v, int) for v in values)
             others = fits.Fitter({n: v for n, v in self.fitter.keys.items() if n != name and n not in samples.TOKENS})
             found = (others.integer if is_integer else others.number)(values)
-            if found:
+            if found and set(re.findall(r"[A-Za-z_]\w*", found)) <= self.used | {"sqrt", "f32"}:
                 entry[key] = found
         least = min(config[name] for config in self.configs)
         if not all(isinstance(config[name], int) for config in self.configs):

@@ -24,12 +24,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 import torch  # noqa: E402
 
+import defaults  # noqa: E402
 import describe  # noqa: E402
 import fits  # noqa: E402
 import samples  # noqa: E402
 import template  # noqa: E402
 import texts  # noqa: E402
-from ctxc import export  # noqa: E402
+from ctxc import export, small_configs  # noqa: E402
 from ctxc._experts import compute_by_token  # noqa: E402
 
 JUDGED = 3  # the sample that no fit has seen
@@ -77,6 +78,9 @@ class Judge:
         if sizes := self.description.get("made_with"):
             self.sampler.choose(sizes)
 
+        if any(self.sampler.is_of_experts(name) and small_configs.SIZE_OF.get(name) == 2 for name in self.description["fixed"]):
+            self.sampler.with_experts_kept()
+
     def settings(self, flipped: dict[str, Any]) -> dict[str, Any]:
         # The default has the class's own numbers, and the choices others.
         chosen = {**self.sampler.settings(JUDGED, is_judge=True, defaults=not flipped), **flipped}
@@ -122,7 +126,7 @@ class Judge:
         """The program of a config.json; None where it is refused."""
         directory = self.work / "said"
         directory.mkdir(exist_ok=True)
-        (directory / "config.json").write_text(json.dumps({**config, "model_type": self.model_type}))
+        (directory / "config.json").write_text(json.dumps({**{k: defaults.as_stored(v) for k, v in config.items()}, "model_type": self.model_type}))
         try:
             return self.imported(directory)
         except Differs:

@@ -28,7 +28,7 @@ STATE_SIZES = {"linear_num_key_heads": (2, 5, 3, 4), "linear_num_value_heads": (
                "mamba_n_heads": (24, 40, 48, 36), "mamba_num_heads": (24, 40, 48, 36), "n_groups": (2, 2, 6, 3), "mamba_n_groups": (2, 2, 6, 3),
                "mamba_d_head": (12, 20, 28, 36), "mamba_head_dim": (12, 20, 28, 36)}
 STATE_RANGES = {"linear_key_head_dim": (11, 61), "linear_value_head_dim": (61, 127), "linear_head_dim": (11, 61), "mamba_d_state": (11, 61),
-                "ssm_state_size": (11, 61), "state_size": (11, 61), "mamba_dt_rank": (7, 43), "time_step_rank": (7, 43)}
+                "ssm_state_size": (11, 61), "state_size": (11, 61), "mamba_dt_rank": (7, 43), "mamba_chunk_size": (5, 24), "time_step_rank": (7, 43)}
 SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "norm_alpha", "norm_beta")
 # What transformers calls the nonlinearities that xf has, and xf's names; lib/Import/HuggingFace/Family.cpp has them too.
 ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
@@ -154,7 +154,8 @@ class Sampler:
     def prime(name: str, index: int, low: int, high: int) -> int:
         """Another one for each sample, and nearly always for each name."""
         among = primes(low, high)
-        return among[(zlib.crc32(name.encode()) + 7 * index) % len(among)]
+        step = 7 if len(among) % 7 else 5
+        return among[(zlib.crc32(name.encode()) + step * index) % len(among)]
 
     def size(self, name: str, index: int) -> int | None:
         base = small_configs.SIZE_OF.get(name)

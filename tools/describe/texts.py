@@ -41,7 +41,7 @@ def names_by_rule(lines: list[str]) -> list[str]:
     named: dict[str, str] = {}
 
     def fresh(base: str) -> str:
-        base = re.sub(r"\W", "_", base)
+        base = re.sub(r"^(?=\d)", "at_", re.sub(r"\W", "_", base))  # a name of digits alone is one that MLIR counts
         count = taken[base] = taken.get(base, -1) + 1
         return f"%{base}_{count}" if count else f"%{base}"
     result = []
