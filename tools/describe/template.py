@@ -221,7 +221,9 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
     if choices:
         result["choices"] = choices
     if "hidden_size" in default and sampler.sizes == "heads as width":
-        result["equal"].append(["hidden_size", "num_attention_heads * head_dim"])
+        heads = next(name for name in samples.ATTENTION_HEADS if name in default)
+        parts = f" / {sampler.base['expand']}" if "expand" in sampler.base else ""  # a wider state has the heads
+        result["equal"].append(["hidden_size", f"{heads} * head_dim{parts}"])
     if not result["equal"]:
         del result["equal"]
     if base.ropes:
