@@ -192,6 +192,31 @@ TEST_F(Described, OddListsAreRefused) {
              "'layer_types' = '[\"full_attention\"]'");
 }
 
+/// Of some types no list says which layers have experts: a number of first layers has none.
+TEST_F(Described, KindsOfLayersFollowTheirRule) {
+  config["model_type"] = "glm4_moe";
+  config["num_hidden_layers"] = 3;
+  config["num_key_value_heads"] = 4;
+  for (StringRef key : {"n_shared_experts", "moe_intermediate_size", "n_routed_experts"})
+    config[key] = 4;
+  config["num_experts_per_tok"] = 2;
+  EXPECT_HAS(with({}), "%layer_1 = xf.layer @glm4_moe_2(");
+  std::string later = with({{"first_k_dense_replace", 2}});
+  EXPECT_HAS(later, "%layer_1 = xf.layer @glm4_moe(");
+  EXPECT_HAS(later, "%layer_2 = xf.layer @glm4_moe_2(");
+  EXPECT_HAS(with({{"first_k_dense_replace", -1}}), "key 'first_k_dense_replace' = -1 is out of");
+  EXPECT_HAS(with({{"layer kind", json::Array{"0", "0", "0"}}}), "key 'layer kind' = ");
+}
+
+TEST_F(Described, WhatAnAbsentKeySaysIsInRange) {
+  config["model_type"] = "hunyuan_v1_moe";
+  config["head_dim"] = 4;
+  config["num_key_value_heads"] = 2;
+  EXPECT_HAS(with({{"num_experts", 4}}),
+             "has no key 'moe_topk', which says 1; the description of 'hunyuan_v1_moe' holds for 2 "
+             "and more, or a program by python -m ctxc.export");
+}
+
 TEST_F(Described, ParametersHaveTheStoredTypes) {
   StoredTensorMap tensors = zeros();
   writeTensors(tensors);
