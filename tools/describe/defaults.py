@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, Callable
 
 import fits
+import kinds
 import samples
 import texts
 
-PREDICATES = (("i < {k}", lambda i, k: i < k), ("(i + 1) % {k} == 0", lambda i, k: k > 0 and (i + 1) % k == 0),
-              ("i % {k} == 0", lambda i, k: k > 0 and i % k == 0), ("i % {k} == 1", lambda i, k: k > 1 and i % k == 1))
 REMOVED = object()
 # What may have any value in the families of the importers, but may decide which program another type has.
 RISKY = """max_window_layers decoder_sparse_step top_k top_p temperature max_position_embeddings max_sequence_length max_seq_len
@@ -32,6 +31,13 @@ def any_value() -> Callable[[str], bool]:
                 return end == "}"
         return False
     return allows
+
+
+def as_stored(value: Any) -> Any:
+    """What a config.json has for it."""
+    if isinstance(value, (list, tuple)):
+        return [as_stored(entry) for entry in value]
+    return {"__float__": "Infinity"} if value == float("inf") else value
 
 
 def declared_default(kind: Any, name: str) -> Any:
@@ -78,7 +84,7 @@ class Defaults:
             is_integer = all(isinstance(v, int) for v in values)
             others = fits.Fitter({n: v for n, v in self.fitter.keys.items() if n != name and n not in samples.TOKENS})
             found = (others.integer if is_integer else others.number)(values)
-            if found:
+            if found and set(re.findall(r"[A-Za-z_]\w*", found)) <= self.used | {"sqrt", "f32"}:
                 entry[key] = found
         least = min(config[name] for config in self.configs)
         if not all(isinstance(config[name], int) for config in self.configs):
@@ -89,58 +95,6 @@ class Defaults:
             entry["least"] = min(2, least)
         entry["integer"] = all(isinstance(config[name], int) for config in self.configs)
         return entry
-
-    def list_rule(self, name: str) -> list[list[str]] | None:
-        """The kinds of layers where the list is left out: pairs of a condition and a kind, the first that holds counts."""
-        counts = [name for name in samples.COUNT_KEYS if name in self.default]
-        cases = []
-        for count in (1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 24, 31):
-            settings = {key: value for key, value in self.sampler.base.items() if key not in self.lists}
-            settings.update({key: count for key in counts})
-            try:
-                config = self.sampler.build(settings).to_dict()
-            except Exception:
-                return None
-            values = config.get(name)
-            if not isinstance(values, list) or len(values) != count:
-                return None
-            cases.append((config, values))
-        cases = [(config, [str(value) for value in values]) for config, values in cases]
-        kinds = sorted({value for _, values in cases for value in values})
-        if len(kinds) == 1:
-            return [["", kinds[0]]]
-        if len(kinds) != 2:
-            return None
-        # A key is what decides only where another value of it decides otherwise.
-        keys = [k for k, v in cases[0][0].items() if isinstance(v, int) and not isinstance(v, bool) and 0 < v < 100
-                and k not in counts and self.decides(name, k, counts)]
-        candidates = [(k, k) for k in keys] + ([] if keys else [(str(c), c) for c in range(0, 13)])
-        for text, key in candidates:
-            for form, holds in PREDICATES:
-                for first, other in ((kinds[0], kinds[1]), (kinds[1], kinds[0])):
-                    def says(config: dict[str, Any], i: int) -> str:
-                        return first if holds(i, config[key] if isinstance(key, str) else key) else other
-                    more = self.more_cases(name, key, counts) if isinstance(key, str) else []
-                    if all(values[i] == says(config, i) for config, values in cases + more for i in range(len(values))):
-                        return [[form.format(k=text), first], ["", other]]
-        return None
-
-    def more_cases(self, name: str, key: str, counts: list[str]) -> list[tuple[dict[str, Any], list[str]]]:
-        cases = []
-        for value in (1, 2, 3, 5):
-            settings = {k: v for k, v in self.sampler.base.items() if k not in self.lists}
-            settings.update({k: 11 for k in counts})
-            settings[key] = value
-            try:
-                config = self.sampler.build(settings).to_dict()
-                cases.append((config, [str(value) for value in config[name]]))
-            except Exception:
-                continue
-        return cases
-
-    def decides(self, name: str, key: str, counts: list[str]) -> bool:
-        found = {str(values) for _, values in self.more_cases(name, key, counts)}
-        return len(found) > 1
 
     def is_read(self, name: str) -> bool:
         """Whether the model's code reads it, or the config's other settings depend on it."""
@@ -168,13 +122,11 @@ class Defaults:
         sizes = {name: self.size(name) for name in sorted(self.used)}
         lists = {}
         for name in sorted(self.lists):
-            rule = self.list_rule(name)
-            lists[name] = {"absent": rule} if rule else {}
-        rules = " ".join(str(rule) for entry in lists.values() for rule in entry.get("absent", []))
-        for name in self.default:
-            if name not in sizes and name in rules.replace("(", " ").split():
-                sizes[name] = {"absent": str(self.default[name]), "least": 1, "integer": True}
-        fixed, unread = {}, []
+            lists[name] = kinds.Rules(self.sampler, name).entry()
+        deciding = {key for entry in lists.values() for condition, _ in entry.get("absent", []) for key in re.findall(r"[A-Za-z_]\w*", condition)}
+        for name in sorted(deciding & set(self.default) - set(sizes)):
+            sizes[name] = {"absent": str(self.default[name]), "least": 1, "integer": True}
+        fixed, unread, equal = {}, [], []
         rules = any_value()
         skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters"}
         for name in sorted(set(self.default) - set(sizes) - self.lists - skipped):
@@ -182,14 +134,21 @@ class Defaults:
             if not self.is_read(name):
                 unread.append(name)
             elif all(v == values[0] for v in values):
-                fixed[name] = {"value": values[0], "absent": self.default[name]}
-            elif rules(name):  # varied, and without effect
+                fixed[name] = {"value": as_stored(values[0]), "absent": as_stored(self.default[name])}
+            elif rules(name) or "chunk" in name or name in samples.STATE_RANGES or isinstance(values[0], float):  # varied, and without effect
                 unread.append(name)
+            elif twin := self.twin_of(name, values):
+                equal.append([name, twin])
+                sizes[name] = self.size(name)
             else:
                 raise texts.Unsupported(f"{name} is read, and gives no number of the program")
         if self.default.get("is_decoder") is False or getattr(self.sampler.default, "is_decoder", None) is False:
             fixed["is_decoder"] = {"value": True, "absent": False}
-        return {"sizes": sizes, "lists": lists, "fixed": fixed, "unread": unread}
+        return {"sizes": sizes, "lists": lists, "fixed": fixed, "unread": unread, "equal": equal}
+
+    def twin_of(self, name: str, values: list[Any]) -> str | None:
+        """A size that has the same values, so that the program does not tell which of both it has."""
+        return next((other for other in sorted(self.used) if other != name and [c.get(other) for c in self.configs] == values), None)
 
     def ropes(self, ropes: dict[str, Any]) -> dict[str, Any]:
         result = {}

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Describes a model type of transformers by the programs of small models of it.
 
-  describe.py CTXC FOLDER TYPE...
+  describe.py CTXC FOLDER TYPE... [--choices N]
 
 For each type, small models at several sizes are exported and raised to xf. Every number of their text is fitted as an
 expression of the config's keys, and the text with these expressions is written to FOLDER/TYPE.json, with all that must
-hold for it. lib/Import/Described reads it. A type that a description cannot say is left out, with the reason."""
+hold for it. lib/Import/Described reads it. A type that a description cannot say is left out, with the reason. N settings
+that are on or off have parts for both values (2), beside whether the head is the embedding."""
 from __future__ import annotations
 
+import argparse
 import contextlib
-import copy
 import json
 import logging
 import os
@@ -56,8 +57,8 @@ def reads_of(kind: Any, found: set[str]) -> Iterator[None]:
 class Describer:
     """One type: its samples, their programs, and what the template of all of them is."""
 
-    def __init__(self, ctxc: str, model_type: str, folder: Path):
-        self.ctxc, self.model_type, self.folder = ctxc, model_type, folder
+    def __init__(self, ctxc: str, model_type: str, folder: Path, choices: int = 2):
+        self.ctxc, self.model_type, self.folder, self.choices = ctxc, model_type, folder, choices
         self.sampler = samples.Sampler(model_type)
         self.read: set[str] = set()
         self.known: dict[str, str] = {}
@@ -81,36 +82,48 @@ class Describer:
 
     def sections(self, flipped: dict[str, Any], known: dict[tuple[str, ...], str]) -> template.Sections:
         """The template with `flipped` settings. `known` has that of the samples' lines, and gets it."""
-        used = [{**self.sampler.settings(index), **flipped} for index in FITTED]
+        plain = [self.sampler.settings(index) for index in FITTED]
+        used = [{**settings, **flipped} for settings in plain]
         programs = [texts.read(self.raised(settings)) for settings in used]
-        configs = [self.sampler.build(settings).to_dict() for settings in used]
+        # A flipped setting changes the parameters of every kind of layer, and their kinds are those without it.
+        configs = [{**self.sampler.build(settings).to_dict(), **self.sampler.kinds_of_layers(one)} for settings, one in zip(used, plain)]
         return template.Template(self.sampler, programs, configs, known).sections()
 
     def base(self, known: dict[tuple[str, ...], str]) -> template.Sections:
-        """The template of the type as it is by default. Where sizes or words of their own are too many, with fewer."""
-        attempts = [lambda: None, self.with_heads_as_width, self.with_one_activation]
-        for number, change in enumerate(attempts):
-            change()
-            known.clear()
+        """The template of the type as it is by default. Models that cannot be built are tried with other heads."""
+        problem: Exception | None = None
+        for sizes in (None, *samples.OTHER_SIZES):
+            if sizes and not self.sampler.choose(sizes):
+                continue
             try:
-                return self.sections({}, known)
+                return self.with_activations(known)
             except texts.Unsupported:
-                if number < 1:
-                    self.with_one_activation()
-                    known.clear()
-                    with contextlib.suppress(Exception):
-                        return self.sections({}, known)
                 raise
-            except Exception:
-                if number == len(attempts) - 1:
-                    raise
-        raise AssertionError
+            except Exception as error:
+                problem = problem or error
+        assert problem
+        raise problem
 
-    def with_heads_as_width(self) -> None:
-        self.sampler.heads_are_width = True
-
-    def with_one_activation(self) -> None:
+    def with_activations(self, known: dict[tuple[str, ...], str]) -> template.Sections:
+        """The template for any activation, or for the default one, where another gives other ops."""
+        try:
+            return self.with_experts(known)
+        except texts.Unsupported as error:
+            if isinstance(error, texts.NoForm) or not self.sampler.activations:
+                raise
         self.sampler.activations = {}
+        return self.with_experts(known)
+
+    def with_experts(self, known: dict[tuple[str, ...], str]) -> template.Sections:
+        """The template for any number of chosen experts, or for the default one, where another gives other ops."""
+        known.clear()
+        try:
+            return self.sections({}, known)
+        except texts.OtherOps:
+            if self.sampler.kept or not self.sampler.with_experts_kept():
+                raise
+        known.clear()
+        return self.sections({}, known)
 
     def describe(self) -> dict[str, Any]:
         known: dict[tuple[str, ...], str] = {}
@@ -129,19 +142,25 @@ class Describer:
         names = [name for name, value in default.items() if isinstance(value, bool) and not rules(name) and
                  (name in self.read or name == "tie_word_embeddings")]
         names.sort(key=lambda name: (name != "tie_word_embeddings", name))
-        return [(name, not default[name]) for name in names[:3 if template.TIE in names else 2]]
+        return [(name, not default[name]) for name in names[:self.choices + (template.TIE in names)]]
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    ctxc, folder, types = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("ctxc")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("types", nargs="+")
+    parser.add_argument("--choices", type=int, default=2)
+    given = parser.parse_args()
+    ctxc, folder, types = given.ctxc, given.folder, given.types
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
         for model_type in types:
             try:
-                found = Describer(ctxc, model_type, Path(work)).describe()
+                found = Describer(ctxc, model_type, Path(work), given.choices).describe()
                 (folder / f"{model_type}.json").write_text(json.dumps(found, indent=1) + "\n")
                 print(model_type, "described", flush=True)
             except Exception as error:

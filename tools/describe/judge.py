@@ -24,12 +24,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 import torch  # noqa: E402
 
+import defaults  # noqa: E402
 import describe  # noqa: E402
 import fits  # noqa: E402
 import samples  # noqa: E402
 import template  # noqa: E402
 import texts  # noqa: E402
-from ctxc import export  # noqa: E402
+from ctxc import export, small_configs  # noqa: E402
 from ctxc._experts import compute_by_token  # noqa: E402
 
 JUDGED = 3  # the sample that no fit has seen
@@ -74,7 +75,11 @@ class Judge:
         self.describer = describe.Describer(ctxc, model_type, work)
         self.sampler = self.describer.sampler
         self.description = json.loads((folder / f"{model_type}.json").read_text())
-        self.sampler.heads_are_width |= "equal" in self.description
+        if sizes := self.description.get("made_with"):
+            self.sampler.choose(sizes)
+
+        if any(self.sampler.is_of_experts(name) and small_configs.SIZE_OF.get(name) == 2 for name in self.description["fixed"]):
+            self.sampler.with_experts_kept()
 
     def settings(self, flipped: dict[str, Any]) -> dict[str, Any]:
         # The default has the class's own numbers, and the choices others.
@@ -100,7 +105,7 @@ class Judge:
         shared = next((name for name in samples.KV_NAMES if name in self.description["sizes"]), None)
         if shared:
             cases = cases or [{}]
-            cases[0][shared] = samples.HEADS[JUDGED]
+            cases[0][shared] = self.sampler.heads[JUDGED]
         return [{}, *cases]
 
     def imported(self, directory: Path) -> str:
@@ -112,15 +117,16 @@ class Judge:
     def program(self, flipped: dict[str, Any]) -> None:
         """The config alone gives the exported program."""
         settings = self.settings(flipped)
+        expected = self.describer.raised(settings)
         directory = self.work / "config"
         self.sampler.build(settings).save_pretrained(directory)
-        compare(texts.read(self.imported(directory)), texts.read(self.describer.raised(settings)))
+        compare(texts.read(self.imported(directory)), texts.read(expected))
 
     def said(self, config: dict[str, Any]) -> str | None:
         """The program of a config.json; None where it is refused."""
         directory = self.work / "said"
         directory.mkdir(exist_ok=True)
-        (directory / "config.json").write_text(json.dumps({**config, "model_type": self.model_type}))
+        (directory / "config.json").write_text(json.dumps({**{k: defaults.as_stored(v) for k, v in config.items()}, "model_type": self.model_type}))
         try:
             return self.imported(directory)
         except Differs:
@@ -174,8 +180,9 @@ class Judge:
         with torch.no_grad():
             expected = model(input_ids=torch.tensor([TOKENS]), use_cache=False).logits[0, -1]
         report = self.work / "logits.safetensors"
+        # Of some types no other matrix can be patched than a mixer's last one.
         run = subprocess.run([self.ctxc, "verify", str(directory), "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
-                              "--logits", str(report), "--force", "--threads", "1"], capture_output=True, text=True)
+                              "--sites", "all", "--logits", str(report), "--force", "--threads", "1"], capture_output=True, text=True)
         if run.returncode == 2:
             raise Refused(run.stderr.strip().splitlines()[0].replace(str(directory), "DIR")[:300])
         if run.returncode:
@@ -183,7 +190,6 @@ class Judge:
         from safetensors.torch import load_file
         found = load_file(report)["full"].reshape(-1, expected.shape[-1])[0]
         return float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
-
 
     def weights(self) -> str:
         """What becomes of stored weights: a checkpoint whose tensors have other names is refused."""

@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import copy
+import functools
 import random
 import zlib
 from typing import Any
 
+import kinds
 from ctxc import small_configs
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 HEADS, KV_HEADS, HEAD_DIM = (6, 10, 12, 9), (3, 5, 4, 3), (24, 40, 56, 72)
+HEADS_OF_FOUR, KV_HEADS_OF_FOUR = (8, 12, 16, 20), (4, 6, 8, 5)  # where heads are computed in four parts
 WIDTH_OF_A_HEAD = (22, 26, 34, 46)  # where heads have a dimension of their own
 EXPERTS, CHOSEN = (6, 7, 9, 8), (2, 3, 4, 3)
 ATTENTION_HEADS = """num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads
@@ -17,14 +20,22 @@ ATTENTION_HEADS = """num_attention_heads n_head n_heads num_heads decoder_attent
 EXPERT_COUNTS = """num_experts n_routed_experts num_local_experts moe_num_experts n_experts""".split()
 KV_NAMES = """num_key_value_heads num_kv_heads n_head_kv kv_n_heads multi_query_group_num swa_num_key_value_heads""".split()
 RANGES = {"64": (0, 0), "96": (191, 733), "32": (41, 181), "128": (211, 1511), "8": (5, 12), "24": (61, 119), "16": (31, 127)}
-EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
+EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "kv_lora_rank": (62, 250), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
         "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20)}
 STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
+# Sizes of state spaces that may be varied: groups divide heads, and heads of keys those of values.
+STATE_SIZES = {"linear_num_key_heads": (2, 5, 3, 4), "linear_num_value_heads": (4, 15, 6, 8), "linear_num_heads": (5, 7, 8, 6),
+               "mamba_n_heads": (24, 40, 48, 36), "mamba_num_heads": (24, 40, 48, 36), "n_groups": (2, 2, 6, 3), "mamba_n_groups": (2, 2, 6, 3),
+               "mamba_d_head": (12, 20, 28, 36), "mamba_head_dim": (12, 20, 28, 36)}
+STATE_RANGES = {"linear_key_head_dim": (11, 61), "linear_value_head_dim": (61, 127), "linear_head_dim": (11, 61), "mamba_d_state": (11, 61),
+                "ssm_state_size": (11, 61), "state_size": (11, 61), "mamba_dt_rank": (7, 43), "mamba_chunk_size": (5, 24), "time_step_rank": (7, 43)}
 SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "norm_alpha", "norm_beta")
 # What transformers calls the nonlinearities that xf has, and xf's names; lib/Import/HuggingFace/Family.cpp has them too.
 ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
                "gelu_fast": "gelu_tanh", "silu": "silu", "swish": "silu", "relu": "relu", "relu2": "relu2",
                "sigmoid": "sigmoid", "tanh": "tanh", "quick_gelu": "quick_gelu"}
+# For types that have no models of the first sizes; "heads as width" for those whose heads must be as wide as the model.
+OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours")
 TOKENS = ("pad_token_id",)
 # Lists of these have an entry for each layer; their kinds are varied.
 COUNT_KEYS = small_configs.LAYER_COUNTS
@@ -53,71 +64,147 @@ class Sampler:
         self.layer_key = next(name for name in COUNT_KEYS if name in self.names)
         self.lists = {name: value for name, value in self.default.to_dict().items()
                       if isinstance(value, list) and len(value) == self.layer_count(self.default) > 1}
-        self.fixed: set[str] = set()  # keys that may not be varied
+        self.stack = kinds.Stack()
+        self.heads, self.kv_heads = HEADS, KV_HEADS
+        self.kept: dict[str, int] = {}  # how many experts are chosen, where it may not differ
+        self.sizes = ""
         self.heads_are_width = "head_dim" not in self.names  # whether heads together are as wide as the model
         self.activations = {name: value for name, value in self.default.to_dict().items()
                             if isinstance(value, str) and value in ACTIVATIONS and "act" in name}
+        self.mix()
+        self.first = dict(self.base)
+
+    def mix(self) -> None:
+        """Looks for layers of several kinds that no list names, also where a number of first layers is 0 by default."""
+        try:
+            self.stack.kinds_of(self.with_layers(8))
+            for name in self.base:
+                if not self.stack.is_mixed and self.base[name] == 0 and small_configs.SIZE_OF.get(name) == 1:
+                    self.stack.kinds_of(self.with_layers(8, **{name: 1}))
+                    if self.stack.is_mixed:
+                        self.base[name] = 1
+            if self.stack.is_mixed and self.lists:  # the lists may say all
+                self.stack.is_mixed = not self.stack.follows([{**self.rows_of(self.with_layers(12))[i]} for i in range(12)])
+        except Exception:  # then the class has lists of another length only
+            self.stack.is_mixed = False
 
     @staticmethod
     def layer_count(config: Any) -> int:
         return next((v for v in (getattr(config, n, None) for n in COUNT_KEYS) if isinstance(v, int)), 0)
 
-    def kinds(self) -> list[dict[str, Any]]:
-        """The distinct entries of the lists, one for each kind of layer."""
-        found: list[dict[str, Any]] = []
-        for layer in range(self.layer_count(self.default)):
-            kind = {name: values[layer] for name, values in self.lists.items()}
-            if kind not in found:
-                found.append(kind)
-        return found
+    def with_layers(self, count: int, **settings: Any) -> Any:
+        """A config with that many layers, whose lists are those that the class gives."""
+        chosen = {name: value for name, value in self.base.items() if name not in self.lists}
+        chosen.update({name: count for name in COUNT_KEYS if name in self.names})
+        return self.build({**chosen, **settings})
+
+    def rows_of(self, config: Any) -> list[dict[str, Any]]:
+        """What the lists and the stack say of each layer of `config`."""
+        said = config.to_dict()
+        found = {name: said[name] for name in self.lists}
+        if self.stack.is_mixed:
+            found[kinds.MIXED] = self.stack.kinds_of(config)
+        return [{name: values[layer] for name, values in found.items()} for layer in range(self.layer_count(config))]
+
+    @functools.cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Layers among which every kind is, in the order that the class gives where kinds depend on it."""
+        if not self.lists and not self.stack.is_mixed:
+            return [{}]
+        default = {name: values for name, values in self.default.to_dict().items() if name in self.lists}
+        distinct: list[dict[str, Any]] = []
+        if not self.stack.is_mixed:
+            for layer in range(self.layer_count(self.default)):
+                row = {name: values[layer] for name, values in default.items()}
+                distinct += [row] if row not in distinct else []
+            return distinct
+        all_rows = self.rows_of(self.with_layers(12))
+        for count in range(1, 12):
+            found = self.rows_of(self.with_layers(count))
+            if all(row in found for row in all_rows):
+                return found
+        return all_rows
+
+    def choose(self, sizes: str) -> bool:
+        """Takes one of OTHER_SIZES. Whether these are others than the first ones."""
+        self.base, self.heads, self.kv_heads = dict(self.first), HEADS, KV_HEADS
+        self.heads_are_width = "head_dim" not in self.names
+        self.sizes = sizes
+        if sizes == "heads in fours":
+            self.heads, self.kv_heads = HEADS_OF_FOUR, KV_HEADS_OF_FOUR
+        elif sizes == "no size of a head":
+            return self.base.pop("head_dim", None) is not None
+        elif sizes == "heads as width":
+            was, self.heads_are_width = self.heads_are_width, True
+            return not was
+        return True
+
+    @staticmethod
+    def is_of_experts(name: str) -> bool:
+        return any(word in name for word in ("expert", "moe", "topk"))
+
+    def with_experts_kept(self) -> bool:
+        """As many experts as the class chooses, whose ops may be one for each."""
+        default = self.default.to_dict()
+        self.kept = {name: default[name] for name in self.base
+                     if small_configs.SIZE_OF.get(name) == 2 and self.is_of_experts(name) and isinstance(default.get(name), int)}
+        return bool(self.kept)
 
     @staticmethod
     def prime(name: str, index: int, low: int, high: int) -> int:
         """Another one for each sample, and nearly always for each name."""
         among = primes(low, high)
-        return among[(zlib.crc32(name.encode()) + 7 * index) % len(among)]
+        step = 7 if len(among) % 7 else 5
+        return among[(zlib.crc32(name.encode()) + step * index) % len(among)]
 
     def size(self, name: str, index: int) -> int | None:
         base = small_configs.SIZE_OF.get(name)
+        if name in STATE_SIZES:
+            return STATE_SIZES[name][index] if name in self.base and self.default.to_dict().get(name) != 1 else None
+        if name in STATE_RANGES:
+            return self.prime(name, index, *STATE_RANGES[name]) if name in self.base else None
         if any(word in name for word in STATE_SPACE):
             return None
         if name in ATTENTION_HEADS:
-            return HEADS[index]
+            return self.heads[index]
         if name in EXPERT_COUNTS:
-            return EXPERTS[index]
+            return EXPERTS[index] + (max(self.kept.values(), default=0))
         if base == 64:
-            return HEADS[index] * (HEAD_DIM if self.heads_are_width else WIDTH_OF_A_HEAD)[index]
+            width = self.heads[index] * (HEAD_DIM if self.heads_are_width else WIDTH_OF_A_HEAD)[index]
+            return width // self.base["expand"] if {"num_heads", "expand"} <= set(self.base) and self.heads_are_width else width
+        if name in KV_NAMES and "kv_lora_rank" in self.base:
+            return self.heads[index]
         if base == 2:
-            return CHOSEN[index] if "expert" in name or "moe" in name or "topk" in name else KV_HEADS[index]
+            return self.kept.get(name, CHOSEN[index]) if self.is_of_experts(name) else self.kv_heads[index]
         if name in EVEN:
             span = EVEN[name]
             if len(span) > 2:
                 return span[index]
             return 2 * self.prime(name, index, span[0] // 2, span[1] // 2 + 8)
         if base == 1:
-            return (1, 2, 3, 2)[index] if "shared" in name else None
+            return (1, 1, 3, 2)[index] if "shared" in name else None
         if str(base) in RANGES:
             return self.prime(name, index, *RANGES[str(base)])
         return None
 
     def varied(self) -> list[str]:
-        return sorted(name for name in self.base if name not in self.fixed and self.size(name, 0) is not None)
+        return sorted(name for name in self.base if self.size(name, 0) is not None)
 
     def settings(self, index: int, is_judge: bool = False, defaults: bool = True) -> dict[str, Any]:
         chosen = copy.deepcopy(self.base)
         default = self.default.to_dict()
         for name in self.varied():
             chosen[name] = self.size(name, index)
-        kinds = self.kinds()
-        count = max(2 if is_judge else 1, len(kinds))
-        chosen[self.layer_key] = count
-        if kinds and kinds[0]:
-            order = [kinds[layer % len(kinds)] for layer in range(count)]
-            random.Random(index).shuffle(order)
-            for name in self.lists:
-                chosen[name] = [kind[name] for kind in order]
+        rows = list(self.rows)
+        if is_judge:
+            rows = self.rows_of(self.with_layers(len(rows) + 1)) if self.stack.is_mixed else rows * 2 if len(rows) < 2 else rows
+        if not self.stack.is_mixed:
+            random.Random(index).shuffle(rows)
+        chosen[self.layer_key] = len(rows)
+        for name in self.lists:
+            chosen[name] = [row[name] for row in rows]
         for name, value in default.items():
-            if name in self.fixed or name in self.lists:
+            if name in self.lists:
                 continue
             if name in TOKENS and isinstance(value, int):
                 chosen[name] = (3, 1, 2, 4)[index] if not is_judge else value if value < 200 else 0
@@ -128,7 +215,7 @@ class Sampler:
                 chosen[name] = round(grown) if isinstance(value, int) else grown
         for name, value in self.activations.items():
             chosen[name] = value if is_judge else (value, "relu", "silu", value)[index]
-        if "rope_parameters" in default and default["rope_parameters"] and "rope_parameters" not in self.fixed:
+        if "rope_parameters" in default and default["rope_parameters"]:
             chosen["rope_parameters"] = self.ropes(default["rope_parameters"], index)
         return chosen
 
@@ -153,3 +240,7 @@ class Sampler:
         if hasattr(config, "is_decoder"):
             config.is_decoder = True
         return config
+
+    def kinds_of_layers(self, settings: dict[str, Any]) -> dict[str, list[str]]:
+        """The kinds of layers that no list says, as an entry of a config."""
+        return {kinds.MIXED: self.stack.kinds_of(self.build(settings))} if self.stack.is_mixed else {}

@@ -8,6 +8,7 @@ from typing import Any
 
 import defaults
 import fits
+import kinds
 import samples
 import texts
 import transformers
@@ -59,21 +60,25 @@ class Template:
         return found
 
     def rope(self, lists: list[list[float]]) -> str | None:
-        """A list of frequencies by rule; what is not rotated has zeros behind them. A rotation backwards has a minus."""
-        if all(values[0] < 0 for values in lists):
+        """A list of frequencies by rule; what is not rotated has zeros around them. A rotation backwards has a minus."""
+        if all(max(values) <= 0 > min(values) for values in lists):
             backwards = self.rope([[-value for value in values] for values in lists])
             return backwards and backwards.replace("rope(", "rope(-", 1)
         turning = [[value for value in values if value] for values in lists]
-        if not all(turning) or any(values[:len(some)] != some for values, some in zip(lists, turning)):
+        if not all(turning):
+            return None
+        first = [next(index for index, value in enumerate(values) if value) for values in lists]
+        if any(values[at:at + len(some)] != some for values, some, at in zip(lists, turning, first)):
             return None
         for path, rope in self.ropes.items():
             def is_rope(values: list[float], theta: float) -> bool:
                 return fits.same(values, [theta ** (-at / len(values)) for at in range(len(values))], 1e-5)
             if all(rope["theta"]) and all(is_rope(v, t) for v, t in zip(turning, rope["theta"])):
-                dims = self.fitter.integer([2 * len(values) for values in turning])
-                whole = self.fitter.integer([2 * len(values) for values in lists])
-                if dims and whole:
-                    return self.noted(f"rope({path}, {dims})" if dims == whole else f"rope({path}, {dims}, {whole})")
+                counts = [[2 * len(values) for values in turning], [2 * len(values) for values in lists], [2 * at for at in first]]
+                dims, whole, before = (self.fitter.integer(count) for count in counts)
+                if dims and whole and before:
+                    more = f", {whole}, {before}" if any(first) else f", {whole}" if dims != whole else ""
+                    return self.noted(f"rope({path}, {dims}{more})")
         return None
 
     def noted(self, text: str) -> str:
@@ -128,14 +133,14 @@ class Template:
 
     def text(self, versions: list[list[str]]) -> list[str]:
         if len({len(lines) for lines in versions}) > 1:
-            raise texts.Unsupported("programs of different sizes have different ops")
+            raise texts.OtherOps("programs of different sizes have different ops")
         return [self.line(list(lines)) for lines in zip(*versions)]
 
     def kind_of(self, sample: int, layer: int) -> tuple[str, ...]:
         return tuple(str(self.configs[sample][name][layer]) for name in self.lists)
 
     def sections(self) -> Sections:
-        self.lists = list(self.sampler.lists)
+        self.lists = [*self.sampler.lists, *([kinds.MIXED] if self.sampler.stack.is_mixed else [])]
         if any(program.entry != self.programs[0].entry for program in self.programs):
             raise texts.Unsupported("the layers' input differs")
         forms: dict[tuple[str, ...], list[texts.Layer | None]] = {}
@@ -208,14 +213,19 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
                              set(choices) | set(sampler.activations), read, widest.fitter)
     result: dict[str, Any] = {"model_type": sampler.model_type, "transformers": transformers.__version__,
                               "layer_count": sampler.layer_key}
+    if sampler.sizes:
+        result["made_with"] = sampler.sizes
     result.update(info.found())
     if sampler.activations:
         result["activations"] = {name: default[name] for name in sampler.activations}
     if choices:
         result["choices"] = choices
-    widths = [name for name in ("hidden_size",) if name in default and sampler.heads_are_width and "head_dim" in sampler.names]
-    if widths:
-        result["equal"] = [["hidden_size", "num_attention_heads * head_dim"]]
+    if "hidden_size" in default and sampler.sizes == "heads as width":
+        heads = next(name for name in samples.ATTENTION_HEADS if name in default)
+        parts = f" / {sampler.base['expand']}" if "expand" in sampler.base else ""  # a wider state has the heads
+        result["equal"].append(["hidden_size", f"{heads} * head_dim{parts}"])
+    if not result["equal"]:
+        del result["equal"]
     if base.ropes:
         result["ropes"] = info.ropes(base.ropes)
         # A rotation's factor is that of the one rope. Where a part of a head is not rotated, a factor gives other ops.

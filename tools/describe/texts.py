@@ -24,7 +24,15 @@ class Program:
 
 
 class Unsupported(Exception):
-    """A program whose form no description has."""
+    """A program that no description says."""
+
+
+class OtherOps(Unsupported):
+    """Programs of different sizes have different ops."""
+
+
+class NoForm(Unsupported):
+    """A program whose form no description has, whatever its sizes and words are."""
 
 
 def names_by_rule(lines: list[str]) -> list[str]:
@@ -33,7 +41,7 @@ def names_by_rule(lines: list[str]) -> list[str]:
     named: dict[str, str] = {}
 
     def fresh(base: str) -> str:
-        base = re.sub(r"\W", "_", base)
+        base = re.sub(r"^(?=\d)", "at_", re.sub(r"\W", "_", base))  # a name of digits alone is one that MLIR counts
         count = taken[base] = taken.get(base, -1) + 1
         return f"%{base}_{count}" if count else f"%{base}"
     result = []
@@ -59,7 +67,7 @@ def names_by_rule(lines: list[str]) -> list[str]:
 def read(text: str) -> Program:
     """The parts of what `ctxc import` printed."""
     if "graph." in text or "xf.contextual" in text:
-        raise Unsupported("xf has no op for a part of it")
+        raise NoForm("xf has no op for a part of it")
     units: list[list[str]] = []
     for line in text.splitlines():
         if line.startswith("  xf."):
@@ -70,7 +78,7 @@ def read(text: str) -> Program:
     for unit in units:
         if unit[0].startswith("  xf.model"):
             if not re.match(r"xf\.model @\w+ \{$", unit[0].strip()):
-                raise Unsupported(f"the model's head is {unit[0].strip()}")
+                raise NoForm(f"the model's head is {unit[0].strip()}")
             model = unit[1:-1]
             continue
         name = re.match(r"  xf\.block @([\w.]+)\(", unit[0]).group(1)
@@ -78,15 +86,15 @@ def read(text: str) -> Program:
         blocks[name] = "\n".join(line[2:] for line in names_by_rule(unit))
     calls = [index for index, line in enumerate(model) if " = xf.layer @" in line]
     if calls != list(range(calls[0], calls[-1] + 1)):
-        raise Unsupported("ops stand between its layers")
+        raise NoForm("ops stand between its layers")
     lines, layers, chain = [], [], None
     for number, index in enumerate(calls):
         form = re.match(r"\s*(" + NAME + r") = xf\.layer @([\w.]+)\((" + NAME + r')\) at "([^"]*)"(.*)$', model[index])
         if not form:
-            raise Unsupported("a layer reads or gives several values")
+            raise NoForm("a layer reads or gives several values")
         result, block, operand, prefix, rest = form.groups()
         if chain and operand != chain or f".{number}." not in "." + prefix:
-            raise Unsupported("its layers are no chain, or not counted from 0")
+            raise NoForm("its layers are no chain, or not counted from 0")
         chain = result
         at = ("." + prefix).rsplit(f".{number}.", 1)
         layers.append((blocks[block], f'xf.layer @BLOCK(%in) at "{at[0][1:] + "." if at[0] else ""}$i.{at[1]}"{rest}'))
@@ -116,7 +124,10 @@ def pieces(line: str) -> list[str | Place]:
             result.append(piece)
     tokens = TOKEN.findall(line)
     for index, token in enumerate(tokens):
-        if token.startswith("dense<"):
+        if re.match(r'"?[a-z]+_\d+(x\d+)*"?$', token):  # a setting that is named after its sizes
+            for part in re.findall(r"\d+|\D+", token):
+                add(Place("int", int(part)) if part.isdigit() else part)
+        elif token.startswith("dense<"):
             inner = token[6:-1]
             if "[" in inner:
                 add(Place("list", [float(v) for v in inner.strip("[]").split(",")]))

@@ -35,11 +35,13 @@ private:
   void readRopes();
   void checkEqual();
   double size(llvm::StringRef key);
-  double derived(llvm::StringRef expression, bool isInteger);
+  double derived(llvm::StringRef key, llvm::StringRef expression, const llvm::json::Object &rule);
   double readSize(llvm::StringRef key, const llvm::json::Object &rule);
-  void readLists(int64_t layers);
-  std::vector<std::string> listByRule(llvm::StringRef key, const llvm::json::Array &rule,
-                                      int64_t layers);
+  int64_t layerCount();
+  void readLists();
+  std::vector<std::string> readList(llvm::StringRef key, const llvm::json::Object &rule,
+                                    int64_t layers);
+  std::vector<std::string> listByRule(const llvm::json::Array &rule, int64_t layers);
   void checkFixed();
   bool holds(const llvm::json::Object &when, std::optional<size_t> layer);
   const llvm::json::Object *choose(const llvm::json::Array &among, std::optional<size_t> layer,
@@ -55,6 +57,8 @@ private:
   void writeRope(llvm::StringRef arguments);
   void writeAmplitude(llvm::StringRef path);
   double value(llvm::StringRef expression);
+  void checkTensors(llvm::StringRef line);
+  void fail(const llvm::Twine &message);
   void notWhole(llvm::StringRef expression, double value);
 
   const llvm::json::Object &description;
@@ -67,7 +71,7 @@ private:
   llvm::StringMap<hf::Rope> ropes;
   llvm::StringMap<std::string> ropeTexts; ///< by what is asked for
   llvm::StringMap<std::string> words;
-  bool failed = false;
+  bool failed = false; ///< numbers from here on are those of a problem
   std::string out;
 };
 

@@ -2,6 +2,7 @@
 #include "../HuggingFace/Family.h"
 #include "Expression.h"
 #include "Instance.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
 
@@ -10,11 +11,24 @@ using namespace ctxc;
 using namespace ctxc::hf;
 using namespace ctxc::described;
 
-void Instance::notWhole(StringRef expression, double found) {
-  std::string shown;
-  raw_string_ostream(shown) << format("%g", found);
-  config.problem(expression + " is " + shown + "; expected a whole number of at least 0");
+/// What a double counts exactly, and the most entries of a head.
+static constexpr double mostCounted = 9007199254740992;
+static constexpr int mostRotated = 1 << 16;
+
+static std::string shown(double number) {
+  std::string text;
+  raw_string_ostream(text) << format("%g", number);
+  return text;
+}
+
+void Instance::fail(const Twine &message) {
+  if (!failed)
+    config.problem(message);
   failed = true;
+}
+
+void Instance::notWhole(StringRef expression, double found) {
+  fail(expression + " is " + shown(found) + "; expected a whole number of at least 0");
 }
 
 void Instance::writeNumber(StringRef expression, bool isInteger) {
@@ -22,19 +36,18 @@ void Instance::writeNumber(StringRef expression, bool isInteger) {
   if (!isInteger) {
     raw_string_ostream(out) << format("%.17e", found);
     if (!std::isfinite(found))
-      notWhole(expression, found);
+      fail(expression + " is " + shown(found) + "; expected a finite number");
     return;
   }
-  if (!(found >= 0 && found < 9e15) || found != std::floor(found)) {
-    if (!failed)
-      notWhole(expression, found);
+  if (!(found >= 0 && found <= mostCounted) || found != std::floor(found)) {
+    notWhole(expression, found);
     found = 1;
   }
   out += std::to_string(int64_t(found));
 }
 
-/// `arguments` are the path of the rope's parameters, how many entries of a head it rotates, and of
-/// how many it has a frequency, where those are more.
+/// `arguments` are the path of the rope's parameters, how many entries of a head it rotates, of how
+/// many it has a frequency, where those are more, and how many of these stand before them.
 void Instance::writeRope(StringRef arguments) {
   auto [known, isNew] = ropeTexts.try_emplace(arguments);
   if (!isNew) {
@@ -42,25 +55,29 @@ void Instance::writeRope(StringRef arguments) {
     return;
   }
   auto [path, counts] = arguments.split(", ");
-  auto [dims, all] = counts.split(", ");
+  auto [dims, others] = counts.split(", ");
+  auto [all, first] = others.split(", ");
   double sign = path.consume_front("-") ? -1 : 1; // a rotation backwards
   Rope rope = ropes[path];
   double entries = value(dims), whole = all.empty() ? entries : value(all);
-  if (!(entries >= 2 && entries <= whole && whole <= 1 << 16) || std::fmod(entries, 2) != 0) {
-    if (!failed)
-      config.problem(dims + " is " + Twine(int64_t(entries)) +
-                     " entries of a head to rotate; expected an even number of at least 2");
-    failed = true;
+  double before = first.empty() ? 0 : value(first);
+  if (!(entries >= 2 && before >= 0 && before + entries <= whole && whole <= mostRotated) ||
+      std::fmod(entries, 2) != 0) {
+    fail(dims + " is " + shown(entries) + ", of " + shown(whole) +
+         " entries of a head to rotate; expected an even number from 2 to " + Twine(mostRotated));
     return;
   }
   rope.entries = int64_t(entries);
   auto attribute = cast<xf::RopeAttr>(rope.frequencies(&context, rope.entries));
   std::string text = "dense<[";
   raw_string_ostream os(text);
+  StringRef zero = sign < 0 ? "-0.0" : "0.0";
+  for (int64_t i = 0; i < int64_t(before); i += 2)
+    os << zero << ", ";
   llvm::interleaveComma(attribute.getFrequencies(), os,
                         [&](double x) { os << format("%.9e", sign * x); });
-  for (int64_t i = rope.entries; i < int64_t(whole); i += 2)
-    os << (sign < 0 ? ", -0.0" : ", 0.0");
+  for (int64_t i = int64_t(before) + rope.entries; i < int64_t(whole); i += 2)
+    os << ", " << zero;
   text += "]>";
   out += text;
   ropeTexts[arguments] = std::move(text);
@@ -71,8 +88,28 @@ void Instance::writeLine(StringRef line, Names names, std::optional<size_t> laye
   for (const auto &[from, to] : names)
     for (size_t at = 0; (at = named.find(from, at)) != std::string::npos; at += to.size())
       named.replace(at, from.size(), to);
+  size_t start = out.size();
   write(named, layer);
+  checkTensors(StringRef(out).substr(start));
   out += '\n';
+}
+
+/// Sizes that are each in range may together be past every count.
+void Instance::checkTensors(StringRef line) {
+  for (StringRef rest = line.split("tensor<").second; !rest.empty();
+       rest = rest.split("tensor<").second) {
+    double entries = 1;
+    StringRef dims = rest.take_while([](char c) { return isDigit(c) || c == 'x'; });
+    for (auto [size, behind] = dims.split('x'); !size.empty();
+         std::tie(size, behind) = behind.split('x')) {
+      double count = 0;
+      size.getAsDouble(count);
+      entries *= count;
+    }
+    if (entries == 0 || entries > mostCounted)
+      fail("a tensor of " + dims.rtrim('x') + " entries; expected from 1 to " + shown(mostCounted) +
+           " of them, by other sizes");
+  }
 }
 
 void Instance::writeLines(const json::Array &lines, Names names, StringRef indent) {
@@ -129,8 +166,7 @@ std::string Instance::writeLayers(std::string &last) {
   std::string name = type, calls;
   llvm::replace(name, '-', '_');
   DenseMap<int64_t, std::string> names; // of blocks that are written
-  int64_t layers = int64_t(size(description.getString("layer_count").value_or("")));
-  for (int64_t i = 0; i < layers && !failed; ++i) {
+  for (int64_t i = 0, layers = layerCount(); i < layers && !failed; ++i) {
     const json::Object *layer = choose(array(description, "layers"), i, "layer " + Twine(i));
     if (!layer)
       return "";

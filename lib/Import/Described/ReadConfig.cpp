@@ -13,7 +13,6 @@ using namespace ctxc::described;
 
 namespace {
 
-/// No product of three is past what a double holds exactly.
 constexpr int64_t largestSize = 1 << 24, mostLayers = 10000;
 constexpr double leastNumber = 1e-30, largestNumber = 1e30;
 
@@ -97,7 +96,7 @@ double Instance::readSize(StringRef key, const json::Object &rule) {
   if (!config.has(key)) {
     config.unread({{key}});
     if (absent)
-      return derived(*absent, rule.getBoolean("integer").value_or(true));
+      return derived(key, *absent, rule);
     if (config.isNull(key))
       config.problem(key, "is not what the description of '" + Twine(type) +
                               "' holds for; expected a number" + wayOut);
@@ -115,10 +114,16 @@ double Instance::readSize(StringRef key, const json::Object &rule) {
 }
 
 /// What an absent key says.
-double Instance::derived(StringRef expression, bool isInteger) {
+double Instance::derived(StringRef key, StringRef expression, const json::Object &rule) {
   double found = value(expression);
-  if (isInteger && found != std::floor(found) && !failed)
+  if (!rule.getBoolean("integer").value_or(true))
+    return found;
+  int64_t least = rule.getInteger("least").value_or(1);
+  if (!(found == std::floor(found)))
     notWhole(expression, found);
+  else if (found < double(least))
+    fail("has no key '" + key + "', which says " + Twine(expression) + "; the description of '" +
+         type + "' holds for " + Twine(least) + " and more" + wayOut);
   return found;
 }
 
@@ -136,8 +141,12 @@ double Instance::value(StringRef expression) {
   return described::evaluate(expression, [&](StringRef key) { return size(key); });
 }
 
-std::vector<std::string> Instance::listByRule(StringRef key, const json::Array &rule,
-                                              int64_t layers) {
+int64_t Instance::layerCount() {
+  double count = size(description.getString("layer_count").value_or(""));
+  return count >= 1 && count <= mostLayers ? int64_t(count) : 0;
+}
+
+std::vector<std::string> Instance::listByRule(const json::Array &rule, int64_t layers) {
   std::vector<std::string> result;
   for (int64_t i = 0; i < layers; ++i)
     for (const json::Value &pair : rule) {
@@ -152,26 +161,36 @@ std::vector<std::string> Instance::listByRule(StringRef key, const json::Array &
   return result;
 }
 
-void Instance::readLists(int64_t layers) {
+/// The kind that the list `key` says of each layer. What is computed is no key of a config.
+std::vector<std::string> Instance::readList(StringRef key, const json::Object &rule,
+                                            int64_t layers) {
+  const json::Array *absent = rule.getArray("absent");
+  bool isGiven = !rule.getBoolean("computed").value_or(false) && config.has(key);
+  if (!isGiven && absent)
+    return listByRule(*absent, layers);
+  if (!isGiven) {
+    config.problem("has no key '" + key + "', which a '" + type + "' needs");
+    return {};
+  }
+  const json::Array *entries = config.value(key)->getAsArray();
+  if (!entries || int64_t(entries->size()) != layers) {
+    config.problem(key, "is not understood; expected an array of " + Twine(layers) +
+                            " entries, one for each layer");
+    return {};
+  }
+  std::vector<std::string> given;
+  for (const json::Value &entry : *entries)
+    given.push_back(wordOf(entry));
+  return given;
+}
+
+void Instance::readLists() {
+  int64_t layers = layerCount();
   const json::Object &described = object(description, "lists");
   for (StringRef key : keysOf(described)) {
-    std::vector<std::string> given;
-    if (const json::Value *entries = config.value(key); entries && entries->getAsArray())
-      for (const json::Value &entry : *entries->getAsArray())
-        given.push_back(wordOf(entry));
-    const json::Array *absent = object(described, key).getArray("absent");
-    if (!config.has(key) && !absent) {
-      config.problem("has no key '" + key + "', which a '" + type + "' needs");
-      failed = true;
-    }
-    if (!config.has(key) && absent)
-      given = listByRule(key, *absent, layers);
-    if (int64_t(given.size()) != layers) {
-      config.problem(key, "has " + Twine(given.size()) + " entries; expected " + Twine(layers) +
-                              ", one for each layer");
-      failed = true;
-    }
-    lists[key] = std::move(given);
+    std::vector<std::string> kinds = readList(key, object(described, key), layers);
+    failed |= int64_t(kinds.size()) != layers;
+    lists[key] = std::move(kinds);
   }
 }
 
@@ -212,9 +231,7 @@ bool Instance::holds(const json::Object &when, std::optional<size_t> layer) {
         return false;
       continue;
     }
-    json::Value given = choice(key);
-    bool isAny = expected.getAsString() == StringRef("*");
-    if (isAny ? given.kind() == json::Value::Null : given != expected)
+    if (choice(key) != expected)
       return false;
   }
   return true;
@@ -244,10 +261,12 @@ void Instance::checkEqual() {
   for (const json::Value &pair : array(description, "equal")) {
     StringRef a = *(*pair.getAsArray())[0].getAsString(),
               b = *(*pair.getAsArray())[1].getAsString();
-    if (value(a) != value(b) && !failed)
-      config.problem(a, "is not what the description of '" + Twine(type) +
-                            "' holds for; expected " + b + " = " + Twine(int64_t(value(b))) +
-                            wayOut);
+    double expected = value(b);
+    if (failed || value(a) == expected)
+      continue;
+    std::string number = std::to_string(expected);
+    config.problem(a, "is not what the description of '" + Twine(type) + "' holds for; expected " +
+                          b + " = " + StringRef(number).split('.').first + wayOut);
   }
 }
 
@@ -255,7 +274,7 @@ void Instance::read() {
   readRopes();
   for (StringRef key : keysOf(object(description, "sizes")))
     size(key);
-  readLists(int64_t(size(description.getString("layer_count").value_or(""))));
+  readLists();
   const json::Object &activations = object(description, "activations");
   for (StringRef key : keysOf(activations)) {
     StringRef absent = activations.getString(key).value_or("");

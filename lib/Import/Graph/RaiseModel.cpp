@@ -224,7 +224,10 @@ void ModelRaiser::share(Scope &scope) {
   SmallVector<NamedAttribute> settings;
   if (hasTokens())
     scope.block.walk([&](xf::SettingOp setting) {
-      settings.push_back(builder.getNamedAttr(setting.getName(), *setting.getValue()));
+      // Those of the same name have the same value.
+      auto isKnown = [&](NamedAttribute one) { return one.getName() == setting.getName(); };
+      if (llvm::none_of(settings, isKnown))
+        settings.push_back(builder.getNamedAttr(setting.getName(), *setting.getValue()));
       setting.removeValueAttr();
     });
   scope.settings = settings.empty() ? DictionaryAttr() : builder.getDictionaryAttr(settings);

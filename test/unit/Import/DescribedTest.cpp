@@ -120,6 +120,103 @@ TEST_F(Described, OtherConfigsAreRefused) {
              "key 'rope_scaling.type' = 'dynamic' is not supported in this family");
 }
 
+TEST_F(Described, OddValuesAreRefusedByTheirKeys) {
+  const json::Value number[] = {-1, INT64_MIN, INT64_MAX, UINT64_MAX, 1e300, 2.5};
+  const json::Value other[] = {"16", "", true, nullptr, json::Array{16, 4}, json::Object{{"a", 1}}};
+  std::vector<json::Value> odd(std::begin(number), std::end(number));
+  odd.insert(odd.end(), std::begin(other), std::end(other));
+  for (StringRef key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size",
+                        "head_dim", "num_key_value_heads", "intermediate_size"})
+    for (const json::Value &value : odd) {
+      // A null stands for the absent key where the class takes it so.
+      if (value != nullptr || (key != "head_dim" && key != "num_key_value_heads"))
+        EXPECT_HAS(with({{key, value}}), ("config.json: key '" + key + "' = ").str());
+    }
+  for (const json::Value &value : odd) {
+    for (StringRef key : {"hidden_act", "attention_bias", "rope_parameters", "rope_scaling"})
+      if (value != nullptr && (key != "attention_bias" || value != true))
+        EXPECT_HAS(with({{key, value}}), ("'" + key).str());
+    for (StringRef key : {"rms_norm_eps", "rope_theta"})
+      if (value != nullptr && value.getAsNumber().value_or(-1) < 0)
+        EXPECT_HAS(with({{key, value}}), ("config.json: key '" + key + "' = ").str());
+  }
+}
+
+TEST_F(Described, OddRopesAreRefused) {
+  auto rope = [&](json::Object given) { return with({{"rope_parameters", std::move(given)}}); };
+  for (const json::Value &value : {json::Value(-1), json::Value(0), json::Value(1e300),
+                                   json::Value("x"), json::Value(json::Object{{"a", 1}})}) {
+    EXPECT_HAS(rope(json::Object{{"rope_theta", value}}), "key 'rope_parameters.rope_theta' = ");
+    EXPECT_HAS(rope(json::Object{{"rope_theta", 1e4}, {"rope_type", "linear"}, {"factor", value}}),
+               "key 'rope_parameters.factor' = ");
+  }
+  EXPECT_HAS(rope(json::Object{{"rope_theta", 1e4}, {"rope_type", 3}}),
+             "key 'rope_parameters.rope_type' = 3");
+  EXPECT_HAS(rope(json::Object{{"rope_theta", 1e4}, {"rope_type", "of_tomorrow"}}),
+             "is not supported in this");
+  EXPECT_HAS(rope(json::Object{{"rope_theta", 1e4}, {"partial_rotary_factor", -0.5}}),
+             "key 'rope_parameters.partial_rotary_factor' = -0.5 is out of range");
+  EXPECT_HAS(rope(json::Object{{"full_attention", json::Object{{"rope_theta", 1e4}}}}),
+             "key 'rope_parameters.full_attention' = {\"rope_theta\":10000} is not understood");
+  json::Object deep{{"rope_theta", 1e4}};
+  for (int depth = 0; depth < 100; ++depth)
+    deep = json::Object{{"rope", std::move(deep)}};
+  EXPECT_HAS(rope(std::move(deep)), "nested more than 64 deep");
+}
+
+TEST_F(Described, SizesThatAreTogetherPastEveryCountAreRefused) {
+  int64_t most = 1 << 24;
+  EXPECT_HAS(
+      with({{"num_attention_heads", most}, {"head_dim", 65536}, {"hidden_size", 65536}}),
+      "config.json: a tensor of 1099511627776x65536 entries; expected from 1 to 9.0072e+15 of ");
+  EXPECT_HAS(with({{"hidden_size", most}, {"num_attention_heads", 4}}),
+             "config.json: head_dim is 4.1943e+06, of 4.1943e+06 entries of a head to rotate; "
+             "expected an even number from 2 to 65536");
+  EXPECT_HAS(with({{"hidden_size", 16}, {"num_attention_heads", 32}}),
+             "config.json: hidden_size / num_attention_heads is 0.5; expected a whole number");
+}
+
+TEST_F(Described, OddListsAreRefused) {
+  config["model_type"] = "cohere2";
+  std::string good = with({{"layer_types", json::Array{"full_attention", "sliding_attention"}}});
+  EXPECT_HAS(good, "xf.layer @cohere2_2(");
+  for (const json::Value &value :
+       {json::Value(3), json::Value("full_attention"), json::Value(json::Object{{"0", "a"}}),
+        json::Value(json::Array{}), json::Value(json::Array{"full_attention"}),
+        json::Value(json::Array{1, 2, 3})})
+    EXPECT_HAS(with({{"layer_types", value}}), "is not understood; expected an array of 2 entries");
+  EXPECT_HAS(with({{"layer_types", json::Array{"full_attention", nullptr}}}),
+             "the description of 'cohere2' has no layer 1 for 'attention_bias' = false, "
+             "'layer_types' = 'null'");
+  EXPECT_HAS(with({{"layer_types", json::Array{json::Array{"full_attention"}, 7}}}),
+             "'layer_types' = '[\"full_attention\"]'");
+}
+
+/// Of some types no list says which layers have experts: a number of first layers has none.
+TEST_F(Described, KindsOfLayersFollowTheirRule) {
+  config["model_type"] = "glm4_moe";
+  config["num_hidden_layers"] = 3;
+  config["num_key_value_heads"] = 4;
+  for (StringRef key : {"n_shared_experts", "moe_intermediate_size", "n_routed_experts"})
+    config[key] = 4;
+  config["num_experts_per_tok"] = 2;
+  EXPECT_HAS(with({}), "%layer_1 = xf.layer @glm4_moe_2(");
+  std::string later = with({{"first_k_dense_replace", 2}});
+  EXPECT_HAS(later, "%layer_1 = xf.layer @glm4_moe(");
+  EXPECT_HAS(later, "%layer_2 = xf.layer @glm4_moe_2(");
+  EXPECT_HAS(with({{"first_k_dense_replace", -1}}), "key 'first_k_dense_replace' = -1 is out of");
+  EXPECT_HAS(with({{"layer kind", json::Array{"0", "0", "0"}}}), "key 'layer kind' = ");
+}
+
+TEST_F(Described, WhatAnAbsentKeySaysIsInRange) {
+  config["model_type"] = "hunyuan_v1_moe";
+  config["head_dim"] = 4;
+  config["num_key_value_heads"] = 2;
+  EXPECT_HAS(with({{"num_experts", 4}}),
+             "has no key 'moe_topk', which says 1; the description of 'hunyuan_v1_moe' holds for 2 "
+             "and more, or a program by python -m ctxc.export");
+}
+
 TEST_F(Described, ParametersHaveTheStoredTypes) {
   StoredTensorMap tensors = zeros();
   writeTensors(tensors);
