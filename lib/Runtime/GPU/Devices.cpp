@@ -1,6 +1,5 @@
 #include "lib/Runtime/GPU/Devices.h"
 #include "ctxc/Support/Error.h"
-#include "lib/Runtime/GPU/DeviceSums.h"
 
 using namespace ctxc;
 using llvm::StringRef;
@@ -21,8 +20,4 @@ llvm::Expected<std::unique_ptr<Device>> Device::open(StringRef target, int numbe
       return entry.open(target.split(':').second, number);
   return makeError("found '" + target +
                    "', expected cuda, rocm or vulkan: there is no other device to run on");
-}
-
-llvm::Expected<std::unique_ptr<DeviceSums>> Device::openSums() {
-  return makeError(target() + ": there is no library that adds up numbers of several devices");
 }
