@@ -1,6 +1,6 @@
 // How much memory a passage takes, before anything of it is computed.
-#include "ctxc/Runtime/Passage.h"
 #include "ctxc/Program/StepChecks.h"
+#include "ctxc/Runtime/Passage.h"
 #include "lib/Runtime/KernelCalls.h"
 
 using namespace mlir;
