@@ -9,8 +9,9 @@
 using namespace mlir;
 using namespace ctxc;
 
-/// What is tried at its own size; and at most, where there are no smaller sizes.
-static constexpr int64_t mostNumbers = 200'000, mostUnshrunk = 64'000'000;
+/// What is tried at its own size; in smaller sizes, where there are none of so few numbers; and at
+/// most, where there are no smaller sizes.
+static constexpr int64_t mostNumbers = 200'000, mostShrunk = 2'000'000, mostUnshrunk = 64'000'000;
 
 static int64_t countNumbers(xf::BlockOp block) {
   int64_t numbers = 0;
@@ -140,10 +141,13 @@ static std::optional<std::string> contradictionInSmall(xf::BlockOp block,
   if (countNumbers(alone) <= mostNumbers)
     return contradiction(alone, own, *plan);
   std::optional<BlockPlan> found;
-  Shrunk shrunk = shrink(*module, mostNumbers, [&](xf::BlockOp smaller) {
-    found = translated(*plan, counterparts(alone, smaller, [](Operation *) { return false; }));
-    return found && succeeded(checkPlan(smaller, *found, own, candidate.outputOnly));
-  });
+  Shrunk shrunk;
+  for (int64_t most : {mostNumbers, mostShrunk})
+    if (!shrunk.module)
+      shrunk = shrink(*module, most, [&](xf::BlockOp smaller) {
+        found = translated(*plan, counterparts(alone, smaller, [](Operation *) { return false; }));
+        return found && succeeded(checkPlan(smaller, *found, own, candidate.outputOnly));
+      });
   if (!shrunk.module)
     return std::nullopt;
   std::string against = contradiction(*shrunk.module->getOps<xf::BlockOp>().begin(), own, *found);

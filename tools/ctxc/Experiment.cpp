@@ -170,9 +170,9 @@ private:
       return differ.takeError();
     updatesDiffer = *differ;
     // The types of an .mlir file's weights, and of quantised weights, cannot be chosen.
-    hasTypes = !isText && model->checkpoint() &&
-               llvm::none_of(model->checkpoint()->tensors(),
-                             [](const TensorView &tensor) { return isQuantized(tensor.dtype); });
+    auto isInBlocks = [](const TensorView &tensor) { return isQuantized(tensor.dtype); };
+    hasTypes =
+        !isText && model->checkpoint() && llvm::none_of(model->checkpoint()->tensors(), isInBlocks);
     if (isText) {
       hash = arguments.get("--weights", "").str();
       return Error::success();
