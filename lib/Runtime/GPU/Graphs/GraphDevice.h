@@ -81,6 +81,8 @@ private:
   llvm::Expected<Function> functionOf(const Launch &launch);
   llvm::Error capture(Recorded &recorded);
   llvm::Error runEach(const Recorded &recorded);
+  /// All launches, as messages name them.
+  static std::string allOf(const Recorded &recorded);
   Result launch(const Recorded &recorded, size_t i);
   /// Waits for the stream. `what` was given to it last.
   llvm::Error wait(llvm::StringRef what);

@@ -166,10 +166,9 @@ Error GraphDevice::wait(StringRef what) {
   return result ? ended(what, result) : Error::success();
 }
 
-static std::string allOf(const std::string &brand, const std::string &first,
-                         const std::string &last, size_t count) {
-  return "running " + std::to_string(count) + " launches, " + first + " to " + last + " (" + brand +
-         ":checked runs them one by one and finds which)";
+std::string GraphDevice::allOf(const Recorded &recorded) {
+  return "running " + std::to_string(recorded.kernels.size()) + " launches, " +
+         recorded.kernels.front().label + " to " + recorded.kernels.back().label;
 }
 
 Error GraphDevice::enqueue(Sequence &sequence) {
@@ -183,9 +182,7 @@ Error GraphDevice::enqueue(Sequence &sequence) {
     return runEach(recorded);
   }
   if (Result result = api.GraphLaunch(recorded.graph, stream))
-    return ended(allOf(brand, recorded.kernels.front().label, recorded.kernels.back().label,
-                       recorded.kernels.size()),
-                 result);
+    return ended(allOf(recorded), result);
   return Error::success();
 }
 
@@ -212,8 +209,7 @@ Expected<double> GraphDevice::run(Sequence &sequence) {
   if (!result)
     result = api.StreamSynchronize(stream);
   if (result)
-    return ended(allOf(brand, recorded.kernels.front().label, recorded.kernels.back().label,
-                       recorded.kernels.size()),
+    return ended(allOf(recorded) + " (" + brand + ":checked runs them one by one and finds which)",
                  result);
   float milliseconds = 0;
   if ((result = api.EventElapsedTime(&milliseconds, begin, end)))
