@@ -21,7 +21,7 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 from page import publish, table  # noqa: E402
-from programs import LlamaCpp, Ours, Setup, machine, output_of, run  # noqa: E402
+from programs import LlamaCpp, Ours, Setup, drop_from_page_cache, machine, output_of, run  # noqa: E402
 
 SETTLED = 0.3  # seconds until the threads of the previous program have stopped spinning
 
@@ -82,6 +82,7 @@ def whole(found):
 
 
 def row(args, name, kind, path, threads):
+    drop_from_page_cache([path])
     setup = Setup(path.stem, path, kind, threads,
                   SimpleNamespace(context=64, tokens=args.tokens, prefill=args.prefill))
     llama = LlamaCppOfFile(args.llama, args.work, setup)

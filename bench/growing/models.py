@@ -116,6 +116,7 @@ def quantised(path, config, kind):
 
 
 def of_checkpoint(folder):
+    drop_from_page_cache(folder.glob("*.safetensors"))
     return Model(folder, (), json.loads((folder / "config.json").read_text()))
 
 

@@ -2,6 +2,8 @@
 #include "ctxc/Lowering/AttentionTiles.h"
 #include "ctxc/Support/Error.h"
 #include <cstring>
+#include <new>
+#include <sys/mman.h>
 
 using namespace ctxc;
 
@@ -15,6 +17,20 @@ int64_t ctxc::roomOfWindow(std::optional<int64_t> window, int64_t rows, int64_t 
   return window ? std::min(capacity, *window + slotsOfTile - 1 + std::max(rows, slotsOfTile))
                 : capacity;
 }
+
+static constexpr size_t largePage = size_t(2) << 20;
+static std::align_val_t alignmentOf(size_t bytes) {
+  return std::align_val_t(bytes < 2 * largePage ? 64 : largePage);
+}
+
+void *ctxc::allocateCache(size_t bytes) {
+  void *memory = ::operator new(bytes, alignmentOf(bytes));
+  if (bytes >= 2 * largePage) // whole pages only: the rest of one would be memory for nothing
+    (void)::madvise(memory, bytes / largePage * largePage, MADV_HUGEPAGE);
+  return memory;
+}
+
+void ctxc::freeCache(void *memory, size_t bytes) { ::operator delete(memory, alignmentOf(bytes)); }
 
 void StepState::makeRoom(int64_t count, int64_t rows, int64_t capacity) {
   if (count == 0)

@@ -19,10 +19,23 @@
 
 namespace ctxc {
 
+void *allocateCache(size_t bytes);
+void freeCache(void *memory, size_t bytes);
+
+/// An allocator of large pages for the KV cache of a long context, which a token reads from end to
+/// end (ctxc/Support/LargePages.h).
+template <typename T> struct CacheAllocator {
+  using value_type = T;
+  T *allocate(size_t count) { return static_cast<T *>(allocateCache(count * sizeof(T))); }
+  void deallocate(T *memory, size_t count) { freeCache(memory, count * sizeof(T)); }
+  bool operator==(CacheAllocator) const { return true; }
+  bool operator!=(CacheAllocator) const { return false; }
+};
+
 /// What a contextual op keeps of consecutive tokens: so many bytes of each.
 struct SlotMemory {
   size_t bytesOfSlot = 0;
-  std::vector<char> bytes;
+  std::vector<char, CacheAllocator<char>> bytes;
 };
 
 /// What the recurrences of one step carry on from the first `count` tokens.
