@@ -39,11 +39,12 @@ generated tokens are computed without these options.
 
 Prefill of a prompt of Gemma 3 270M, tokens a second; *exact* and *rounded, in vectors* (`CTXC_AMX=off`) do without tile
 registers; PyTorch computes in the model's type. Medians of {rounds} rounds, in each of which the programs run one after the
-other; in brackets: the median of the rounds' ratios to PyTorch's speed. {machine}
+other; in brackets: the median of the rounds' ratios to PyTorch's speed, bold where `--round-prompts` is slower. {machine}
 
 ```sh
 tools/setup.sh --bench && tools/build.sh ctxc-bench ctxc-gemm
-build/judges/bin/python bench/prompts_in_tiles.py build {paths} --page docs/measurements.md
+build/judges/bin/python bench/prompts_in_tiles.py build {paths} --rounds {rounds} \\
+    --page docs/measurements.md
 ```
 
 {table}
@@ -99,7 +100,8 @@ def row(args, kind, threads, prefill):
             continue
         speed = statistics.median(prefill / each[name] * 1e3 for each in rounds)
         ratio = statistics.median(each[PYTORCH] / each[name] for each in rounds)
-        cells.append(f"{speed:.0f}" if name == PYTORCH else f"{speed:.0f} ({ratio:.2f})")
+        shown = f"**{ratio:.2f}**" if name == TILES and ratio < 1 else f"{ratio:.2f}"
+        cells.append(f"{speed:.0f}" if name == PYTORCH else f"{speed:.0f} ({shown})")
     return cells
 
 

@@ -114,11 +114,14 @@ weights; the other types are those of llama-quantize. *Faster* is llama.cpp's ti
 ```sh
 tools/build.sh ctxc-bench && bench/peers/build_llama_cpp.sh build/llama.cpp
 build/judges/bin/python bench/peers/random_gguf.py build/peers
-build/judges/bin/python bench/quantised.py build build/models/gemma-3-270m.gguf:-,Q8_0,Q4_0 \\
-    build/peers/llama-like.gguf:BF16,F16,Q8_0,Q6_K,Q5_K_M,Q4_K_M,Q4_0 build/peers/gpt-oss-like.gguf --page docs/measurements.md
+build/judges/bin/python bench/quantised.py build {files} \\
+    --rounds {rounds} --tokens {tokens} --page docs/measurements.md
 ```
 
 {table}
+
+llama.cpp multiplies prompts in the tile registers of AMX where the processor has them. The two runs of Algorithm 1 may choose
+different experts of the random mixture, so that it reads more of them.
 """
 HEAD = ["model", "type", "MB", "threads", "llama.cpp, ms a token", "ctxc", "faster", "integers", "faster", "whole", "integers",
         "llama.cpp, ms a prompt", "faster", "integers"]
@@ -141,7 +144,7 @@ def main():
     args = parser.parse_args()
     rows = [row(args, name, kind, path, threads)
             for name, kind, path in files(args) for threads in args.threads]
-    section = TEXT.format(rounds=args.rounds, note=f" ({args.note})" if args.note else "", prefill=args.prefill,
+    section = TEXT.format(files=" ".join(args.files), tokens=args.tokens, rounds=args.rounds, note=f" ({args.note})" if args.note else "", prefill=args.prefill,
                           machine=machine(), table=table(HEAD, rows))
     publish(section, HEADING, args.page)
 
