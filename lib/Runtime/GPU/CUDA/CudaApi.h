@@ -3,7 +3,7 @@
 #define CTXC_LIB_RUNTIME_GPU_CUDA_CUDAAPI_H
 
 #include "lib/Runtime/GPU/Graphs/GraphApi.h"
-#include <type_traits>
+#include "lib/Runtime/GPU/LookUp.h"
 
 namespace ctxc::cuda {
 
@@ -22,17 +22,12 @@ struct Api {
 
   /// The name of a function that the library lacks; null where all are there. `find` is dlsym.
   template <typename Find> const char *lookUp(Find find) {
-    const char *lacking = nullptr;
-    auto get = [&](auto &function, const char *name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(find(name));
-      if (!function)
-        lacking = name;
-    };
+    LookUp<Find> get{find};
     get(DeviceGetAttribute, "cuDeviceGetAttribute");
     get(PrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
     get(PrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
     get(CtxSetCurrent, "cuCtxSetCurrent");
-    return lacking;
+    return get.lacking;
   }
 };
 

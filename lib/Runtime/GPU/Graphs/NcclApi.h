@@ -4,7 +4,7 @@
 #define CTXC_LIB_RUNTIME_GPU_GRAPHS_NCCLAPI_H
 
 #include "lib/Runtime/GPU/Graphs/GraphApi.h"
-#include <type_traits>
+#include "lib/Runtime/GPU/LookUp.h"
 
 namespace ctxc::graphs::nccl {
 
@@ -26,12 +26,7 @@ struct Api {
 
   /// The name of a function that the library lacks; null where all are there. `find` is dlsym.
   template <typename Find> const char *lookUp(Find find) {
-    const char *lacking = nullptr;
-    auto get = [&](auto &function, const char *name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(find(name));
-      if (!function)
-        lacking = name;
-    };
+    LookUp<Find> get{find};
     get(GetUniqueId, "ncclGetUniqueId");
     get(CommInitRank, "ncclCommInitRank");
     get(CommDestroy, "ncclCommDestroy");
@@ -39,7 +34,7 @@ struct Api {
     get(CommGetAsyncError, "ncclCommGetAsyncError");
     get(AllReduce, "ncclAllReduce");
     get(GetErrorString, "ncclGetErrorString");
-    return lacking;
+    return get.lacking;
   }
 };
 

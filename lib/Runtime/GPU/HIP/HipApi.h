@@ -3,7 +3,7 @@
 #define CTXC_LIB_RUNTIME_GPU_HIP_HIPAPI_H
 
 #include "lib/Runtime/GPU/Graphs/GraphApi.h"
-#include <type_traits>
+#include "lib/Runtime/GPU/LookUp.h"
 
 namespace ctxc::hip {
 
@@ -25,16 +25,11 @@ struct Api {
 
   /// The name of a function that the library lacks; null where all are there. `find` is dlsym.
   template <typename Find> const char *lookUp(Find find) {
-    const char *lacking = nullptr;
-    auto get = [&](auto &function, const char *name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(find(name));
-      if (!function)
-        lacking = name;
-    };
+    LookUp<Find> get{find};
     get(SetDevice, "hipSetDevice");
     get(DeviceReset, "hipDeviceReset");
     get(GetDeviceProperties, "hipGetDevicePropertiesR0600");
-    return lacking;
+    return get.lacking;
   }
 };
 
