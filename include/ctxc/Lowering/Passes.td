@@ -127,11 +127,15 @@ def LowerAttention : KernelPass<"lower-attention"> {
     number of slots. A result depends neither on the number of threads nor on how many rows a call
     has.
 
+    In a kernel that is marked `kernel.rounded` or `kernel.split`, 16 rows or more are multiplied in
+    tile registers where the target has them; their results then have other sums than those of fewer
+    rows.
+
     The pass needs buffers. It comes before --ctxc-place-buffers, since it allocates memory.
   }];
-  let options = [lanes, registers];
+  let options = [lanes, registers, tiles];
   let dependentDialects = [
-    "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::ctxc::kernel::KernelDialect", "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
   ];

@@ -9,6 +9,8 @@
 #include "lib/Lowering/CPU/AttentionTile.h"
 #include "lib/Lowering/CPU/VectorBody.h"
 #include "lib/Lowering/CPU/VectorSums.h"
+#include "lib/Lowering/CallFrame.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
 
@@ -36,6 +38,15 @@ Value AttentionTile::loadState(Value memref, ValueRange at, Value mask) {
 
 Value AttentionTile::number(double x) {
   return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(x)));
+}
+
+Value AttentionTile::scratch(ArrayRef<int64_t> shape, Type element) {
+  auto type = MemRefType::get(shape, element);
+  Value count =
+      LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(type.getNumElements()));
+  Value address = LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()),
+                                         element, count, /*alignment=*/64);
+  return memrefAt(b, loc, address, type, {});
 }
 
 //===----------------------------------------------------------------------===//

@@ -62,6 +62,12 @@ protected:
   void computeTile(const Queries &queries, Value from, Value to, Value scores,
                    const TileResults &results, int64_t part, const ValuesCopy &copy = {});
 
+  /// Replaces products by scores and then by powers, and writes the largest scores and the sums.
+  void writePowers(const Queries &queries, Value from, Value to, Value scores,
+                   const TileResults &results);
+  /// Memory on the stack of the function that is being written.
+  Value scratch(mlir::ArrayRef<int64_t> shape, mlir::Type element);
+
   /// Calls body(group, index of the query, row, head) for each query.
   void forEach(const Queries &queries, llvm::function_ref<void(Value, Value, Value, Value)> body);
 
@@ -89,8 +95,6 @@ private:
   void writeProducts(const Queries &queries, Value from, Value to, Value scores);
   void writeProduct(Value group, const At &at, Value slot, int64_t slots, Value scores,
                     Value firstQuery, Value firstSlot);
-  void writePowers(const Queries &queries, Value from, Value to, Value scores,
-                   const TileResults &results);
   Value scoreOf(Value product, Value group, Value row, Value head, Value slot, Value mask);
   void writeMixed(const Queries &queries, Value from, Value to, Value scores,
                   const TileResults &results, int64_t part, const ValuesCopy &copy);

@@ -1,9 +1,11 @@
 // Attention becomes calls of the caller's parallel-for with functions of two kinds. With many rows,
-// a unit of work is a block of rows of one group of heads, which goes over all slots. With a single
+// a unit of work is a block of rows of one group of heads, which goes over all slots; in kernels that
+// round or split a prompt's numbers there is another such function (RoundedAttention.h). With a single
 // row (decoding), a unit is a tile of slots for some groups; the tiles are merged afterwards. Both
 // merge the same tiles in the same order.
 #include "ctxc/Lowering/Passes.h"
-#include "lib/Lowering/CPU/AttentionTile.h"
+#include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/CPU/RoundedAttention.h"
 #include "lib/Lowering/CPU/VectorBody.h"
 #include "lib/Lowering/CPU/VectorSums.h"
 #include "lib/Lowering/CallFrame.h"
@@ -25,6 +27,9 @@ namespace {
 constexpr int64_t queriesOfTile = 16;
 /// The queries of a block, which share a tile of slots while it is in the second-level cache.
 constexpr int64_t queriesOfBlock = 64;
+/// The queries of a block that is computed in registers of tiles: so many that its keys and values
+/// are converted seldom.
+constexpr int64_t queriesOfRoundedBlock = 128;
 /// How many slots are multiplied with the weights of a block before the next vectors of a value.
 constexpr int64_t slotsOfBlock = 64;
 /// For a single row: how many slots all groups take before they go on to the next ones.
@@ -35,15 +40,13 @@ constexpr int64_t numbersOfUnit = 512;
 /// With fewer products, a second thread costs more time than it saves.
 constexpr int64_t sharedProducts = 1 << 15;
 
-class FunctionEmitter : AttentionTile {
+class FunctionEmitter : RoundedAttention {
 public:
   FunctionEmitter(kernel::AttentionOp op, const CpuTarget &target, int64_t number)
-      : AttentionTile(OpBuilder(op), op, target), kernel(op->getParentOfType<func::FuncOp>()),
+      : RoundedAttention(OpBuilder(op), op, target), kernel(op->getParentOfType<func::FuncOp>()),
         name((kernel.getName() + "_attention_" + Twine(number)).str()) {
     heads = std::min(repeat, queriesOfTile);
     parts = llvm::divideCeil(repeat, heads);
-    tileRows = std::max<int64_t>(queriesOfTile / heads, 1);
-    blockRows = std::max<int64_t>(queriesOfBlock / heads / tileRows, 1) * tileRows;
     unitGroups = std::min<int64_t>(llvm::divideCeil(numbersOfUnit, width), groups);
   }
 
@@ -56,12 +59,28 @@ private:
     Value begin, end;
   };
   Function beginFunction(StringRef suffix);
-  func::FuncOp writeRows();
-  void writeBlock(Value unit, Value scores, Value values, const TileResults &tile,
-                  const Running &running);
+  /// How many rows share converted or cached slots: those of a tile, and of a block of tiles.
+  struct Shape {
+    bool isRounded;
+    int64_t queries; ///< of a tile, at most
+    int64_t tileRows, tiles;
+    int64_t blockRows() const { return tiles * tileRows; }
+  };
+  Shape shapeOf(bool isRounded);
+  /// Memory for a tile of queries and of slots, and for a block's results so far.
+  struct Memory {
+    Value scores, values;
+    TileResults tile;
+    Running running;
+  };
+  func::FuncOp writeRows() { return writeBlocks("_rows", shapeOf(false)); }
+  func::FuncOp writeRounded() { return writeBlocks("_rounded", shapeOf(true)); }
+  func::FuncOp writeBlocks(StringRef suffix, const Shape &shape);
+  void writeBlock(const Shape &shape, Value unit, const Memory &memory);
+  Value unitsOf(const Shape &shape);
   func::FuncOp writeOne();
   func::FuncOp writeMerge();
-  Value scratch(ArrayRef<int64_t> shape);
+  Value numbers(ArrayRef<int64_t> shape);
 
   /// The first slot that row `row` sees.
   Value firstSeen(Value row);
@@ -75,7 +94,7 @@ private:
   LLVM::LLVMStructType frame;
   int64_t heads; ///< of a group, that a unit of work has; the last one may have fewer
   int64_t parts; ///< into which a group's heads are divided
-  int64_t tileRows, blockRows, unitGroups;
+  int64_t unitGroups;
   Value rows, slots; ///< how many there are, in the function that is being written
   Values tiles;      ///< a single row's results of each tile: largest, total, mixed
 };
@@ -116,14 +135,7 @@ FunctionEmitter::Function FunctionEmitter::beginFunction(StringRef suffix) {
 }
 
 /// Memory of float32 on the function's stack.
-Value FunctionEmitter::scratch(ArrayRef<int64_t> shape) {
-  auto type = MemRefType::get(shape, b.getF32Type());
-  Value count =
-      LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(type.getNumElements()));
-  Value address = LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()),
-                                         b.getF32Type(), count, /*alignment=*/64);
-  return memrefAt(b, loc, address, type, {});
-}
+Value FunctionEmitter::numbers(ArrayRef<int64_t> shape) { return scratch(shape, b.getF32Type()); }
 
 Value FunctionEmitter::firstSeen(Value row) {
   if (!in.window)
@@ -136,53 +148,88 @@ Value FunctionEmitter::firstSeen(Value row) {
   return arith::SelectOp::create(b, loc, isUnlimited, index(0), first);
 }
 
-func::FuncOp FunctionEmitter::writeRows() {
-  auto [function, begin, end] = beginFunction("_rows");
-  Value scores = scratch({queriesOfTile, slotsOfTile});
-  Value values = scratch({slotsOfTile, copyStride()});
-  TileResults tile{scratch({queriesOfTile}), scratch({queriesOfTile}),
-                   scratch({queriesOfTile, out}), index(0)};
-  Running running{scratch({blockRows * heads}), scratch({blockRows * heads}), {}, {}, {}, {}};
-  forRange(begin, end, 1, [&](Value unit) { writeBlock(unit, scores, values, tile, running); });
+FunctionEmitter::Shape FunctionEmitter::shapeOf(bool isRounded) {
+  Shape shape{isRounded, isRounded ? roundedQueries : queriesOfTile, 1, 1};
+  shape.tileRows = std::max<int64_t>(shape.queries / heads, 1);
+  int64_t ofBlock = isRounded ? queriesOfRoundedBlock : queriesOfBlock;
+  shape.tiles = std::max<int64_t>(ofBlock / heads / shape.tileRows, 1);
+  return shape;
+}
+
+/// How many units of work there are.
+Value FunctionEmitter::unitsOf(const Shape &shape) {
+  Value blocks = over(add(rows, index(shape.blockRows() - 1)), shape.blockRows());
+  return times(blocks, groups * parts);
+}
+
+func::FuncOp FunctionEmitter::writeBlocks(StringRef suffix, const Shape &shape) {
+  auto [function, begin, end] = beginFunction(suffix);
+  int64_t queries = shape.queries, all = shape.blockRows() * heads;
+  Memory memory{
+      numbers({queries, slotsOfTile}),
+      {},
+      {numbers({queries}), numbers({queries}),
+       numbers({queries, shape.isRounded ? roundedOut() : out}), index(0)},
+      {numbers({all}), numbers({all}), {}, {}, {}, {}}};
+  if (shape.isRounded)
+    allocateRounded(shape.tiles);
+  else
+    memory.values = numbers({slotsOfTile, copyStride()});
+  forRange(begin, end, 1, [&](Value unit) { writeBlock(shape, unit, memory); });
   func::ReturnOp::create(b, loc);
   return function;
 }
 
 /// All slots for the rows of one block and the heads of one group, or some of these heads.
-void FunctionEmitter::writeBlock(Value unit, Value scores, Value values, const TileResults &tile,
-                                 const Running &running) {
+void FunctionEmitter::writeBlock(const Shape &shape, Value unit, const Memory &memory) {
   Value block = over(unit, groups * parts);
   Value rest = sub(unit, times(block, groups * parts));
   Value group = over(rest, parts), head = times(sub(rest, times(group, parts)), heads);
   if (op.getCausal()) {
     // Later rows take longer. The blocks are counted alternately from both ends (first, last,
     // second, last but one, …), so that ranges of equal length take equal time.
-    Value last = over(sub(rows, index(1)), blockRows), half = over(block, 2);
+    Value last = over(sub(rows, index(1)), shape.blockRows()), half = over(block, 2);
     Value isOdd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, block, times(half, 2));
     block = arith::SelectOp::create(b, loc, isOdd, sub(last, half), half);
   }
-  Value first = times(block, blockRows), end = least(add(first, index(blockRows)), rows);
+  Value first = times(block, shape.blockRows());
+  Value end = least(add(first, index(shape.blockRows())), rows);
   Value some = repeat % heads ? least(index(heads), sub(index(repeat), head)) : index(heads);
   auto placed = [&](Value at, Value row, Value ofGroup, Value ofHead) {
-    return Running{running.largest, running.total, at, row, ofGroup, ofHead};
+    return Running{memory.running.largest, memory.running.total, at, row, ofGroup, ofHead};
   };
-  Queries all{first, sub(end, first), group, index(1), head, some};
+  auto queriesOf = [&](Value row, Value rowEnd) {
+    return Queries{row, sub(rowEnd, row), group, index(1), head, some};
+  };
+  auto forTiles = [&](llvm::function_ref<void(Value, Value)> body) {
+    forRange(first, end, shape.tileRows,
+             [&](Value row) { body(row, least(add(row, index(shape.tileRows)), end)); });
+  };
+  auto tileOf = [&](Value row) { return over(sub(row, first), shape.tileRows); };
+  Queries all = queriesOf(first, end);
   forEach(all, [&](Value g, Value query, Value row, Value h) { start(placed(query, row, g, h)); });
+  if (shape.isRounded)
+    forTiles([&](Value row, Value rowEnd) { roundQueries(queriesOf(row, rowEnd), tileOf(row)); });
   forRange(multiples(firstSeen(first), slotsOfTile), seenBefore(end), slotsOfTile, [&](Value from) {
-    Value to = add(from, index(slotsOfTile));
-    ValuesCopy copy{values, from};
-    copyValues(group, least(to, seenBefore(end)), copy);
-    forRange(first, end, tileRows, [&](Value row) {
-      Value rowEnd = least(add(row, index(tileRows)), end);
+    Value to = add(from, index(slotsOfTile)), present = least(to, seenBefore(end));
+    ValuesCopy copy{memory.values, from};
+    if (shape.isRounded)
+      roundSlots(group, from, present);
+    else
+      copyValues(group, present, copy);
+    forTiles([&](Value row, Value rowEnd) {
       Value seenEnd = least(to, seenBefore(rowEnd));
       Value seesSome =
           arith::AndIOp::create(b, loc, isLess(from, seenEnd), isLess(firstSeen(row), to));
       ifThen(seesSome, [&] {
-        Queries queries{row, sub(rowEnd, row), group, index(1), head, some};
-        computeTile(queries, from, seenEnd, scores, tile, slotsOfBlock, copy);
+        Queries queries = queriesOf(row, rowEnd);
+        if (shape.isRounded)
+          computeRounded(queries, tileOf(row), from, seenEnd, memory.scores, memory.tile);
+        else
+          computeTile(queries, from, seenEnd, memory.scores, memory.tile, slotsOfBlock, copy);
         Value before = arith::MulIOp::create(b, loc, sub(row, first), some);
         forEach(queries, [&](Value g, Value query, Value r, Value h) {
-          merge(placed(add(before, query), r, g, h), tile, query);
+          merge(placed(add(before, query), r, g, h), memory.tile, query);
         });
       });
     });
@@ -192,7 +239,7 @@ void FunctionEmitter::writeBlock(Value unit, Value scores, Value values, const T
 
 func::FuncOp FunctionEmitter::writeOne() {
   auto [function, begin, end] = beginFunction("_one");
-  Value scores = scratch({unitGroups * repeat, slotsOfTile});
+  Value scores = numbers({unitGroups * repeat, slotsOfTile});
   int64_t units = llvm::divideCeil(groups, unitGroups);
   Value zero = index(0), one = index(1), ofRow = firstOfOne();
   forRange(begin, end, 1, [&](Value unit) {
@@ -212,7 +259,7 @@ func::FuncOp FunctionEmitter::writeOne() {
 /// Merges the tiles of a single row; the range is that of the tiles.
 func::FuncOp FunctionEmitter::writeMerge() {
   auto [function, begin, end] = beginFunction("_merge");
-  Running running{scratch({1}), scratch({1}), index(0), index(0), {}, {}};
+  Running running{numbers({1}), numbers({1}), index(0), index(0), {}, {}};
   Queries all{index(0), index(1), index(0), index(groups), index(0), index(repeat), repeat};
   Value from = begin, to = end;
   forEach(all, [&](Value group, Value query, Value, Value head) {
@@ -263,7 +310,9 @@ void FunctionEmitter::lower() {
   };
   func::FuncOp ofMerge = written(&FunctionEmitter::writeMerge),
                ofOne = written(&FunctionEmitter::writeOne),
-               ofRows = written(&FunctionEmitter::writeRows);
+               ofRows = written(&FunctionEmitter::writeRows), ofMany;
+  if (isRounded())
+    ofMany = written(&FunctionEmitter::writeRounded);
 
   b = atOp;
   rows = allRows;
@@ -288,8 +337,14 @@ void FunctionEmitter::lower() {
   call(ofOne, times(seen, llvm::divideCeil(groups, unitGroups)));
   func::CallOp::create(b, loc, ofMerge, ValueRange{stored, zero, toI64(b, loc, seen)});
   b.setInsertionPointToStart(branch.elseBlock());
-  Value blocks = over(add(allRows, index(blockRows - 1)), blockRows);
-  call(ofRows, times(blocks, groups * parts));
+  if (isRounded()) {
+    Value many = isLess(index(Contraction::manyVectors - 1), allRows);
+    auto ofRounded = scf::IfOp::create(b, loc, many, /*withElseRegion=*/true);
+    b.setInsertionPointToStart(ofRounded.thenBlock());
+    call(ofMany, unitsOf(shapeOf(true)));
+    b.setInsertionPointToStart(ofRounded.elseBlock());
+  }
+  call(ofRows, unitsOf(shapeOf(false)));
   op.erase();
 }
 
@@ -319,6 +374,7 @@ struct LowerAttention : ctxc::impl::LowerAttentionBase<LowerAttention> {
     CpuTarget target;
     target.lanes = lanes;
     target.registers = registers;
+    target.tiles = tiles;
     if (failed(expectBuffers(getOperation(), getArgument())))
       return signalPassFailure();
     SmallVector<kernel::AttentionOp> ops;

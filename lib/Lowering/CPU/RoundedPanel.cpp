@@ -71,7 +71,7 @@ void RoundedPanel::copyPairs(const Part &part, Value group, Value k, Value mask)
   auto stored = VectorType::get({width}, element);
   for (int64_t i = 0; i < lanes; ++i) {
     Value row = least(add(first, index(i)), last);
-    Values split = planesOf(load(stored, given.w, {row, add(part.column, k)}, mask));
+    Values split = split::takeParts(b, loc, load(stored, given.w, {row, add(part.column, k)}, mask), planes);
     for (int64_t plane = 0; plane < planes; ++plane)
       rows[plane].push_back(vector::BitCastOp::create(b, loc, pairs(), split[plane]));
   }
@@ -81,19 +81,6 @@ void RoundedPanel::copyPairs(const Part &part, Value group, Value k, Value mask)
     for (auto [i, row] : llvm::enumerate(rows[plane]))
       toPlane(plane, row, group, add(pair, index(i)));
   }
-}
-
-/// The parts in bfloat16 of a vector of numbers of W.
-LoopBuilder::Values RoundedPanel::planesOf(Value numbers) {
-  if (element.isBF16())
-    return {numbers};
-  if (!element.isF32())
-    numbers = arith::ExtFOp::create(
-        b, loc, cast<VectorType>(numbers.getType()).clone(b.getF32Type()), numbers);
-  Values split;
-  for (int64_t plane = 0; plane < planes; ++plane)
-    split.push_back(split::takePart(b, loc, numbers));
-  return split;
 }
 
 void RoundedPanel::toPlane(int64_t plane, Value pairs, Value group, Value pair) {
@@ -107,8 +94,10 @@ void RoundedPanel::interleaveRows(const Part &part, Value group, Value pair) {
   Value first = rowOf(part, group), present = presentRows(part, first);
   auto row = [&](int64_t i) {
     Value k = add(part.column, add(times(pair, 2), index(i)));
-    return planesOf(load(VectorType::get({lanes}, element), given.w,
-                         {least(k, index(in - 1)), first}, present));
+    return split::takeParts(b, loc,
+                            load(VectorType::get({lanes}, element), given.w,
+                                 {least(k, index(in - 1)), first}, present),
+                            planes);
   };
   Values even = row(0), odd = row(1);
   for (int64_t plane = 0; plane < planes; ++plane) {

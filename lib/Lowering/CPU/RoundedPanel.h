@@ -62,7 +62,6 @@ private:
   void copy(const Part &part);
   void copyPairs(const Part &part, Value group, Value k, Value mask);
   void interleaveRows(const Part &part, Value group, Value pair);
-  Values planesOf(Value numbers);
   void toPlane(int64_t plane, Value pairs, Value group, Value pair);
 
   int64_t together;

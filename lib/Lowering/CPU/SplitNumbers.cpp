@@ -1,5 +1,6 @@
 #include "lib/Lowering/CPU/SplitNumbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -13,6 +14,20 @@ Value split::takePart(OpBuilder &b, Location loc, Value &rest) {
   Value part = arith::TruncFOp::create(b, loc, narrow, rest);
   rest = arith::SubFOp::create(b, loc, rest, arith::ExtFOp::create(b, loc, wide, part));
   return part;
+}
+
+llvm::SmallVector<Value> split::takeParts(OpBuilder &b, Location loc, Value numbers,
+                                          int64_t count) {
+  Type type = numbers.getType(), element = getElementTypeOrSelf(type);
+  if (element.isBF16())
+    return {numbers};
+  if (!element.isF32())
+    numbers =
+        arith::ExtFOp::create(b, loc, cast<ShapedType>(type).clone(b.getF32Type()), numbers);
+  llvm::SmallVector<Value> taken;
+  while (int64_t(taken.size()) < count)
+    taken.push_back(takePart(b, loc, numbers));
+  return taken;
 }
 
 llvm::SmallVector<split::Product> split::products(int64_t wParts) {

@@ -26,6 +26,10 @@ int64_t partsOf(mlir::Type element);
 /// The next part of `rest`, a float32 number or a vector of them. Subtracts it from `rest`.
 mlir::Value takePart(mlir::OpBuilder &b, mlir::Location loc, mlir::Value &rest);
 
+/// The first `count` parts of `numbers`, of type f32, f16 or bf16: each as it is where it needs one.
+llvm::SmallVector<mlir::Value> takeParts(mlir::OpBuilder &b, mlir::Location loc,
+                                         mlir::Value numbers, int64_t count);
+
 /// Parts of two numbers to multiply.
 struct Product {
   int64_t x, w;
