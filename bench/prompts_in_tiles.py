@@ -35,7 +35,8 @@ into three bfloat16 numbers that together are the float32 number, and a float32 
 and those of the smallest parts, together less than half a rounding of float32, are left out. So it is as exact as float32,
 and only adds in another order: a sum of K products has an error of up to γ = n u / (1 − n u) times the sum of their
 magnitudes, with u = 2⁻²⁴ and n = 3 K for weights in bfloat16, 6 K for float32 (n = K / 16 + 4 without the option). Patches and
-generated tokens are computed without these options.
+generated tokens are computed without these options. Attention multiplies queries with keys, and powers with values, in the
+same way.
 
 Prefill of a prompt of Gemma 3 270M, tokens a second; *exact* and *rounded, in vectors* (`CTXC_AMX=off`) do without tile
 registers; PyTorch computes in the model's type. Medians of {rounds} rounds, in each of which the programs run one after the

@@ -60,8 +60,8 @@ std::vector<OptionSpec> driver::runOptions() {
        "read a prompt with activations rounded to bfloat16 before products with bfloat16\n"
        "weights, as PyTorch and llama.cpp do: faster, on a processor with avx512_bf16 for\n"
        "16 tokens or more (in AMX's tile registers if there are some and CTXC_AMX=off is\n"
-       "not set), and on NVIDIA's GPUs. Everything after the prompt, and patches, are\n"
-       "computed without this rounding"},
+       "not set; attention too), and on NVIDIA's GPUs. Everything after the prompt, and\n"
+       "patches, are computed without this rounding"},
       {"--split-prompts", "",
        "read a prompt in AMX's tile registers, with activations and weights split into\n"
        "bfloat16 numbers whose products are exact: faster, and as exact as without, but\n"

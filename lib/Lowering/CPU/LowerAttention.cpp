@@ -29,7 +29,7 @@ constexpr int64_t queriesOfTile = 16;
 constexpr int64_t queriesOfBlock = 64;
 /// The queries of a block that is computed in registers of tiles: so many that its keys and values
 /// are converted seldom.
-constexpr int64_t queriesOfRoundedBlock = 128;
+constexpr int64_t queriesOfRoundedBlock = 256;
 /// How many slots are multiplied with the weights of a block before the next vectors of a value.
 constexpr int64_t slotsOfBlock = 64;
 /// For a single row: how many slots all groups take before they go on to the next ones.

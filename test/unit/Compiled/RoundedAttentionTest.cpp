@@ -88,8 +88,7 @@ TEST_P(RoundedAttention, IsAsExactAsFloat32WhenSplit) {
 TEST_P(RoundedAttention, HasTheSameBitsForAnyThreadsAndChunks) {
   for (PromptProducts prompts : {PromptProducts::Rounded, PromptProducts::Split}) {
     auto whole = attentionOf(shape, prompts, count);
-    EXPECT_EQ(attentionOf(shape, prompts, count, /*threads=*/3), whole);
-    EXPECT_EQ(attentionOf(shape, prompts, count, /*threads=*/2, /*chunk=*/57), whole);
+    EXPECT_EQ(attentionOf(shape, prompts, count, /*threads=*/3, /*chunk=*/57), whole);
   }
 }
 
