@@ -94,13 +94,13 @@ private:
   int64_t queriesAtOnce(const Queries &queries) const;
   void writeProducts(const Queries &queries, Value from, Value to, Value scores);
   void writeProduct(Value group, const At &at, Value slot, int64_t slots, Value scores,
-                    Value firstQuery, Value firstSlot);
+                    Value firstQuery, Value firstSlot, bool requestsAhead);
   Value scoreOf(Value product, Value group, Value row, Value head, Value slot, Value mask);
   void writeMixed(const Queries &queries, Value from, Value to, Value scores,
                   const TileResults &results, int64_t part, const ValuesCopy &copy);
   void addValues(Value group, int64_t queries, Value firstQuery, Value from, Value to, Value first,
                  int64_t vectors, Value mask, Value scores, Value firstSlot,
-                 const TileResults &results, const ValuesCopy &copy);
+                 const TileResults &results, const ValuesCopy &copy, bool requestsAhead);
   void forVectors(int64_t atOnce, llvm::function_ref<void(Value, int64_t, Value)> body);
   /// A vector of keys or values, widened to float32.
   Value loadState(Value memref, mlir::ValueRange at, Value mask);
