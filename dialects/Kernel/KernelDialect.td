@@ -24,9 +24,8 @@ def Kernel_Dialect : Dialect {
     - `kernel.rounded`, on a kernel: in a call of many rows, vectors are rounded to bfloat16 where
       they are multiplied with a bfloat16 matrix and the target has an instruction for it. On
       processors whose instruction is for tiles, so are all factors of attention.
-    - `kernel.split`, on a kernel: in a call of many rows, vectors and matrices that are not
-      quantised, and all factors of attention, are split into bfloat16 numbers where the target
-      multiplies in tile registers.
+    - `kernel.split`, on a kernel: in a call of many rows, vectors and matrices, and all factors of
+      attention, are split into bfloat16 numbers where the target multiplies in tile registers.
     - `kernel.integer`, on a quantised matrix or a bank of them: it is multiplied in integers
       (IntegerProducts.h).
     - `kernel.alone`, on attention in the reduced run: no tokens of the context are kept, so that a

@@ -15,8 +15,8 @@ namespace ctxc {
 enum class PromptProducts : uint8_t {
   /// In float32; each sum has the same order as for a single token.
   Exact,
-  /// As exactly, in another order: activations and weights, which are not quantised, are split into
-  /// bfloat16 numbers for the tile registers of AMX. Faster.
+  /// As exactly, in another order: activations and weights are split into bfloat16 numbers for the
+  /// tile registers of AMX. Faster.
   Split,
   /// Activations are rounded to bfloat16 before products with bfloat16 weights, as other programs
   /// do: faster still, and less exact.

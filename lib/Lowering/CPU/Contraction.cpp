@@ -76,6 +76,12 @@ func::FuncOp FunctionEmitter::emit(ModuleOp module, StringRef name) {
   auto rounded = [&](Value from, Value to) {
     RoundedOperands operands{given.w, field(c.transposed ? 5 : 4, ptr), given.y, rows, c.transposed,
                              c.split};
+    if (c.stored) {
+      operands.w = given.scratch;
+      operands.quantised = &c;
+      operands.blocks = given.address;
+      operands.address = given.scratchAddress;
+    }
     if (c.tiles || c.split)
       emitTiles(b, loc, operands, from, to);
     else

@@ -51,30 +51,28 @@ StringRef whyNone(kernel::ContractOp op) {
   return "";
 }
 
-/// Whether there may be many vectors, of a matrix that is not quantised. An expert has only one
-/// vector at a time.
+/// Whether the contraction multiplies in integers.
+bool isInteger(kernel::ContractOp op) {
+  auto quantized = KernelEmitter::quantized(op.getMatrix());
+  return kernel::isInteger(quantized) && !op.getTransposed();
+}
+
+/// Whether there may be many vectors. An expert has only one vector at a time.
 bool hasManyVectors(kernel::ContractOp op) {
-  return cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0) &&
-         !KernelEmitter::quantized(op.getMatrix());
+  return cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0);
 }
 
 /// Whether the contraction rounds its vectors when there are many.
 bool isRounded(kernel::ContractOp op, const CpuTarget &target) {
   return kernel::isMarked<kernel::Rounded>(op->getParentOfType<func::FuncOp>()) &&
-         target.bfloatPairs && hasManyVectors(op) &&
+         target.bfloatPairs && hasManyVectors(op) && !KernelEmitter::quantized(op.getMatrix()) &&
          cast<MemRefType>(op.getMatrix().getType()).getElementType().isBF16();
 }
 
 /// Whether it splits them.
 bool isSplit(kernel::ContractOp op, const CpuTarget &target) {
   return kernel::isMarked<kernel::Split>(op->getParentOfType<func::FuncOp>()) && target.tiles &&
-         hasManyVectors(op);
-}
-
-/// Whether the contraction multiplies in integers.
-bool isInteger(kernel::ContractOp op) {
-  auto quantized = KernelEmitter::quantized(op.getMatrix());
-  return kernel::isInteger(quantized) && !op.getTransposed();
+         hasManyVectors(op) && !isInteger(op);
 }
 
 /// Erases the ops that stand for quantised matrices; an op that still reads one is an error.

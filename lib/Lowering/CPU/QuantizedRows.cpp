@@ -53,25 +53,35 @@ void QuantizedRows::askAhead(const Row &row, Value byte, int64_t count) {
 
 void QuantizedRows::decode(Value row, Value count, Value into) {
   if (BlockReader::hasScalesApart(format()))
-    return decodeByCall(row, count, into);
-  forRange(index(0), count, 1, [&](Value i) { decodeBlocks(add(row, i), add(into, i)); });
+    return decodeByCall(times(row, c.in()), times(count, c.in()), times(into, c.in()));
+  forRange(index(0), count, 1, [&](Value i) {
+    decodeBlocks(add(row, i), index(0), index(c.in()), add(into, i));
+  });
 }
 
-void QuantizedRows::decodeBlocks(Value row, Value into) {
-  Row from = open(row, 0);
+void QuantizedRows::decodeColumns(Value row, Value from, Value to, Value into) {
+  if (BlockReader::hasScalesApart(format()))
+    return decodeByCall(add(times(row, c.in()), from), sub(to, from),
+                        add(times(into, c.in()), from));
+  decodeBlocks(row, from, to, into);
+}
+
+void QuantizedRows::decodeBlocks(Value row, Value from, Value to, Value into) {
+  Row blocks = open(row, 0);
   int64_t elements = BlockReader::elements(format());
-  forRange(index(0), index(c.in() / elements), 1, [&](Value number) {
-    std::unique_ptr<BlockReader> reader = block(from, number);
+  Value end = over(add(to, index(elements - 1)), elements);
+  forRange(over(from, elements), end, 1, [&](Value number) {
+    std::unique_ptr<BlockReader> reader = block(blocks, number);
     for (int64_t k = 0; k < elements; k += c.lanes)
       vector::StoreOp::create(b, loc, reader->numbers(k), scratch,
                               ValueRange{into, add(times(number, elements), index(k))});
   });
 }
 
-void QuantizedRows::decodeByCall(Value row, Value count, Value into) {
+/// `first`, `count` and `into` are numbers of W and of the scratch memory.
+void QuantizedRows::decodeByCall(Value first, Value count, Value into) {
   SmallVector<Value> operands{
       arith::ConstantIntOp::create(b, loc, int64_t(format().getFormat()), 32), address,
-      toI64(b, loc, times(row, c.in())), toI64(b, loc, times(count, c.in())),
-      at(scratchAddress, b.getF32Type(), times(into, c.in()))};
+      toI64(b, loc, first), toI64(b, loc, count), at(scratchAddress, b.getF32Type(), into)};
   callSupport(b, loc, kernel::SupportFunction::ctxc_decode, operands);
 }

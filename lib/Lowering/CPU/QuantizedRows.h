@@ -34,11 +34,14 @@ public:
 
   /// Decodes `count` rows, from `row` on, into the scratch memory from row `into` on.
   void decode(Value row, Value count, Value into);
+  /// Decodes the blocks that have columns [from, to) of a row, to the same columns of the scratch
+  /// memory's row `into`. `from` is where a block begins.
+  void decodeColumns(Value row, Value from, Value to, Value into);
 
 private:
   xf::QuantizedType format() const;
-  void decodeBlocks(Value row, Value into);
-  void decodeByCall(Value row, Value count, Value into);
+  void decodeBlocks(Value row, Value from, Value to, Value into);
+  void decodeByCall(Value first, Value count, Value into);
   Value at(Value address, mlir::Type element, Value index);
 
   const Contraction &c;

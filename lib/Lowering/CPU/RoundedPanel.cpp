@@ -1,4 +1,5 @@
 #include "lib/Lowering/CPU/RoundedPanel.h"
+#include "lib/Lowering/CPU/QuantizedRows.h"
 #include "lib/Lowering/CPU/SplitNumbers.h"
 #include "lib/Lowering/CPU/VectorSums.h"
 #include "lib/Lowering/CallFrame.h"
@@ -7,16 +8,25 @@
 using namespace mlir;
 using namespace ctxc;
 
+/// The elements that columns of a panel are a multiple of.
+static int64_t blockOf(const RoundedOperands &operands, int64_t width) {
+  if (!operands.quantised)
+    return width;
+  auto format = cast<xf::QuantizedType>(operands.quantised->stored.getElementType());
+  return std::max(width, BlockReader::elements(format));
+}
+
 RoundedPanel::RoundedPanel(OpBuilder &b, Location loc, const RoundedOperands &operands,
                            int64_t lanes, const Limits &limits)
     : LoopBuilder(b, loc), given(operands), lanes(lanes), width(2 * lanes),
       in(cast<MemRefType>(operands.w.getType()).getDimSize(operands.transposed ? 0 : 1)),
-      planes(operands.isSplit
-                 ? split::partsOf(cast<MemRefType>(operands.w.getType()).getElementType())
-                 : 1),
+      planes(!operands.isSplit ? 1
+             : operands.quantised
+                 ? split::partsOf(operands.quantised->stored.getElementType())
+                 : split::partsOf(cast<MemRefType>(operands.w.getType()).getElementType())),
       together(limits.together), element(cast<MemRefType>(operands.w.getType()).getElementType()) {
   int64_t panels = llvm::divideCeil(in, limits.length);
-  length = llvm::alignTo(llvm::divideCeil(in, panels), width);
+  length = llvm::alignTo(llvm::divideCeil(in, panels), blockOf(operands, width));
   int64_t fitting = limits.bytes / (2 * planes * length) / (together * lanes);
   panelGroups = std::max<int64_t>(1, fitting) * together;
 }
@@ -57,9 +67,20 @@ void RoundedPanel::copy(const Part &part) {
   }
   Value whole = multiples(part.count, width);
   forRange(index(0), groupsOf(part), 1, [&](Value group) {
+    if (given.quantised)
+      decode(part, group);
     forRange(index(0), whole, width, [&](Value k) { copyPairs(part, group, k, {}); });
     forRange(whole, part.count, width,
              [&](Value k) { copyPairs(part, group, k, mask(width, sub(part.count, k))); });
+  });
+}
+
+/// Decodes the part's columns of a group's rows. Behind the last row, the last row is repeated.
+void RoundedPanel::decode(const Part &part, Value group) {
+  Value first = rowOf(part, group), last = sub(part.to, index(1));
+  forRange(index(0), index(lanes), 1, [&](Value i) {
+    QuantizedRows(b, loc, *given.quantised, given.blocks, given.address, given.w)
+        .decodeColumns(least(add(first, i), last), part.column, add(part.column, part.count), i);
   });
 }
 
@@ -70,7 +91,7 @@ void RoundedPanel::copyPairs(const Part &part, Value group, Value k, Value mask)
   Value first = rowOf(part, group), last = sub(part.to, index(1));
   auto stored = VectorType::get({width}, element);
   for (int64_t i = 0; i < lanes; ++i) {
-    Value row = least(add(first, index(i)), last);
+    Value row = given.quantised ? index(i) : least(add(first, index(i)), last);
     Values split = split::takeParts(b, loc, load(stored, given.w, {row, add(part.column, k)}, mask), planes);
     for (int64_t plane = 0; plane < planes; ++plane)
       rows[plane].push_back(vector::BitCastOp::create(b, loc, pairs(), split[plane]));

@@ -60,6 +60,7 @@ protected:
 
 private:
   void copy(const Part &part);
+  void decode(const Part &part, Value group);
   void copyPairs(const Part &part, Value group, Value k, Value mask);
   void interleaveRows(const Part &part, Value group, Value pair);
   void toPlane(int64_t plane, Value pairs, Value group, Value pair);

@@ -1,4 +1,5 @@
 #include "lib/Lowering/CPU/RowContraction.h"
+#include "lib/Lowering/CPU/RoundedContraction.h"
 #include "lib/Lowering/CPU/RowTiles.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -278,7 +279,8 @@ int64_t ctxc::scratchRows(const Contraction &c) {
                ? anyStreams
                : 0;
   int64_t streams = c.stored ? std::max(anyStreams, c.readingOfBlocks().streams) : 0;
-  return std::max(streams, c.rounded ? 0 : panelRows(c));
+  int64_t ofPanel = c.split ? (c.stored ? RoundedOperands::decodedRows : 0) : panelRows(c);
+  return std::max(streams, c.rounded ? 0 : ofPanel);
 }
 
 void ctxc::emitRowsFew(OpBuilder &b, Location loc, const Contraction &c,

@@ -1,11 +1,25 @@
 #include "lib/Lowering/CPU/SplitNumbers.h"
+#include "dialects/XF/XF.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace ctxc;
 
-int64_t split::partsOf(Type element) { return element.isBF16() ? 1 : element.isF16() ? 2 : parts; }
+int64_t split::partsOf(Type element) {
+  if (auto quantized = dyn_cast<xf::QuantizedType>(element))
+    switch (quantized.getFormat()) {
+    case xf::BlockFormat::mxfp4:
+    case xf::BlockFormat::block_mxfp4:
+      return 1;
+    case xf::BlockFormat::q4_0:
+    case xf::BlockFormat::q5_0:
+      return 2;
+    default:
+      return parts;
+    }
+  return element.isBF16() ? 1 : element.isF16() ? 2 : parts;
+}
 
 Value split::takePart(OpBuilder &b, Location loc, Value &rest) {
   Type wide = rest.getType();

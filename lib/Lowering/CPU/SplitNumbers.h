@@ -4,7 +4,8 @@
 // The first part is a number rounded to bfloat16, which has 8 significant bits. Each next part is
 // what the parts before it leave over, rounded in the same way; what is left over is itself a
 // float32 number, without rounding. Three parts hold all 24 bits of a float32 number, two the 11
-// bits of a float16 number, and one a bfloat16 number. (Numbers below 2⁻¹⁰², whose last part is too
+// bits of a float16 number, and one a bfloat16 number. Of quantised numbers, those that are four or
+// five bits times a float16 scale need two, and four bits times a power of two need one. (Numbers below 2⁻¹⁰², whose last part is too
 // small for bfloat16, lose it.)
 //
 // A product of x and w is the sum of the products of their parts. Part p of x is at most 2⁻⁹ᵖ |x|,
@@ -20,7 +21,7 @@ namespace ctxc::split {
 /// How many parts a float32 number has.
 constexpr int64_t parts = 3;
 
-/// How many parts a number of type f32, f16 or bf16 has.
+/// How many parts a number of type f32, f16 or bf16 has, or one of a quantised type in float32.
 int64_t partsOf(mlir::Type element);
 
 /// The next part of `rest`, a float32 number or a vector of them. Subtracts it from `rest`.

@@ -2,6 +2,7 @@
 // with kernels for the same numbers in float32, bit for bit.
 #include "QuantizedWeights.h"
 #include "TextModel.h"
+#include "ctxc/Lowering/CpuTarget.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include <cstring>
 
@@ -97,6 +98,37 @@ TEST_P(Quantized, CompiledIsTheReferenceAndTheSameInFloat32ToTheLastBit) {
        expected = see(*twin.compiled, *twinRun, tokens, at);
   EXPECT_EQ(found.layers, expected.layers);
   EXPECT_EQ(found.logits, expected.logits);
+}
+
+/// In tile registers, of a panel of W and of several, with rows that do not fill a register.
+TEST_P(Quantized, IsAsExactAsFloat32WhenSplit) {
+  if (!CpuTarget::host().tiles)
+    GTEST_SKIP() << "this processor has no AMX, or the system does not give it";
+  std::string element = "!xf.quantized<" + std::string(GetParam()) + ">";
+  bool isF8 = element.find("f8e4m3") != std::string::npos,
+       isK = element.find("_k") != std::string::npos;
+  for (int64_t in : isF8  ? std::vector<int64_t>{45, 2088}
+                    : isK ? std::vector<int64_t>{256, 2304}
+                          : std::vector<int64_t>{96, 2080}) {
+    QuantizedText b("quantised", in);
+    b.output(b.linear(b.input(), 70, element));
+    TextModel exact(modelText({b}), std::make_unique<QuantizedWeights>(3), 1),
+        split(modelText({b}), std::make_unique<QuantizedWeights>(3), 3);
+    split.prompts = PromptProducts::Split;
+    ASSERT_EQ(exact.compile(), "");
+    ASSERT_EQ(split.compile(), "");
+    constexpr int64_t count = 53;
+    std::vector<int64_t> tokens = someTokens(count, 3);
+    auto layerOf = [&](Executor &executor) {
+      auto run = executor.start(count);
+      return see(executor, *run, tokens, upTo(count)).layers.back();
+    };
+    auto sums = layerOf(*exact.reference), usual = layerOf(*exact.compiled),
+         found = layerOf(*split.compiled);
+    double whole = rootMeanSquare(sums);
+    EXPECT_LE(rootMeanSquare(found, sums), 3 * rootMeanSquare(usual, sums) + 3e-8 * whole);
+    EXPECT_NE(found, usual); // in tiles, and so in another order
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -59,7 +59,8 @@ private:
         continue;
       }
       bool isK = dtype == DType::Q4_K || dtype == DType::Q5_K;
-      put(0, isK ? 2e-5f : 1e-3f);
+      float digits = 1 + 1e-3f * float(random() % 1000);
+      put(0, isK ? 2e-5f : 1e-3f * digits);
       if (isK || dtype == DType::Q4_1 || dtype == DType::Q5_1)
         put(2, isK ? 1e-4f : -8e-3f);
     }

@@ -47,15 +47,8 @@ std::vector<double> attentionOf(const Shape &shape, PromptProducts prompts, int6
   return see(**executor, *run, someTokens(count, 3), upTo(count)).layers.back();
 }
 
-/// |a − b| / |b|, by the Euclidean norm.
 double distance(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
-  double difference = 0, whole = 0;
-  EXPECT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference += (a[i] - b[i]) * (a[i] - b[i]);
-    whole += b[i] * b[i];
-  }
-  return std::sqrt(difference / whole);
+  return rootMeanSquare(a, b) / rootMeanSquare(b);
 }
 
 struct RoundedAttention : testing::TestWithParam<int> {

@@ -138,14 +138,6 @@ TEST(GroupsOfHeads, DependOnNoThreads) {
   }
 }
 
-/// The root mean square of a, or of a − b.
-double rootMeanSquare(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b = {}) {
-  double squares = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    squares += (a[i] - (b.empty() ? 0 : b[i])) * (a[i] - (b.empty() ? 0 : b[i]));
-  return std::sqrt(squares / a.size());
-}
-
 /// A prompt of many rows differs from the same rows one by one only by rounding to eight bits. A
 /// column that is left out, or a read beyond the end, would give an error five times as large.
 void expectOffByTheirRounding() {

@@ -73,6 +73,14 @@ public:
   std::unique_ptr<Executor> reference, compiled;
 };
 
+/// The root mean square of a, or of a − b.
+inline double rootMeanSquare(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b = {}) {
+  double squares = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    squares += (a[i] - (b.empty() ? 0 : b[i])) * (a[i] - (b.empty() ? 0 : b[i]));
+  return std::sqrt(squares / a.size());
+}
+
 /// The results of a call: the outputs of every layer, and all logits.
 struct Seen {
   std::vector<std::vector<double>> layers;
