@@ -87,7 +87,7 @@ static int64_t operationsOf(xf::BlockOp block) {
 /// many that their values take much memory. Chunks have about the same size: a chunk of few tokens
 /// would be computed differently where prompts are rounded.
 int64_t CompiledExecutor::chunkOf(int64_t count, const ForwardOptions &options) const {
-  constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64, mostRows = 1024,
+  constexpr int64_t mostOperations = int64_t(1) << 36, fewestRows = 64, mostRows = 512,
                     chunksOfStage = 4;
   if (bidirectional || options.observer)
     return count;
