@@ -133,6 +133,18 @@ template <typename Array> static Array shareOf(Array all, int64_t rank, int64_t 
 /// Whether so many numbers have a message of their own. It consists of words of two numbers.
 static bool isLarge(size_t count) { return count >= size_t(1) << 12 && count % 2 == 0; }
 
+/// Whether two ranks send each other all of their terms: as many bytes as shares of them and then
+/// of the sums, in one message instead of two that follow each other.
+static bool isDirect(const SharedRows &value, int tensor) {
+  return isSum(value) && tensor == 2 && !isLarge(value.from->size());
+}
+
+/// The numbers of a sum that rank `rank` of the stage adds up.
+template <typename Array>
+static Array summedBy(const SharedRows &value, Array all, int64_t rank, int tensor) {
+  return isDirect(value, tensor) ? all : shareOf(all, rank, tensor);
+}
+
 Error Link::send(int peer, llvm::ArrayRef<llvm::ArrayRef<float>> parts) {
   MessageWriter small;
   small.number(Data);
@@ -158,7 +170,8 @@ Error Link::sendParts(llvm::ArrayRef<SharedRows> values) {
     llvm::SmallVector<llvm::ArrayRef<float>> parts;
     for (const SharedRows &value : values)
       if (isFor(peer, value))
-        parts.push_back(isSum(value) ? shareOf(llvm::ArrayRef(*value.from), peer - root(), tensor)
+        parts.push_back(isSum(value) ? summedBy(value, llvm::ArrayRef(*value.from), peer - root(),
+                                                tensor)
                                      : llvm::ArrayRef(*value.from));
     if (Error error = send(peer, parts))
       return error;
@@ -169,7 +182,7 @@ Error Link::sendParts(llvm::ArrayRef<SharedRows> values) {
 /// How many numbers this rank gets of rank `rank` of the stage for a value; `own` is this one.
 static size_t sizeOfPart(const SharedRows &value, int64_t rank, int64_t own, int64_t ranks) {
   if (isSum(value))
-    return shareOf(llvm::ArrayRef(*value.from), own, ranks).size();
+    return summedBy(value, llvm::ArrayRef(*value.from), own, ranks).size();
   return value.to->size() / value.how->elements * value.how->cut.partSize(rank);
 }
 
@@ -178,12 +191,12 @@ Error Link::receivePart(int rank, const SharedRows &value, MessageReader *small)
   const int own = ranks.rank();
   llvm::MutableArrayRef<float> sums;
   if (isSum(value))
-    sums = shareOf(llvm::MutableArrayRef(*value.to), own - root(), tensor);
+    sums = summedBy(value, llvm::MutableArrayRef(*value.to), own - root(), tensor);
   StreamRows few;
   llvm::ArrayRef<float> part = *value.from;
   if (rank == own) {
     if (isSum(value))
-      part = shareOf(part, own - root(), tensor);
+      part = summedBy(value, part, own - root(), tensor);
   } else if (const size_t size = sizeOfPart(value, rank - root(), own - root(), tensor);
              !isLarge(size)) {
     part = few = small->floats();
@@ -225,14 +238,14 @@ Error Link::receiveParts(llvm::ArrayRef<SharedRows> values) {
   return Error::success();
 }
 
-/// Each rank's part of the sums, for the others.
+/// Each rank's part of the sums, for the others, which do not have it.
 Error Link::shareSums(llvm::ArrayRef<SharedRows> values) {
   auto shareOfRank = [&](const SharedRows &value, int rank) {
     return shareOf(llvm::MutableArrayRef(*value.to), rank - root(), tensor);
   };
   llvm::SmallVector<llvm::ArrayRef<float>> own;
   for (const SharedRows &value : values)
-    if (isSum(value))
+    if (isSum(value) && !isDirect(value, tensor))
       own.push_back(shareOfRank(value, ranks.rank()));
   for (int peer : peers())
     if (Error error = send(peer, own))
@@ -241,7 +254,7 @@ Error Link::shareSums(llvm::ArrayRef<SharedRows> values) {
     std::optional<MessageReader> small;
     for (bool takesLarge : {false, true})
       for (const SharedRows &value : values) {
-        if (!isSum(value))
+        if (!isSum(value) || isDirect(value, tensor))
           continue;
         llvm::MutableArrayRef<float> share = shareOfRank(value, peer);
         if (isLarge(share.size()) != takesLarge)
@@ -265,11 +278,17 @@ Error Link::exchange(llvm::ArrayRef<SharedRows> values) {
     return error;
   if (Error error = receiveParts(values))
     return error;
-  return llvm::any_of(values, isSum) ? shareSums(values) : Error::success();
+  const bool areShared = llvm::any_of(values, [&](const SharedRows &value) {
+    return isSum(value) && !isDirect(value, tensor);
+  });
+  return areShared ? shareSums(values) : Error::success();
 }
 
 Error Link::makeWhole(llvm::ArrayRef<SharedRows> values) {
+  const uint64_t before = shared;
   Error error = exchange(values);
+  if (llvm::none_of(values, [](const SharedRows &value) { return value.isCounted; }))
+    shared = before;
   if (error.isA<RanksLost>())
     return error;
   // Also after an error: its other ranks take what was sent to them until this one's call ends.

@@ -58,6 +58,8 @@ public:
   /// and to where they belong: a prompt's values would be copied many times otherwise.
   llvm::Error makeWhole(llvm::ArrayRef<SharedRows> values) override;
   llvm::Error checkAlive() override { return ranks.checkAlive(); }
+  void countShared(uint64_t bytes) override { shared += bytes; }
+  void abandon(llvm::StringRef reason) override { ranks.abandon(reason); }
 
   /// The bytes of the numbers that were sent to the next stage, and within this one.
   uint64_t sentBytes() const { return sent; }

@@ -415,6 +415,13 @@ Error Ranks::leave() {
   return state->check(state->mpi->finish(), "leaving");
 }
 
+void Ranks::abandon(StringRef reason) {
+  const std::string line =
+      ("ctxc: error: rank " + llvm::Twine(own) + ": " + reason + "\n").str();
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+  abort(reason);
+}
+
 void Ranks::abort(StringRef reason) {
   state->stopBeating();
   {

@@ -85,6 +85,9 @@ public:
   /// After RanksLost: sends the reason to the other ranks, gives them a second to print it, and
   /// ends all processes with exit code 2.
   [[noreturn]] void abort(llvm::StringRef reason);
+  /// The same from another thread than the one that calls the other functions, which hangs
+  /// elsewhere; prints the reason.
+  [[noreturn]] void abandon(llvm::StringRef reason);
 
 private:
   struct State;
