@@ -29,11 +29,15 @@ std::string sumsOf(int rank, llvm::function_ref<std::vector<char>(std::vector<ch
   auto sums = (*device)->openSums();
   if (!sums)
     return toString(sums.takeError());
-  auto id = (*sums)->makeId();
-  if (!id)
-    return toString(id.takeError());
+  std::vector<char> id((*sums)->idBytes());
+  if (rank == 0) {
+    auto made = (*sums)->makeId();
+    if (!made)
+      return toString(made.takeError());
+    id = *made;
+  }
   NoOthers others;
-  if (auto error = (*sums)->join(share(*id), rank, 2, others))
+  if (auto error = (*sums)->join(share(id), rank, 2, others))
     return toString(std::move(error));
   constexpr size_t count = 3, bytes = count * sizeof(float);
   std::vector<float> numbers = {1.5f + rank, 10.0f * rank, 7};
@@ -56,7 +60,7 @@ std::string sumsOf(int rank, llvm::function_ref<std::vector<char>(std::vector<ch
   for (auto *each : {&buffer, &other}) {
     std::vector<float> got(count);
     if (auto error =
-            (*device)->download({reinterpret_cast<char *>(got.data()), bytes}, **each, 0))
+            (*device)->download({reinterpret_cast<char *>(got.data()), bytes}, ***each, 0))
       return toString(std::move(error));
     for (float number : got)
       text += std::to_string(number).substr(0, 4) + " ";
