@@ -164,8 +164,8 @@ void Localizer::moveToReaders(Operation &op) {
     const Version version = {op.getResult(0), takenBy(use)};
     // What is transferred has to be made before that.
     auto sent = transferred.find(version);
-    first = std::min(first, sent != transferred.end() ? sent->second - 1
-                                                      : depths.at(use.getOwner()));
+    first =
+        std::min(first, sent != transferred.end() ? sent->second - 1 : depths.at(use.getOwner()));
   }
   depths[&op] = std::max(depths.at(&op), first);
 }

@@ -1,6 +1,6 @@
-// A libnccl.so.2 or librccl.so.1 for tests: sums over processes that share memory, each with its own
-// fake device, and numbers that pass between two of them. The terms are added in the order of the
-// ranks. CTXC_FAKE_NCCL names a function that fails, or, after "hang:", one that never returns.
+// A libnccl.so.2 or librccl.so.1 for tests: sums over processes that share memory, each with its
+// own fake device, and numbers that pass between two of them. The terms are added in the order of
+// the ranks. CTXC_FAKE_NCCL names a function that fails, or, after "hang:", one that never returns.
 #include "State.h"
 #include "lib/Runtime/GPU/Graphs/NcclApi.h"
 #include <algorithm>

@@ -2,9 +2,10 @@
 //
 // Tensor and pipeline parallelism together: T ranks share each layer (Split.h), P groups of them
 // have consecutive layers, cut as for a run: the group that reads most bytes reads as few as
-// possible, and the head counts as a layer of its bytes. A token goes through the groups one after the other; each sends its
-// residual streams to the next. All times are lower bounds: a rank reads its weights and its cache
-// once at full speed, and a message takes its latency and the time for its bytes.
+// possible, and the head counts as a layer of its bytes. A token goes through the groups one after
+// the other; each sends its residual streams to the next. All times are lower bounds: a rank reads
+// its weights and its cache once at full speed, and a message takes its latency and the time for
+// its bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SHARD_SHARDCOST_H

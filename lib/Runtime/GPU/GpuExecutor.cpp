@@ -22,8 +22,8 @@ public:
   GpuExecutor(const Program &program, Weights &weights, std::shared_ptr<Device> device,
               int64_t rows, int64_t fewer, const GpuOptions &options)
       : program(program), store(this->program, weights, std::move(device), options.share),
-        gpu(store, 1, "ctxc"), prompts(store, rows, fewer, options.roundedPrompts),
-        names(program) {}
+        gpu(store, 1, "ctxc"), prompts(store, rows, fewer, options.roundedPrompts), names(program) {
+  }
 
   Error compile();
   /// Before compile: this rank shares the model's layers with others.
@@ -346,11 +346,10 @@ Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> 
     }
     count = chunk ? std::min(count, chunk->program->rows) : 1;
     prompts.isPatching = isInner || chunk;
-    if (Error error =
-            chunk ? each.run(*chunk, full, reduced, tokens.take_front(count),
-                             positions.take_front(count), sink)
-                  : patchAlone(streams, full, reduced, tokens.front(), positions.front(), options,
-                               sink))
+    if (Error error = chunk ? each.run(*chunk, full, reduced, tokens.take_front(count),
+                                       positions.take_front(count), sink)
+                            : patchAlone(streams, full, reduced, tokens.front(), positions.front(),
+                                         options, sink))
       return error;
     tokens = tokens.drop_front(count);
     positions = positions.drop_front(count);

@@ -22,8 +22,8 @@ public:
   GpuForward(GpuStore &store, GpuProgram &one, GpuPrompts &prompts, GpuHead *head, GpuRun &run,
              const ForwardOptions &options, llvm::function_ref<llvm::Error()> mayGoOn,
              llvm::function_ref<void(int64_t)> tell)
-      : program(store.program), streams(store, 1), one(one), prompts(prompts), head(head), run(run), options(options),
-        mayGoOn(mayGoOn), tell(tell) {}
+      : program(store.program), streams(store, 1), one(one), prompts(prompts), head(head), run(run),
+        options(options), mayGoOn(mayGoOn), tell(tell) {}
 
   llvm::Expected<Logits> forward(llvm::ArrayRef<int32_t> tokens, llvm::ArrayRef<int32_t> positions);
 

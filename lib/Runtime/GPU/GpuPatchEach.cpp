@@ -64,8 +64,8 @@ Error GpuPatchEach::readOutputs() {
   return Error::success();
 }
 
-/// Checks a token's output of this rank's last layer in both runs: NaN and infinity of earlier layers show
-/// there.
+/// Checks a token's output of this rank's last layer in both runs: NaN and infinity of earlier
+/// layers show there.
 Error GpuPatchEach::checkFinite(int64_t row) {
   for (const std::vector<Rows> &ofRun : outputs)
     for (const Rows &all : ofRun) {

@@ -11,8 +11,7 @@ namespace ctxc {
 
 class GpuPatchEach {
 public:
-  GpuPatchEach(GpuStore &store, GpuStreams &streams, GpuHead *head,
-               const PatchEachOptions &options)
+  GpuPatchEach(GpuStore &store, GpuStreams &streams, GpuHead *head, const PatchEachOptions &options)
       : store(store), streams(streams), program(store.program), head(head), options(options),
         obligations(program.steps.size()), replayError(program.steps.size()),
         parts(program.steps.size()) {}

@@ -149,7 +149,8 @@ Error GpuHead::add(GpuProgram &program, RecordedSteps &record, ArrayRef<Rows> in
       return error;
   for (auto [input, numbers] : llvm::zip(step.layer.getInputs(), inputs)) {
     size_t width = cast<ShapedType>(input.getType()).getNumElements();
-    if (Error error = program.setValue(input, 0, ArrayRef(numbers).slice(from * width, count * width)))
+    if (Error error =
+            program.setValue(input, 0, ArrayRef(numbers).slice(from * width, count * width)))
       return error;
   }
   if (Error error = program.run(record))

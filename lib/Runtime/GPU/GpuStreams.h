@@ -32,7 +32,8 @@ private:
   const GpuStore &store;
   const int64_t runs;
   int64_t here = 0; ///< tokens that came and were not passed
-  int64_t next = 0, last = 0; ///< of those that came: which is next, which came before the last pass
+  int64_t next = 0,
+          last = 0; ///< of those that came: which is next, which came before the last pass
   std::map<std::pair<void *, int64_t>, Rows> came; ///< by value and run
 };
 

@@ -170,9 +170,9 @@ Error Link::sendParts(llvm::ArrayRef<SharedRows> values) {
     llvm::SmallVector<llvm::ArrayRef<float>> parts;
     for (const SharedRows &value : values)
       if (isFor(peer, value))
-        parts.push_back(isSum(value) ? summedBy(value, llvm::ArrayRef(*value.from), peer - root(),
-                                                tensor)
-                                     : llvm::ArrayRef(*value.from));
+        parts.push_back(isSum(value)
+                            ? summedBy(value, llvm::ArrayRef(*value.from), peer - root(), tensor)
+                            : llvm::ArrayRef(*value.from));
     if (Error error = send(peer, parts))
       return error;
   }
@@ -278,9 +278,8 @@ Error Link::exchange(llvm::ArrayRef<SharedRows> values) {
     return error;
   if (Error error = receiveParts(values))
     return error;
-  const bool areShared = llvm::any_of(values, [&](const SharedRows &value) {
-    return isSum(value) && !isDirect(value, tensor);
-  });
+  const bool areShared = llvm::any_of(
+      values, [&](const SharedRows &value) { return isSum(value) && !isDirect(value, tensor); });
   return areShared ? shareSums(values) : Error::success();
 }
 

@@ -416,8 +416,7 @@ Error Ranks::leave() {
 }
 
 void Ranks::abandon(StringRef reason) {
-  const std::string line =
-      ("ctxc: error: rank " + llvm::Twine(own) + ": " + reason + "\n").str();
+  const std::string line = ("ctxc: error: rank " + llvm::Twine(own) + ": " + reason + "\n").str();
   (void)!::write(STDERR_FILENO, line.data(), line.size());
   abort(reason);
 }

@@ -1,6 +1,6 @@
 // Sums over AMD's devices by RCCL, on a fake of it and of HIP's driver: two processes with a device
-// each. The code is that for NVIDIA's NCCL, which test/shard/gpu.py runs with a model; here it finds
-// the other library.
+// each. The code is that for NVIDIA's NCCL, which test/shard/gpu.py runs with a model; here it
+// finds the other library.
 #include "lib/Runtime/GPU/DeviceSums.h"
 #include "test/fake-gpu/FakeGpu.h"
 #include "test/unit/GPU/Device.h"
@@ -59,8 +59,7 @@ std::string sumsOf(int rank, llvm::function_ref<std::vector<char>(std::vector<ch
   std::string text;
   for (auto *each : {&buffer, &other}) {
     std::vector<float> got(count);
-    if (auto error =
-            (*device)->download({reinterpret_cast<char *>(got.data()), bytes}, ***each, 0))
+    if (auto error = (*device)->download({reinterpret_cast<char *>(got.data()), bytes}, ***each, 0))
       return toString(std::move(error));
     for (float number : got)
       text += std::to_string(number).substr(0, 4) + " ";

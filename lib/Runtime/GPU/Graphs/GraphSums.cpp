@@ -39,8 +39,7 @@ public:
   size_t idBytes() const override { return sizeof(nccl::Id); }
   Expected<std::vector<char>> makeId() override {
     nccl::Id id;
-    if (Error error = check("making a group of ranks",
-                            [&] { return api.GetUniqueId(&id); }))
+    if (Error error = check("making a group of ranks", [&] { return api.GetUniqueId(&id); }))
       return std::move(error);
     return std::vector<char>(id.bytes, id.bytes + sizeof id.bytes);
   }
@@ -60,8 +59,8 @@ public:
     }
     device.whileWaiting = [this, &others]() -> Error {
       int result = 0;
-      Error error = check("asking how a sum goes",
-                          [&] { return api.CommGetAsyncError(group, &result); });
+      Error error =
+          check("asking how a sum goes", [&] { return api.CommGetAsyncError(group, &result); });
       if (!error)
         error = check("a sum over devices", [&] { return result; });
       if (!error)
@@ -170,7 +169,8 @@ private:
       return Error::success();
     isBroken = true;
     const char *words = api.GetErrorString(result);
-    return makeError(device.target() + ": " + what + " failed: " + (words ? words : "error " + std::to_string(result)));
+    return makeError(device.target() + ": " + what +
+                     " failed: " + (words ? words : "error " + std::to_string(result)));
   }
 
   GraphDevice &device;
