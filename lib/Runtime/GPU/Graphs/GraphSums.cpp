@@ -48,7 +48,7 @@ public:
       return error;
     limit.emplace([this, &others](const char *what) {
       others.abandon(device.target() + ": " + what + " has not returned for " + seconds() +
-                     "; another rank hangs");
+                     "; it, or another rank, hangs");
     });
     nccl::Id id;
     std::memcpy(id.bytes, bytes.data(), sizeof id.bytes);
