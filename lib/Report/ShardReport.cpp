@@ -77,11 +77,15 @@ void ctxc::writeShardText(const ShardCost &cost, llvm::raw_ostream &os) {
     os << ", on each of " << counted(request.tensor, "rank") << "\n";
     writeCuts(part, os);
   }
-  os << "\ngroup  layers        weights       cache        sent        time, of a rank\n";
+  os << "\ngroup  layers            weights       cache        sent        time, of a rank\n";
   for (const auto &[k, stage] : llvm::enumerate(cost.stages)) {
-    std::string layers = std::to_string(stage.firstLayer) + "-" +
-                         std::to_string(stage.firstLayer + stage.layers - 1);
-    os << llvm::formatv("{0,5}  {1,-10}{2,11} {3,11} {4,11} {5,11}\n", k, layers,
+    std::string layers;
+    if (stage.layers)
+      layers = std::to_string(stage.firstLayer) + "-" +
+               std::to_string(stage.firstLayer + stage.layers - 1);
+    if (stage.hasHead)
+      layers += layers.empty() ? "head" : ", head";
+    os << llvm::formatv("{0,5}  {1,-14}{2,11} {3,11} {4,11} {5,11}\n", k, layers,
                         bytesText(stage.stored), bytesText(stage.cache), bytesText(stage.sent),
                         timeText(stage.seconds));
   }
@@ -146,6 +150,7 @@ static void writeJson(const ShardCost &cost, llvm::json::OStream &json) {
       json.object([&] {
         json.attribute("firstLayer", stage.firstLayer);
         json.attribute("layers", stage.layers);
+        json.attribute("head", stage.hasHead);
         json.attribute("stored", stage.stored);
         json.attribute("cache", stage.cache);
         json.attribute("read", stage.read);

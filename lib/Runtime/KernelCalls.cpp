@@ -23,7 +23,9 @@ llvm::Error KernelCalls::compile(int threadCount) {
     windows.push_back(windowOf(step));
   Program part = program;
   part.steps.assign(program.steps.begin() + stage.first, program.steps.begin() + stage.end);
-  return compile(kernelBlocks(part));
+  if (llvm::Error error = compile(kernelBlocks(part)))
+    return error;
+  return copyParts();
 }
 
 llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {

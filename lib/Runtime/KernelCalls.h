@@ -121,6 +121,9 @@ private:
     /// Which of what each run's step carries is read, and which is written.
     std::optional<std::pair<size_t, size_t>> carried[2];
   };
+  /// Where ranks share blocks: copies now what the kernels of tokens read of each matrix that is
+  /// cut into columns, rather than while a first prompt is read.
+  llvm::Error copyParts();
   llvm::Expected<Binding> bind(size_t step, const Kernel &kernel, Weights &weights,
                                const shard::LocalBlock *local);
   llvm::Error bindPart(size_t step, const KernelArg &arg, const shard::LocalSource &source,
@@ -131,7 +134,7 @@ private:
   llvm::Error runSegments(size_t step, xf::BlockOp block, const shard::LocalBlock &local,
                           Weights &weights, StepCall &call);
   llvm::Error transfer(llvm::ArrayRef<shard::Transfer> transfers, int64_t rows,
-                       llvm::function_ref<Rows &(unsigned)> slot);
+                       llvm::function_ref<const Rows &(unsigned)> valueOf);
   void *loadedPart(const KernelArg &arg, Progress &progress);
   llvm::Expected<const PatchArgs *> patchArgs(size_t step, xf::BlockOp block);
   float *carriedMemory(size_t step, const KernelArg &arg, StepCall &call, Progress &progress);

@@ -25,14 +25,17 @@ static llvm::Expected<const void *> partOfWhole(Weights &weights, llvm::StringRe
     key.insert(key.end(), {run.begin, run.count});
     size += run.count;
   }
-  std::unique_ptr<char[]> &copy = copies[key];
+  const void *&copy = copies.known[key];
   if (copy)
-    return copy.get();
-  copy.reset(new char[bytesOf(dtype, size)]);
-  char *to = copy.get();
+    return copy;
+  auto *to = reinterpret_cast<char *>(copies.memory->take(bytesOf(dtype, size)));
+  if (!to)
+    return makeError("there is no memory for this rank's part of " + name + ", " +
+                     llvm::Twine(bytesOf(dtype, size)) + " bytes; free some, or use more ranks");
+  copy = to;
   for (const ElementRun &run : runs)
     to = std::copy_n(from + bytesOf(dtype, run.begin), bytesOf(dtype, run.count), to);
-  return copy.get();
+  return copy;
 }
 
 /// Fails for matrices whose scales lie in another tensor.

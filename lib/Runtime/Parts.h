@@ -4,6 +4,7 @@
 
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Shard/LocalBlock.h"
+#include "ctxc/Support/LargePages.h"
 #include "lib/Runtime/KernelArguments.h"
 #include <map>
 
@@ -26,7 +27,10 @@ inline shard::Cut cutOfSlice(shard::Cut cut, int64_t count) {
 }
 
 /// Parts of tensors that this rank has copied, because their entries do not lie together.
-using PartCopies = std::map<std::vector<int64_t>, std::unique_ptr<char[]>>;
+struct PartCopies {
+  std::map<std::vector<int64_t>, const void *> known; ///< by where they are copied from
+  std::unique_ptr<LargePages> memory = std::make_unique<LargePages>();
+};
 
 /// Rank `rank`'s part of the parameter `stored`, in mapped memory or in `copies`. Errors: those of
 /// Weights::getPart; scales that are stored in another tensor.

@@ -70,6 +70,25 @@ llvm::Error KernelCalls::bindPart(size_t step, const KernelArg &arg,
   return llvm::Error::success();
 }
 
+llvm::Error KernelCalls::copyParts() {
+  for (size_t i = stage.first; i < stage.end; ++i) {
+    xf::BlockOp block = program.steps[i].block;
+    const shard::LocalBlock *local = localOf(block);
+    if (!local)
+      continue;
+    for (xf::BlockOp segment : compiledFor(block)) {
+      if (llvm::Error error = mayGoOn())
+        return error;
+      const Kernel &kernel = kernels.at({segment, false});
+      llvm::Expected<Binding> made = bind(i, kernel, original, local);
+      if (!made)
+        return made.takeError();
+      bindings.try_emplace({i, &kernel}, std::move(*made));
+    }
+  }
+  return llvm::Error::success();
+}
+
 void *KernelCalls::loadedPart(const KernelArg &arg, Progress &progress) {
   auto source = progress.local->sources.find(arg.name);
   const bool isCut = source != progress.local->sources.end();
@@ -89,16 +108,16 @@ void *KernelCalls::loadedPart(const KernelArg &arg, Progress &progress) {
 //===----------------------------------------------------------------------===//
 
 llvm::Error KernelCalls::transfer(ArrayRef<shard::Transfer> transfers, int64_t rows,
-                                  llvm::function_ref<Rows &(unsigned)> slot) {
+                                  llvm::function_ref<const Rows &(unsigned)> valueOf) {
   std::vector<SharedRows> shared;
   for (const shard::Transfer &each : transfers)
     if (each.isSent()) {
-      Rows &to = slot(each.to);
+      Rows &to = slots[each.to];
       if (each.kind == shard::Transfer::Collect)
         to.assign(rows * each.elements, 0);
       else
         to.resize(rows * each.elements);
-      shared.push_back({&each, &slot(each.from), &to});
+      shared.push_back({&each, &valueOf(each.from), &to});
     }
   if (!shared.empty())
     if (llvm::Error error = neighbours->makeWhole(shared))
@@ -106,8 +125,8 @@ llvm::Error KernelCalls::transfer(ArrayRef<shard::Transfer> transfers, int64_t r
   for (const shard::Transfer &each : transfers) {
     if (each.isSent())
       continue;
-    const Rows &from = slot(each.from);
-    Rows &to = slot(each.to);
+    const Rows &from = valueOf(each.from);
+    Rows &to = slots[each.to];
     const int64_t width = each.cut.partSize(local->rank());
     to.resize(rows * width);
     for (int64_t row = 0; row < rows; ++row)
@@ -125,14 +144,15 @@ llvm::Error KernelCalls::runSegments(size_t step, xf::BlockOp block,
   if (call.loads)
     loads = loadArguments(block);
   slots.resize(std::max<size_t>(slots.size(), blocks.slots));
+  // The block's arguments come first, and are read where they are.
   const unsigned arguments = block.getNumArguments();
-  for (unsigned i = 0; i < arguments; ++i)
-    slots[i] = *call.inputs[i];
-  auto slot = [&](unsigned i) -> Rows & { return slots[i]; };
+  auto valueOf = [&](unsigned i) -> const Rows & {
+    return i < arguments ? *call.inputs[i] : slots[i];
+  };
   Progress progress;
   progress.local = &blocks;
   for (const shard::Segment &segment : blocks.segments) {
-    if (llvm::Error error = transfer(segment.before, call.rows, slot))
+    if (llvm::Error error = transfer(segment.before, call.rows, valueOf))
       return error;
     if (!segment.block)
       continue;
@@ -144,7 +164,7 @@ llvm::Error KernelCalls::runSegments(size_t step, xf::BlockOp block,
     part.parts = call.parts;
     part.obligations = std::move(call.obligations);
     for (unsigned i : segment.inputs)
-      part.inputs.push_back(&slots[i]);
+      part.inputs.push_back(&valueOf(i));
     for (unsigned i : segment.outputs)
       part.outputs.push_back(std::move(slots[i]));
     if (llvm::Error error =
@@ -157,6 +177,9 @@ llvm::Error KernelCalls::runSegments(size_t step, xf::BlockOp block,
       call.replayError = std::move(part.replayError);
   }
   for (auto [output, i] : llvm::zip(call.outputs, blocks.results))
-    output = slots[i];
+    if (i < arguments || llvm::count(blocks.results, i) > 1)
+      output = valueOf(i);
+    else
+      std::swap(output, slots[i]); // each has the other's memory the next time
   return llvm::Error::success();
 }

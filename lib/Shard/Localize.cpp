@@ -1,7 +1,9 @@
 // Cuts a block into segments of one rank.
 //
 // An op belongs to the first segment in which its operands are there, as the split wants them; an
-// exchange makes a value whole before the segment that follows the one in which it is made.
+// exchange makes a value whole before the segment that follows the one in which it is made. What a
+// later segment alone reads moves there if it has no matrix: queries are rotated beside the keys
+// that were gathered, by the same table.
 #include "lib/Shard/Localize.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Patch/Patch.h"
@@ -65,6 +67,8 @@ private:
 
   int depthOf(const Version &version);
   void place(Operation &op, int &lastContextual);
+  bool canMove(Operation &op) const;
+  void moveToReaders(Operation &op);
   unsigned slotOf(const Version &version);
   Type typeOf(const Version &version) const;
 
@@ -139,6 +143,31 @@ void Localizer::place(Operation &op, int &lastContextual) {
   if (llvm::isa<xf::ContextualOpInterface>(op)) // their order identifies their states
     depth = lastContextual = std::max(depth, lastContextual);
   depths[&op] = depth;
+}
+
+/// Whether an op costs little, and may be computed where its result is read.
+bool Localizer::canMove(Operation &op) const {
+  if (op.getNumResults() != 1 || op.getNumOperands() == 0 ||
+      !llvm::isa<xf::ReshapeOp, xf::NormalizeOp, xf::ScaleOp, xf::RotaryOp>(op))
+    return false;
+  return llvm::none_of(op.getUsers(), [](Operation *user) {
+    return isRepeated(user) || user->hasTrait<OpTrait::IsTerminator>();
+  });
+}
+
+/// Moves an op to the first segment that reads its result.
+void Localizer::moveToReaders(Operation &op) {
+  if (!canMove(op) || op.use_empty())
+    return;
+  int first = INT_MAX;
+  for (OpOperand &use : op.getUses()) {
+    const Version version = {op.getResult(0), takenBy(use)};
+    // What is transferred has to be made before that.
+    auto sent = transferred.find(version);
+    first =
+        std::min(first, sent != transferred.end() ? sent->second - 1 : depths.at(use.getOwner()));
+  }
+  depths[&op] = std::max(depths.at(&op), first);
 }
 
 unsigned Localizer::slotOf(const Version &version) {
@@ -330,6 +359,9 @@ void Localizer::run() {
   }
   for (Value result : body.getTerminator()->getOperands())
     depthOf({result, Split()});
+  for (Operation &op : llvm::reverse(body.without_terminator()))
+    if (depths.count(&op))
+      moveToReaders(op);
   for (const auto &[op, depth] : depths)
     last = std::max(last, depth);
   for (const auto &[version, depth] : transferred)

@@ -134,6 +134,34 @@ static double tiedBytes(const Program &program, ArrayRef<PartCost> parts,
   return tied;
 }
 
+/// The bytes of a step's parameters, without tables of which a token reads one row.
+static double bytesOfStep(const ProgramStep &step) {
+  xf::BlockOp block = step.block;
+  double bytes = 0;
+  for (xf::ParamOp param : block.getBody().getOps<xf::ParamOp>())
+    if (!llvm::all_of(param->getUsers(), [](Operation *user) { return isa<xf::EmbedOp>(user); }))
+      bytes += bytesOf(param);
+  return bytes;
+}
+
+/// How many steps there are up to the end of each of `count` groups: what stands before the first
+/// layer goes with it, and any other step may begin a group.
+static std::vector<size_t> endsOfGroups(const Program &program, size_t count) {
+  const size_t front =
+      llvm::find_if(program.steps, [](const ProgramStep &step) { return step.index.has_value(); }) -
+      program.steps.begin();
+  std::vector<double> bytes(1);
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    if (i > front)
+      bytes.push_back(0);
+    bytes.back() += bytesOfStep(step);
+  }
+  std::vector<size_t> ends = leastLargest(bytes, count);
+  for (size_t &end : ends)
+    end += front;
+  return ends;
+}
+
 llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardRequest &request) {
   if (request.pipeline > program.layers)
     return makeError("pipeline=" + llvm::Twine(request.pipeline) + ": the model has " +
@@ -144,8 +172,7 @@ llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardReque
   // Steps with the same blocks cost the same, but for their caches.
   std::map<std::pair<Operation *, Operation *>, size_t> numbers;
   std::vector<size_t> partOfStep;
-  std::vector<double> caches, ofReduced,
-      seconds(1); ///< `seconds` of layers, with what stands beside them
+  std::vector<double> caches, ofReduced;
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     auto [number, isNew] = numbers.try_emplace({step.block, step.dual}, cost.parts.size());
     if (isNew) {
@@ -157,23 +184,18 @@ llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardReque
     part.layers += step.index.has_value();
     caches.push_back(cacheOf(step, part.split, request.visible));
     ofReduced.push_back(cacheOf(step, part.split, request.visible[1]));
-    // What stands before the first layer goes with it, what stands behind others with the last one.
-    if (step.index.value_or(0) > 0)
-      seconds.push_back(0);
-    seconds.back() += part.split.seconds + caches.back() / machine.bandwidth;
   }
   size_t step = 0;
-  for (size_t end : leastLargest(seconds, request.pipeline)) {
+  for (size_t end : endsOfGroups(program, request.pipeline)) {
     StageCost stage;
     if (!cost.stages.empty())
       stage.firstLayer = cost.stages.back().firstLayer + cost.stages.back().layers;
-    stage.layers = int64_t(end) - stage.firstLayer;
-    const bool isLast = end == seconds.size();
-    for (; step < program.steps.size() &&
-           (isLast || program.steps[step].index.value_or(0) < int64_t(end));
-         ++step)
+    for (; step < end; ++step) {
       add(stage, cost.parts[partOfStep[step]], caches[step], ofReduced[step], machine);
-    if (!isLast)
+      stage.layers += program.steps[step].index.has_value();
+      stage.hasHead |= program.head() == step;
+    }
+    if (end < program.steps.size())
       stage.passed = streams * bytesAcross(program.steps[step].layer);
     cost.streamBytes = std::max(cost.streamBytes, stage.passed);
     cost.stages.push_back(stage);

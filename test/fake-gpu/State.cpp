@@ -61,12 +61,12 @@ void fake_gpu::execute(const LaunchNode &launch) {
   }
 }
 
-void fake_gpu::drain(Stream stream, Event until) {
-  while (!stream->work.empty() && !(until && until->isDone)) {
-    auto work = std::move(stream->work.front());
-    stream->work.pop_front();
-    work();
-  }
+void fake_gpu::drain(Stream stream, Event until, bool waits) {
+  while (!stream->work.empty() && !(until && until->isDone))
+    if (stream->work.front().step())
+      stream->work.pop_front();
+    else if (!waits)
+      return;
 }
 
 //===----------------------------------------------------------------------===//

@@ -40,8 +40,22 @@ struct EventObject {
   bool isRecorded = false, isDone = true;
   double time = 0;
 };
+/// Something that a stream does: all at once, or step by step where it waits for other processes,
+/// until a step returns true.
+struct Work {
+  template <typename Function> Work(Function function) {
+    if constexpr (std::is_void_v<decltype(function())>)
+      step = [function]() mutable {
+        function();
+        return true;
+      };
+    else
+      step = function;
+  }
+  std::function<bool()> step;
+};
 struct StreamObject {
-  std::deque<std::function<void()>> work;
+  std::deque<Work> work;
   std::unique_ptr<GraphObject> capture;
 };
 
@@ -121,8 +135,9 @@ inline bool isDevice(uint64_t address, uint64_t bytes) {
 Result outsideCapture(Stream stream);
 
 void execute(const LaunchNode &launch);
-/// Does the stream's pending work, at most until `until` has happened.
-void drain(Stream stream, Event until = nullptr);
+/// Does the stream's pending work, at most until `until` has happened. Waits for other processes,
+/// unless `waits` is false.
+void drain(Stream stream, Event until = nullptr, bool waits = true);
 
 template <typename Map> void freeAll(Map &map) {
   for (auto [address, bytes] : map)

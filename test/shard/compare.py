@@ -1,4 +1,4 @@
-"""Compares the numbers of two safetensors files."""
+"""Compares the numbers of two safetensors files, and the bytes that ranks sent with those that are predicted."""
 import array
 import json
 import math
@@ -33,3 +33,36 @@ def check_close(what, one, several, of_norm):
             allowed = math.hypot(*numbers) * (1e-4 if is_factor else 3e-4) + (0 if is_factor else 1e-5)
         if not error <= allowed:
             mpi.fail(f"{what}: {name} is {error} apart")
+
+
+def ranks_of(shard):
+    """How many ranks tensor=T,pipeline=P has."""
+    return math.prod(int(part.partition("=")[2]) for part in shard.split(","))
+
+
+def predicted(name, ranks, model, shard):
+    """What `ctxc compile --emit=cost --shard` says, of a machine for which a run is split."""
+    cost = ranks.alone("compile", model, "--emit=cost", "--shard", shard, "--bandwidth", "1",
+                       "--network", "10000,0", "--format", "json", "-o", "-")
+    if cost.returncode:
+        mpi.fail(f"{name}: no cost", cost)
+    return json.loads(cost.stdout)
+
+
+def check_shared_bytes(name, ranks, model, shard, found):
+    """The bytes between the ranks that share a layer are those that are predicted: of a token in one run, of one of
+    which a patch is made, and of one with a patch."""
+    cost, runs = predicted(name, ranks, model, shard), found["tokens"]
+    plain = runs["prefill"] + runs["control"] + name.startswith("bert")
+    expected = 0
+    for part in cost["parts"]:
+        is_head = any(exchange["kind"] == "collect" for exchange in part["exchanges"])
+        # A prompt's last token alone goes through the head.
+        alone = (runs["prefill"] > 0) + runs["control"] if is_head else plain
+        expected += max(part["layers"], 1) * (
+            alone * part["sent"] / 2 + runs["patch"] * part["sentToPatch"] +
+            runs["verify"] * part["sentPatched"])
+    expected *= cost["tensor"]
+    sent = sum(rank["sharedBytes"] for rank in found["ranks"])
+    if sent != round(expected) or not sent:
+        mpi.fail(f"{name}: {sent} bytes went between ranks that share layers, expected {expected} for {runs}")

@@ -32,6 +32,38 @@ xf.block @mlp(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %y : tensor<6xf32>
 }
 
+// Of one head of keys every rank has a part, which is gathered. Queries are rotated beside the keys, by the same table.
+// CHECK-LABEL: block one_key_head
+// CHECK: segment of 0 -> 1, 4, 5
+// CHECK-NOT: xf.rotary
+// CHECK: gather 4 -> 2: 4 numbers, in pieces of 4
+// CHECK-NEXT: gather 5 -> 3: 4 numbers, in pieces of 4
+// CHECK-NEXT: segment of 1, 2, 3, 0 -> 6
+// CHECK: %[[TURNS:.*]] = xf.setting "rotary" : tensor<2xf32>
+// CHECK-NEXT: xf.rotary half %{{.*}} by %[[TURNS]]
+// CHECK-NEXT: xf.rotary half %{{.*}} by %[[TURNS]]
+// CHECK-NEXT: xf.attention
+xf.block @one_key_head(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %wq = xf.param "q" : tensor<8x6xf32>
+  %wk = xf.param "k" : tensor<4x6xf32>
+  %wv = xf.param "v" : tensor<4x6xf32>
+  %wo = xf.param "o" : tensor<6x8xf32>
+  %turns = xf.setting "rotary" : tensor<2xf32>
+  %a = xf.linear %wq * %x : tensor<8x6xf32>, tensor<6xf32>
+  %b = xf.linear %wk * %x : tensor<4x6xf32>, tensor<6xf32>
+  %c = xf.linear %wv * %x : tensor<4x6xf32>, tensor<6xf32>
+  %q = xf.reshape %a : tensor<8xf32> to tensor<2x4xf32>
+  %k = xf.reshape %b : tensor<4xf32> to tensor<1x4xf32>
+  %v = xf.reshape %c : tensor<4xf32> to tensor<1x4xf32>
+  %s = xf.rotary half %q by %turns : tensor<2x4xf32>, tensor<2xf32>
+  %t = xf.rotary half %k by %turns : tensor<1x4xf32>, tensor<2xf32>
+  %h = xf.attention %s, %t, %v scale 5.000000e-01 : tensor<2x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<2x4xf32>
+  %r = xf.reshape %h : tensor<2x4xf32> to tensor<8xf32>
+  %o = xf.linear %wo * %r : tensor<6x8xf32>, tensor<8xf32>
+  %y = xf.add %x, %o : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
 // Of an odd vocabulary the first rank has a row more. The embedding is a sum of zeros and the token's row.
 // CHECK-LABEL: block m_embed
 // FIRST: %[[TABLE:.*]] = xf.param "embed.weight@0" : tensor<6x6xf32>

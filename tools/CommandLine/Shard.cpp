@@ -80,11 +80,6 @@ Error driver::joinRanks(const Command &command, const Arguments &arguments,
     return makeError(
         "--shard: does not go with --trace, which is of one process; leave one of them "
         "out");
-  if (arguments.has("--target") && grid.pipeline > 1)
-    return makeError("--shard: found " + *text +
-                     " with --target: ranks with a GPU each share every "
-                     "layer; expected tensor=" +
-                     llvm::Twine(grid.tensor * grid.pipeline));
   if (arguments.get("--backend", "compiled") != "compiled")
     return makeError("--shard: does not go with --backend reference, which runs the model in one "
                      "process; leave one of them out");

@@ -1,9 +1,11 @@
 //===- ShardCost.h - predicts what a model costs on many ranks --------------===//
 //
 // Tensor and pipeline parallelism together: T ranks share each layer (Split.h), P groups of them
-// have consecutive layers. A token goes through the groups one after the other; each sends its
-// residual streams to the next. All times are lower bounds: a rank reads its weights and its cache
-// once at full speed, and a message takes its latency and the time for its bytes.
+// have consecutive layers, cut as for a run: the group that reads most bytes reads as few as
+// possible, and the head counts as a layer of its bytes. A token goes through the groups one after
+// the other; each sends its residual streams to the next. All times are lower bounds: a rank reads
+// its weights and its cache once at full speed, and a message takes its latency and the time for
+// its bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_SHARD_SHARDCOST_H
@@ -37,7 +39,8 @@ struct PartCost {
 
 /// One group of ranks.
 struct StageCost {
-  int64_t firstLayer = 0, layers = 0;
+  int64_t firstLayer = 0, layers = 0; ///< no layers: it has the head alone
+  bool hasHead = false;
   double stored = 0, cache = 0, read = 0, operations = 0, sent = 0; ///< of one rank
   double passed = 0; ///< bytes of both runs that go to the next group for a token
   double seconds = 0, secondsToPatch = 0, secondsPatched = 0;

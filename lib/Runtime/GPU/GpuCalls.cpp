@@ -170,8 +170,8 @@ Expected<Rows> GpuProgram::value(Value value, int64_t run, int64_t from, int64_t
   return numbers;
 }
 
-Error GpuProgram::setValue(Value value, ArrayRef<float> numbers) {
-  BufferPtr &buffer = values[{value.getAsOpaquePointer(), 0}];
+Error GpuProgram::setValue(Value value, int64_t run, ArrayRef<float> numbers) {
+  BufferPtr &buffer = values[{value.getAsOpaquePointer(), run}];
   if (!buffer || buffer->bytes < numbers.size() * sizeof(float))
     return makeError("a value of the model has another size");
   return store.device->upload(*buffer, 0, asBytes(numbers));

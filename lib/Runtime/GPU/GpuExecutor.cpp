@@ -20,9 +20,10 @@ namespace {
 class GpuExecutor : public Executor {
 public:
   GpuExecutor(const Program &program, Weights &weights, std::shared_ptr<Device> device,
-              int64_t rows, int64_t fewer, bool roundsPrompts)
-      : program(program), store(this->program, weights, std::move(device)), gpu(store, 1, "ctxc"),
-        prompts(store, rows, fewer, roundsPrompts), names(program) {}
+              int64_t rows, int64_t fewer, const GpuOptions &options)
+      : program(program), store(this->program, weights, std::move(device), options.share),
+        gpu(store, 1, "ctxc"), prompts(store, rows, fewer, options.roundedPrompts), names(program) {
+  }
 
   Error compile();
   /// Before compile: this rank shares the model's layers with others.
@@ -59,11 +60,12 @@ private:
   Error setPatch(const Patch &patch);
   GpuHead *headOrNull() { return head ? &*head : nullptr; }
   Expected<RecordedSteps *> recordPatch(GpuRun &full, GpuRun &reduced, int64_t startLayer);
-  Expected<PatchStep> patchOne(GpuRun &full, GpuRun &reduced, int64_t token, int64_t position,
-                               const PatchOptions &options);
+  Expected<PatchStep> patchOne(GpuStreams &streams, GpuRun &full, GpuRun &reduced, int64_t token,
+                               int64_t position, const PatchOptions &options);
   Error readPatch(size_t step, PatchStep &result);
-  Error patchAlone(GpuRun &full, GpuRun &reduced, int64_t token, int64_t position,
-                   const PatchEachOptions &options, PatchSink sink);
+  Error readLogits(const PatchOptions &options, PatchStep &result);
+  Error patchAlone(GpuStreams &streams, GpuRun &full, GpuRun &reduced, int64_t token,
+                   int64_t position, const PatchEachOptions &options, PatchSink sink);
   Error patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> tokens,
                     ArrayRef<int64_t> positions, const PatchEachOptions &options, PatchSink sink);
 
@@ -88,24 +90,29 @@ Error noMaterialized() {
 //===----------------------------------------------------------------------===//
 
 Error GpuExecutor::compile() {
-  if (Error error = gpu.compile(kernelBlocks(program)))
+  Program own = program;
+  own.steps.assign(program.steps.begin() + store.stage.first,
+                   program.steps.begin() + store.stage.end);
+  if (Error error = gpu.compile(kernelBlocks(own)))
     return error;
   std::vector<StepArgument> weights;
   for (auto [i, step] : llvm::enumerate(program.steps)) {
+    if (!store.stage.has(i))
+      continue;
     if (Error error = gpu.check(step.block))
       return error;
     for (StepArgument &each : gpu.argumentsOf(i, step.block))
       if (each.arg.kind == KernelArgKind::Param || each.arg.kind == KernelArgKind::Bank)
         weights.push_back(std::move(each));
   }
-  if (program.head())
+  if (program.head() && store.hasLogits())
     head.emplace(store, gpu);
   return store.uploadWeights(weights);
 }
 
 Error GpuExecutor::setPatch(const Patch &patch) {
   for (auto [i, step] : llvm::enumerate(program.steps)) {
-    if (!step.applied)
+    if (!step.applied || !store.stage.has(i))
       continue;
     if (Error error = gpu.check(step.applied))
       return error;
@@ -188,6 +195,8 @@ Expected<RecordedSteps *> GpuExecutor::recordPatch(GpuRun &full, GpuRun &reduced
   SmallVector<StepKernel> kernels;
   GpuRun *const runs[2] = {&full, &reduced};
   for (const TokenKernel &each : patchKernels(program, startLayer)) {
+    if (!store.stage.has(each.step))
+      continue;
     bool isDual = each.block == program.steps[each.step].dual;
     kernels.push_back({each.step,
                        each.block,
@@ -216,8 +225,9 @@ Error GpuExecutor::readPatch(size_t index, PatchStep &result) {
   return gpu.readParts(index, parts, 0, result.patch);
 }
 
-Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t token,
-                                          int64_t position, const PatchOptions &options) {
+Expected<PatchStep> GpuExecutor::patchOne(GpuStreams &streams, GpuRun &full, GpuRun &reduced,
+                                          int64_t token, int64_t position,
+                                          const PatchOptions &options) {
   auto record = recordPatch(full, reduced, options.startLayer);
   if (!record)
     return record.takeError();
@@ -225,19 +235,23 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
     return std::move(error);
   if (Error error = gpu.clearCounts())
     return std::move(error);
+  if (auto ready = streams.await(1); !ready)
+    return ready.takeError();
+  if (Error error = streams.put(gpu, 1))
+    return std::move(error);
   if (Error error = gpu.run(**record))
+    return std::move(error);
+  if (Error error = streams.pass(gpu, 1))
     return std::move(error);
   PatchStep result;
   result.obligations.resize(program.layers);
   result.replayError.resize(program.layers);
   for (auto [i, step] : llvm::enumerate(program.steps))
-    if (step.dual && step.index && *step.index >= options.startLayer)
+    if (store.stage.has(i) && step.dual && step.index && *step.index >= options.startLayer)
       if (Error error = readPatch(i, result))
         return std::move(error);
   const LayerObserver *observers[] = {&options.fullObserver, &options.reducedObserver};
-  Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
-  int64_t *next[] = {&result.fullNext, &result.reducedNext};
-  for (int64_t run : {0, 1}) {
+  for (int64_t run : {0, 1})
     if (*observers[run]) {
       SeenLayers layers;
       if (Error error = readLayers(gpu, run, 1, layers))
@@ -245,8 +259,17 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
       for (auto &[layer, rows] : layers)
         (*observers[run])(layer, rows, 1);
     }
-    if (run == 1 && !options.reducedHead)
-      continue;
+  if (store.hasLogits())
+    if (Error error = readLogits(options, result))
+      return std::move(error);
+  ++full.count;
+  return result;
+}
+
+Error GpuExecutor::readLogits(const PatchOptions &options, PatchStep &result) {
+  Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
+  int64_t *next[] = {&result.fullNext, &result.reducedNext};
+  for (int64_t run = 0; run < (options.reducedHead ? 2 : 1); ++run) {
     auto logits = gpu.value(program.logits(), run, 0, 1);
     if (!logits)
       return logits.takeError();
@@ -257,8 +280,7 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuRun &full, GpuRun &reduced, int64_t
     if (options.logits)
       *wanted[run] = std::vector<float>(logits->begin(), logits->end());
   }
-  ++full.count;
-  return result;
+  return Error::success();
 }
 
 Expected<PatchStep> GpuExecutor::computePatch(Run &opaqueFull, Run &opaqueReduced,
@@ -273,16 +295,17 @@ Expected<PatchStep> GpuExecutor::computePatch(Run &opaqueFull, Run &opaqueReduce
     return std::move(error);
   if (options.materialize)
     return noMaterialized();
-  return patchOne(full, reduced, token.token(), position, options);
+  GpuStreams streams(store, 2);
+  return patchOne(streams, full, reduced, token.token(), position, options);
 }
 
 /// patchEach for one token.
-Error GpuExecutor::patchAlone(GpuRun &full, GpuRun &reduced, int64_t token, int64_t position,
-                              const PatchEachOptions &options, PatchSink sink) {
+Error GpuExecutor::patchAlone(GpuStreams &streams, GpuRun &full, GpuRun &reduced, int64_t token,
+                              int64_t position, const PatchEachOptions &options, PatchSink sink) {
   PatchOptions one;
   one.startLayer = options.startLayer;
   one.logits = options.logits;
-  auto step = patchOne(full, reduced, token, position, one);
+  auto step = patchOne(streams, full, reduced, token, position, one);
   if (!step)
     return step.takeError();
   TokenPatch made;
@@ -303,13 +326,17 @@ Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> 
   // A pass within a sink's call would overwrite the outer pass's patches.
   const bool isInner = prompts.isPatching;
   llvm::scope_exit ended([&] { prompts.isPatching = isInner; });
-  GpuPatchEach each(store, headOrNull(), options);
+  GpuStreams streams(store, 2);
+  GpuPatchEach each(store, streams, headOrNull(), options);
   const int64_t all = tokens.size();
   tell(0, all, 1);
   while (!tokens.empty()) {
     if (Error error = checkInterrupt())
       return error;
-    int64_t count = std::min<int64_t>(tokens.size(), options.chunk ? options.chunk : INT64_MAX);
+    auto ready = streams.await(tokens.size());
+    if (!ready)
+      return ready.takeError();
+    int64_t count = std::min<int64_t>(*ready, options.chunk ? options.chunk : INT64_MAX);
     RecordedChunk *chunk = nullptr;
     if (!isInner && count >= (options.chunk ? 2 : GpuPrompts::kShortest)) {
       auto recorded = prompts.patch(full, reduced, options.startLayer, count);
@@ -319,10 +346,10 @@ Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> 
     }
     count = chunk ? std::min(count, chunk->program->rows) : 1;
     prompts.isPatching = isInner || chunk;
-    if (Error error =
-            chunk ? each.run(*chunk, full, reduced, tokens.take_front(count),
-                             positions.take_front(count), sink)
-                  : patchAlone(full, reduced, tokens.front(), positions.front(), options, sink))
+    if (Error error = chunk ? each.run(*chunk, full, reduced, tokens.take_front(count),
+                                       positions.take_front(count), sink)
+                            : patchAlone(streams, full, reduced, tokens.front(), positions.front(),
+                                         options, sink))
       return error;
     tokens = tokens.drop_front(count);
     positions = positions.drop_front(count);
@@ -384,8 +411,8 @@ Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &progr
     rows = options.chunk;
     fewer = options.shortChunk ? options.shortChunk : rows;
   }
-  auto executor = std::make_unique<GpuExecutor>(both, weights, std::move(device), rows, fewer,
-                                                options.roundedPrompts);
+  auto executor =
+      std::make_unique<GpuExecutor>(both, weights, std::move(device), rows, fewer, options);
   if (options.share.local)
     if (Error error = executor->share(options))
       return std::move(error);

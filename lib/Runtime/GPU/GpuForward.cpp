@@ -13,7 +13,8 @@ Expected<RecordedSteps *> GpuForward::record(bool withHead) {
     return &record;
   SmallVector<StepKernel> kernels;
   for (const TokenKernel &each : forwardKernels(program, isPatched(), withHead))
-    kernels.push_back({each.step, each.block, 0, {&run, nullptr}});
+    if (one.store.stage.has(each.step))
+      kernels.push_back({each.step, each.block, 0, {&run, nullptr}});
   if (Error error = one.record(kernels, record))
     return std::move(error);
   return &record;
@@ -22,7 +23,7 @@ Expected<RecordedSteps *> GpuForward::record(bool withHead) {
 Error ctxc::readLayers(GpuProgram &from, int64_t run, int64_t rows, SeenLayers &layers) {
   size_t next = 0;
   for (auto [i, step] : llvm::enumerate(from.store.program.steps)) {
-    if (!step.index && i > 0)
+    if (!from.store.stage.has(i) || (!step.index && i > 0))
       continue;
     if (layers.size() == next)
       layers.push_back({step.index.value_or(-1), {}});
@@ -57,13 +58,17 @@ Error GpuForward::runOne(int32_t token, int32_t position, bool withHead) {
     return recorded.takeError();
   if (Error error = one.setTokens(token, position, &run, nullptr))
     return error;
+  if (Error error = streams.put(one, 1))
+    return error;
   if (Error error = one.run(**recorded))
+    return error;
+  if (Error error = streams.pass(one, 1))
     return error;
   ++run.count;
   if (options.observer)
     if (Error error = readLayers(one, 0, 1, layers))
       return error;
-  if (!withHead)
+  if (!withHead || !one.store.hasLogits())
     return Error::success();
   auto numbers = one.value(program.logits(), 0, 0, 1);
   return numbers ? addLogits(*numbers) : numbers.takeError();
@@ -76,9 +81,13 @@ Error GpuForward::runChunk(RecordedChunk &chunk, ArrayRef<int32_t> tokens,
   GpuProgram &rows = *chunk.program;
   if (Error error = rows.setTokens(tokens, positions, &run, nullptr))
     return error;
+  int64_t count = tokens.size();
+  if (Error error = streams.put(rows, count))
+    return error;
   if (Error error = rows.run(chunk.steps))
     return error;
-  int64_t count = tokens.size();
+  if (Error error = streams.pass(rows, count))
+    return error;
   run.count += count;
   if (options.observer)
     if (Error error = readLayers(rows, 0, count, layers))
@@ -86,7 +95,7 @@ Error GpuForward::runChunk(RecordedChunk &chunk, ArrayRef<int32_t> tokens,
   // The head can be as large as all layers together: only tokens whose logits are asked for go
   // through it.
   int64_t wanted = options.allLogits ? count : isLast;
-  if (!wanted)
+  if (!wanted || !one.store.hasLogits())
     return Error::success();
   if (!head) {
     auto numbers = rows.value(program.logits(), 0, count - wanted, wanted);
@@ -94,7 +103,7 @@ Error GpuForward::runChunk(RecordedChunk &chunk, ArrayRef<int32_t> tokens,
   }
   std::vector<Rows> inputs;
   for (Value input : xf::LayerOp(program.steps.back().layer).getInputs()) {
-    auto numbers = rows.value(input, 0, count - wanted, wanted);
+    auto numbers = streams.value(rows, input, 0, count - wanted, wanted);
     if (!numbers)
       return numbers.takeError();
     inputs.push_back(std::move(*numbers));
@@ -108,7 +117,10 @@ Error GpuForward::runAll(ArrayRef<int32_t> tokens, ArrayRef<int32_t> positions) 
   for (size_t at = 0; at < tokens.size();) {
     if (Error error = mayGoOn())
       return error;
-    int64_t left = tokens.size() - at;
+    auto ready = streams.await(tokens.size() - at);
+    if (!ready)
+      return ready.takeError();
+    const int64_t left = *ready;
     RecordedChunk *chunk = nullptr;
     if (left >= GpuPrompts::kShortest) {
       auto recorded = prompts.forward(run, isPatched(), left);
@@ -117,7 +129,7 @@ Error GpuForward::runAll(ArrayRef<int32_t> tokens, ArrayRef<int32_t> positions) 
       chunk = *recorded;
     }
     int64_t count = chunk ? std::min(left, chunk->program->rows) : 1;
-    bool isLast = count == left;
+    bool isLast = at + count == tokens.size();
     if (Error error =
             chunk ? runChunk(*chunk, tokens.slice(at, count), positions.slice(at, count), isLast)
                   : runOne(tokens[at], positions[at], isLast || options.allLogits))

@@ -3,6 +3,7 @@
 #define CTXC_LIB_RUNTIME_GPU_GPUFORWARD_H
 
 #include "lib/Runtime/GPU/GpuPrompts.h"
+#include "lib/Runtime/GPU/GpuStreams.h"
 
 namespace ctxc {
 
@@ -21,8 +22,8 @@ public:
   GpuForward(GpuStore &store, GpuProgram &one, GpuPrompts &prompts, GpuHead *head, GpuRun &run,
              const ForwardOptions &options, llvm::function_ref<llvm::Error()> mayGoOn,
              llvm::function_ref<void(int64_t)> tell)
-      : program(store.program), one(one), prompts(prompts), head(head), run(run), options(options),
-        mayGoOn(mayGoOn), tell(tell) {}
+      : program(store.program), streams(store, 1), one(one), prompts(prompts), head(head), run(run),
+        options(options), mayGoOn(mayGoOn), tell(tell) {}
 
   llvm::Expected<Logits> forward(llvm::ArrayRef<int32_t> tokens, llvm::ArrayRef<int32_t> positions);
 
@@ -36,6 +37,7 @@ private:
   bool isPatched() const { return options.patch != nullptr; }
 
   const Program &program;
+  GpuStreams streams;
   GpuProgram &one; ///< for one token
   GpuPrompts &prompts;
   GpuHead *head;

@@ -23,7 +23,11 @@ Error GpuPatchEach::run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
     return error;
   if (Error error = gpu->clearCounts())
     return error;
+  if (Error error = streams.put(*gpu, rows()))
+    return error;
   if (Error error = gpu->run(chunk.steps))
+    return error;
+  if (Error error = streams.pass(*gpu, rows()))
     return error;
   full.count += rows();
   for (size_t i = 0; i < program.steps.size(); ++i)
@@ -39,12 +43,19 @@ Error GpuPatchEach::run(RecordedChunk &chunk, GpuRun &full, GpuRun &reduced,
   return Error::success();
 }
 
+/// What the rank's layers made at the end: what the head reads, or what goes to the next rank.
+ValueRange GpuPatchEach::lastValues() const {
+  if (!store.hasLogits())
+    return store.stage.out;
+  xf::LayerOp last = program.steps.back().layer;
+  return head ? ValueRange(last.getInputs()) : ValueRange(last.getOutputs());
+}
+
 Error GpuPatchEach::readOutputs() {
-  xf::LayerOp last = program.steps[program.steps.size() - (head ? 2 : 1)].layer;
   for (int64_t run : {0, 1}) {
     outputs[run].clear();
-    for (Value output : last.getOutputs()) {
-      auto numbers = gpu->value(output, run, 0, rows());
+    for (Value output : lastValues()) {
+      auto numbers = streams.value(*gpu, output, run, 0, rows());
       if (!numbers)
         return numbers.takeError();
       outputs[run].push_back(std::move(*numbers));
@@ -53,8 +64,8 @@ Error GpuPatchEach::readOutputs() {
   return Error::success();
 }
 
-/// Checks a token's output of the last layer in both runs: NaN and infinity of earlier layers show
-/// there.
+/// Checks a token's output of this rank's last layer in both runs: NaN and infinity of earlier
+/// layers show there.
 Error GpuPatchEach::checkFinite(int64_t row) {
   for (const std::vector<Rows> &ofRun : outputs)
     for (const Rows &all : ofRun) {
@@ -131,7 +142,7 @@ Error GpuPatchEach::give(int64_t row, PatchSink sink) {
       given.obligations[*step.index] = obligations[i][row];
       given.replayError[*step.index] = replayError[i][row];
     }
-  if (options.logits)
+  if (options.logits && store.hasLogits())
     if (Error error = readLogits(row, given))
       return error;
   auto makePatch = [&]() -> Expected<Patch> {

@@ -5,13 +5,14 @@
 #define CTXC_LIB_RUNTIME_GPU_GPUPATCHEACH_H
 
 #include "lib/Runtime/GPU/GpuPrompts.h"
+#include "lib/Runtime/GPU/GpuStreams.h"
 
 namespace ctxc {
 
 class GpuPatchEach {
 public:
-  GpuPatchEach(GpuStore &store, GpuHead *head, const PatchEachOptions &options)
-      : store(store), program(store.program), head(head), options(options),
+  GpuPatchEach(GpuStore &store, GpuStreams &streams, GpuHead *head, const PatchEachOptions &options)
+      : store(store), streams(streams), program(store.program), head(head), options(options),
         obligations(program.steps.size()), replayError(program.steps.size()),
         parts(program.steps.size()) {}
 
@@ -29,10 +30,12 @@ private:
   int64_t rows() const { return tokens.size(); }
   bool isPatched(size_t step) const {
     const ProgramStep &at = program.steps[step];
-    return at.dual && at.index && *at.index >= options.startLayer;
+    return store.stage.has(step) && at.dual && at.index && *at.index >= options.startLayer;
   }
+  mlir::ValueRange lastValues() const;
 
   GpuStore &store;
+  GpuStreams &streams;
   const Program &program;
   GpuHead *head; ///< null where the program has none
   const PatchEachOptions &options;
@@ -40,7 +43,7 @@ private:
   // The chunk's values.
   GpuProgram *gpu = nullptr;
   llvm::ArrayRef<int64_t> tokens, positions;
-  std::vector<Rows> outputs[2]; ///< the last layer's output in each run: each value's rows
+  std::vector<Rows> outputs[2]; ///< lastValues in each run: each value's rows
   std::vector<std::vector<LayerObligations>> obligations;
   std::vector<std::vector<double>> replayError;
   /// Each step's parts for `partsCount` tokens from `partsFrom` on.

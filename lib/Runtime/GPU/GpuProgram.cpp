@@ -198,6 +198,10 @@ Error GpuProgram::record(ArrayRef<StepKernel> all, RecordedSteps &record) {
     if (Error error = addLaunches(at, temporaries, batches))
       return error;
   std::vector<RecordedPart> parts;
+  if (all.empty()) { // of a rank that has the head alone
+    record.parts.emplace_back();
+    return Error::success();
+  }
   for (Batch &batch : batches) {
     auto made = store.device->record(batch.launches);
     if (!made)
@@ -209,6 +213,8 @@ Error GpuProgram::record(ArrayRef<StepKernel> all, RecordedSteps &record) {
 }
 
 Error GpuProgram::run(RecordedSteps &record) {
+  if (!record.parts.front().sequence)
+    return Error::success();
   if (!store.ranks)
     return store.device->run(*record.parts.front().sequence).takeError();
   if (Error error = store.ranks->meet())

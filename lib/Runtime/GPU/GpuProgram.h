@@ -62,8 +62,13 @@ public:
 
   /// The numbers of tokens `from` to `from + count` of one of the model's values.
   llvm::Expected<Rows> value(mlir::Value value, int64_t run, int64_t from, int64_t count);
-  /// Sets a value of the full run for the first tokens, after launches that read it were recorded.
-  llvm::Error setValue(mlir::Value value, llvm::ArrayRef<float> numbers);
+  /// Whether launches that were recorded read or make a value.
+  bool hasValue(mlir::Value value, int64_t run) const {
+    auto found = values.find({value.getAsOpaquePointer(), run});
+    return found != values.end() && found->second;
+  }
+  /// Sets a value for the first tokens, after launches that read it were recorded.
+  llvm::Error setValue(mlir::Value value, int64_t run, llvm::ArrayRef<float> numbers);
 
   GpuStore &store;
   const int64_t rows;

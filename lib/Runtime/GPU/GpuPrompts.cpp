@@ -98,7 +98,8 @@ Expected<RecordedChunk *> GpuPrompts::forward(GpuRun &run, bool isPatched, int64
     return nullptr;
   SmallVector<StepKernel> kernels;
   for (const TokenKernel &each : forwardKernels(store.program, isPatched, /*withHead=*/false))
-    kernels.push_back({each.step, each.block, 0, {&run, nullptr}});
+    if (store.stage.has(each.step))
+      kernels.push_back({each.step, each.block, 0, {&run, nullptr}});
   return choose(run.chunk[isPatched], kernels, left);
 }
 
@@ -109,7 +110,7 @@ Expected<RecordedChunk *> GpuPrompts::patch(GpuRun &full, GpuRun &reduced, int64
   SmallVector<StepKernel> kernels;
   GpuRun *runs[2] = {&full, &reduced};
   for (const TokenKernel &each : patchKernels(store.program, startLayer)) {
-    if (store.program.head() == each.step)
+    if (store.program.head() == each.step || !store.stage.has(each.step))
       continue;
     bool isDual = each.block == store.program.steps[each.step].dual;
     if (!isDual && each.run == 1 && readsContext(each.block))
@@ -148,7 +149,8 @@ Error GpuHead::add(GpuProgram &program, RecordedSteps &record, ArrayRef<Rows> in
       return error;
   for (auto [input, numbers] : llvm::zip(step.layer.getInputs(), inputs)) {
     size_t width = cast<ShapedType>(input.getType()).getNumElements();
-    if (Error error = program.setValue(input, ArrayRef(numbers).slice(from * width, count * width)))
+    if (Error error =
+            program.setValue(input, 0, ArrayRef(numbers).slice(from * width, count * width)))
       return error;
   }
   if (Error error = program.run(record))

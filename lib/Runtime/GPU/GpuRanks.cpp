@@ -19,7 +19,7 @@ static Error sumOf(Neighbours &neighbours, Rows &numbers) {
   how.kind = Transfer::Sum;
   how.elements = numbers.size();
   const Rows own = numbers;
-  SharedRows shared{&how, &own, &numbers};
+  SharedRows shared{&how, &own, &numbers, /*isCounted=*/false};
   return neighbours.makeWhole(shared);
 }
 
@@ -71,8 +71,7 @@ Error GpuRanks::join() {
   if (Error error = sumBytes(id))
     return error;
   // From here on, a rank that fails leaves others waiting within the library.
-  return fatal(sums->join(id, int(rank()), int(blocks().ranks()),
-                          [this] { return share.neighbours->checkAlive(); }));
+  return fatal(sums->join(id, int(rank()), int(blocks().ranks()), *share.neighbours));
 }
 
 Error GpuRanks::meet() {
@@ -93,46 +92,86 @@ Error GpuRanks::fatal(Error error) const {
 
 static size_t floats(int64_t count) { return count * sizeof(float); }
 
-/// Copies this rank's part of each row into the whole value, or out of it.
-Error GpuRanks::copyPart(const DeviceTransfer &transfer, int64_t rows, bool intoWhole) {
+/// Copies rank `of`'s part of each row into the whole value, or out of it. The parts lie together
+/// in `part`, from `offset` on.
+Error GpuRanks::copyPart(const DeviceTransfer &transfer, int64_t rows, int64_t of,
+                         Device::Buffer *part, size_t offset, bool intoWhole) {
   const shard::Cut &cut = transfer.how->cut;
   Error error = Error::success();
-  cut.visitRuns(rank(), [&](int64_t inWhole, int64_t inPart, int64_t count) {
+  cut.visitRuns(of, [&](int64_t inWhole, int64_t inPart, int64_t count) {
     if (error)
       return;
-    DeviceSums::Piece whole{nullptr, floats(inWhole), floats(cut.wholeSize())};
-    DeviceSums::Piece part{nullptr, floats(inPart), floats(cut.partSize(rank()))};
-    (intoWhole ? whole : part).buffer = transfer.to;
-    (intoWhole ? part : whole).buffer = transfer.from;
-    error = sums->copy(intoWhole ? whole : part, intoWhole ? part : whole, floats(count), rows);
+    DeviceSums::Piece inside{intoWhole ? transfer.to : transfer.from, floats(inWhole),
+                             floats(cut.wholeSize())};
+    DeviceSums::Piece alone{part, offset + floats(inPart), floats(cut.partSize(of))};
+    error = sums->copy(intoWhole ? inside : alone, intoWhole ? alone : inside, floats(count), rows);
   });
   return error;
 }
 
-/// Of a value that is gathered, each rank adds its part to the zeros of the others.
+Error GpuRanks::sumOnDevices(const DeviceTransfer &transfer, int64_t rows) {
+  const int64_t whole = rows * transfer.how->elements, ranks = blocks().ranks();
+  if (Error error = sums->copy({transfer.to, 0, floats(whole)}, {transfer.from, 0, floats(whole)},
+                               floats(whole), 1))
+    return error;
+  // Each rank adds a share of the numbers: it sends the others' terms, and its sums to each.
+  const int64_t share = whole * (rank() + 1) / ranks - whole * rank() / ranks;
+  this->share.neighbours->countShared(floats(whole + (ranks - 2) * share));
+  return sums->sum(*transfer.to, whole);
+}
+
+/// Every rank, or the first alone, gets the others' parts.
+Error GpuRanks::gatherOnDevices(const DeviceTransfer &transfer, int64_t rows) {
+  const shard::Cut &cut = transfer.how->cut;
+  const bool isForAll = transfer.how->kind == Transfer::Gather, isMine = isForAll || rank() == 0;
+  const size_t own = rows * cut.partSize(rank());
+  std::vector<DeviceSums::Passed> sent, got;
+  size_t bytes = 0;
+  for (int64_t other = 0; other < blocks().ranks(); ++other) {
+    if (other == rank())
+      continue;
+    if (isForAll || other == 0)
+      sent.push_back({int(other), transfer.from, 0, own});
+    if (!isMine)
+      continue;
+    got.push_back({int(other), nullptr, bytes, size_t(rows * cut.partSize(other))});
+    bytes += floats(got.back().count);
+  }
+  if (bytes && (!received || received->bytes < bytes)) {
+    received.reset();
+    auto made = device.allocate(bytes);
+    if (!made)
+      return made.takeError();
+    received = std::move(*made);
+  }
+  for (DeviceSums::Passed &each : got)
+    each.buffer = received.get();
+  share.neighbours->countShared(floats(own) * sent.size());
+  if (Error error = sums->pass(sent, got))
+    return error;
+  if (!isMine)
+    return sums->clear(*transfer.to, floats(rows * transfer.how->elements));
+  for (const DeviceSums::Passed &each : got)
+    if (Error error = copyPart(transfer, rows, each.rank, each.buffer, each.offset, true))
+      return error;
+  return copyPart(transfer, rows, rank(), transfer.from, 0, /*intoWhole=*/true);
+}
+
 Error GpuRanks::onDevices(const DeviceTransfer &transfer, int64_t rows) {
-  const int64_t whole = transfer.how ? rows * transfer.how->elements : 0;
-  auto copyAll = [&](size_t bytes) {
+  if (!transfer.how) {
+    const size_t bytes = transfer.from->bytes;
     return sums->copy({transfer.to, 0, bytes}, {transfer.from, 0, bytes}, bytes, 1);
-  };
-  if (!transfer.how)
-    return copyAll(transfer.from->bytes);
+  }
   switch (transfer.how->kind) {
   case Transfer::Take:
-    return copyPart(transfer, rows, /*intoWhole=*/false);
+    return copyPart(transfer, rows, rank(), transfer.to, 0, /*intoWhole=*/false);
   case Transfer::Sum:
-    if (Error error = copyAll(floats(whole)))
-      return error;
-    break;
+    return sumOnDevices(transfer, rows);
   case Transfer::Gather:
   case Transfer::Collect:
-    if (Error error = sums->clear(*transfer.to, floats(whole)))
-      return error;
-    if (Error error = copyPart(transfer, rows, /*intoWhole=*/true))
-      return error;
-    break;
+    return gatherOnDevices(transfer, rows);
   }
-  return sums->sum(*transfer.to, whole);
+  llvm_unreachable("all kinds are above");
 }
 
 Error GpuRanks::throughHosts(ArrayRef<DeviceTransfer> transfers, int64_t rows) {

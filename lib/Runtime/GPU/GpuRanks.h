@@ -41,11 +41,15 @@ private:
   llvm::Error sumBytes(std::vector<char> &bytes);
   llvm::Error throughHosts(llvm::ArrayRef<DeviceTransfer> transfers, int64_t rows);
   llvm::Error onDevices(const DeviceTransfer &transfer, int64_t rows);
-  llvm::Error copyPart(const DeviceTransfer &transfer, int64_t rows, bool intoWhole);
+  llvm::Error copyPart(const DeviceTransfer &transfer, int64_t rows, int64_t of,
+                       Device::Buffer *part, size_t offset, bool intoWhole);
+  llvm::Error sumOnDevices(const DeviceTransfer &transfer, int64_t rows);
+  llvm::Error gatherOnDevices(const DeviceTransfer &transfer, int64_t rows);
 
   Device &device;
   const RankShare share;
   std::unique_ptr<DeviceSums> sums;
+  std::unique_ptr<Device::Buffer> received; ///< the others' parts of a value
 };
 
 } // namespace ctxc

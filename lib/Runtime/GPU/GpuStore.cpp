@@ -74,7 +74,7 @@ Error GpuStore::uploadWeights(ArrayRef<StepArgument> arguments) {
 Expected<const void *> GpuStore::addressOf(const StepArgument &argument, StringRef name) {
   const KernelArg &arg = argument.arg;
   if (argument.source) {
-    copies.clear(); // of what has been uploaded
+    copies = {}; // of what has been uploaded
     return partOfParameter(weights, name, *argument.source, ranks->rank(), copies);
   }
   auto type = cast<MemRefType>(arg.type);
@@ -114,7 +114,7 @@ Expected<std::vector<const void *>> GpuStore::slicesOf(const StepArgument &argum
                                                        StringRef name) {
   if (!argument.source)
     return getSlices(weights, name, argument.arg.stored);
-  copies.clear();
+  copies = {};
   return partOfBank(weights, name, *argument.source, ranks->rank(), copies);
 }
 

@@ -32,8 +32,10 @@ struct StepArgument {
 
 class GpuStore {
 public:
-  GpuStore(const Program &program, Weights &weights, std::shared_ptr<Device> device)
-      : program(program), weights(weights), device(std::move(device)) {}
+  GpuStore(const Program &program, Weights &weights, std::shared_ptr<Device> device,
+           const RankShare &share)
+      : program(program), weights(weights), device(std::move(device)),
+        stage(share.stage ? *share.stage : wholeStage(program)), neighbours(share.neighbours) {}
 
   /// Joins the other ranks that share the model's layers.
   llvm::Error share(const GpuOptions &options);
@@ -54,7 +56,12 @@ public:
   const Program &program;
   Weights &weights;
   std::shared_ptr<Device> device;
+  const Stage stage; ///< the steps that this rank runs
+  Neighbours *const neighbours;
   std::optional<GpuRanks> ranks; ///< where several share the model's layers
+
+  /// Whether this rank has logits: its stage is the last.
+  bool hasLogits() const { return stage.end == program.steps.size(); }
 
 private:
   std::string storedName(const StepArgument &argument) const;

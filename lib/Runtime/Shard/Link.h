@@ -54,9 +54,12 @@ public:
   /// Gathered parts go to every rank of the stage, collected ones to the first of them. Of a sum
   /// each rank gets the others' terms for its share of the numbers, adds them in the ranks' order,
   /// and sends its share of the sums to the others: bits depend on how many ranks there are, and
-  /// not on time.
+  /// not on time. Small parts go in one message, large ones each in its own, from where they are
+  /// and to where they belong: a prompt's values would be copied many times otherwise.
   llvm::Error makeWhole(llvm::ArrayRef<SharedRows> values) override;
   llvm::Error checkAlive() override { return ranks.checkAlive(); }
+  void countShared(uint64_t bytes) override { shared += bytes; }
+  void abandon(llvm::StringRef reason) override { ranks.abandon(reason); }
 
   /// The bytes of the numbers that were sent to the next stage, and within this one.
   uint64_t sentBytes() const { return sent; }
@@ -70,15 +73,21 @@ private:
   llvm::SmallVector<int> peers() const;
   /// The next message of the call from a rank. Errors: that rank's call has ended (Stopped).
   llvm::Expected<MessageReader> next(int rank);
+  /// The same for a large part. Errors: as well.
+  llvm::Error nextInto(int rank, llvm::MutableArrayRef<float> place);
   bool isFor(int rank, const SharedRows &value) const;
+  llvm::Error send(int peer, llvm::ArrayRef<llvm::ArrayRef<float>> parts);
   llvm::Error sendParts(llvm::ArrayRef<SharedRows> values);
   llvm::Error receiveParts(llvm::ArrayRef<SharedRows> values);
+  llvm::Error receivePart(int rank, const SharedRows &value, MessageReader *small);
   llvm::Error shareSums(llvm::ArrayRef<SharedRows> values);
+  llvm::Error exchange(llvm::ArrayRef<SharedRows> values);
 
   Ranks &ranks;
   const int tensor;
   Call *current = nullptr;
   uint64_t sent = 0, shared = 0;
+  StreamRows received; ///< a large part
 };
 
 } // namespace ctxc

@@ -52,7 +52,8 @@ struct Ranks::State {
   std::mutex mutex; ///< of all calls of `mpi`, and of what follows
   struct Sending {
     int to, tag;
-    Message message;
+    Message message; ///< empty where the words are elsewhere
+    bool isInPlace;
     void *request;
   };
   std::list<Sending> sending;
@@ -74,9 +75,13 @@ struct Ranks::State {
 
   /// Begins to send; the mutex is locked.
   Error begin(int to, int tag, Message message) {
-    Sending &each = sending.emplace_back(Sending{to, tag, std::move(message), nullptr});
+    Sending &each = sending.emplace_back(Sending{to, tag, std::move(message), false, nullptr});
     return check(mpi->send(each.message.data(), each.message.size(), to, tag, &each.request),
                  "sending");
+  }
+  Error beginInPlace(int to, int tag, llvm::ArrayRef<uint64_t> words) {
+    Sending &each = sending.emplace_back(Sending{to, tag, {}, true, nullptr});
+    return check(mpi->send(words.data(), words.size(), to, tag, &each.request), "sending");
   }
 
   /// Drops what has been sent; the mutex is locked.
@@ -90,18 +95,21 @@ struct Ranks::State {
     return Error::success();
   }
 
-  /// Takes the next message of a place, if it has come; the mutex is locked.
-  Expected<std::optional<std::pair<int, Message>>> take(int from, int tag) {
+  /// Takes the next message of a place, if it has come; the mutex is locked. Its words go to
+  /// `place` where they are as many, and the message is empty then.
+  Expected<std::optional<std::pair<int, Message>>>
+  take(int from, int tag, llvm::MutableArrayRef<uint64_t> place = {}) {
     int there = 0, source = 0, count = 0;
     if (Error error = check(mpi->probe(from, tag, &there, &source, &count), "receiving"))
       return std::move(error);
     if (!there)
       return std::nullopt;
-    Message message(count);
+    const bool isForPlace = !place.empty() && place.size() == size_t(count);
+    Message message(isForPlace ? 0 : count);
+    uint64_t *to = isForPlace ? place.data() : message.data();
     void *request = nullptr;
     int isDone = 0;
-    if (Error error =
-            check(mpi->receive(message.data(), count, source, tag, &request), "receiving"))
+    if (Error error = check(mpi->receive(to, count, source, tag, &request), "receiving"))
       return std::move(error);
     for (auto begin = Clock::now(); !isDone;) {
       if (Error error = check(mpi->done(request, &isDone), "receiving"))
@@ -308,12 +316,16 @@ template <typename Ready> Error Ranks::wait(Ready ready) {
   }
 }
 
+static Error checkSize(int to, size_t words) {
+  if (words <= size_t(INT32_MAX))
+    return Error::success();
+  return makeError("a message to rank " + llvm::Twine(to) + " has " + llvm::Twine(words * 8) +
+                   " bytes, more than MPI takes at once; shorten the prompt");
+}
+
 Error Ranks::send(int to, int tag, Message message) {
-  if (message.size() > size_t(INT32_MAX))
-    return makeError("a message to rank " + llvm::Twine(to) + " has " +
-                     llvm::Twine(message.size() * 8) +
-                     " bytes, more than MPI takes at once; "
-                     "shorten the prompt");
+  if (Error error = checkSize(to, message.size()))
+    return error;
   return wait([&]() -> Expected<bool> {
     auto isOfThese = [&](const State::Sending &each) { return each.to == to && each.tag == tag; };
     if (llvm::count_if(state->sending, isOfThese) >= mostUnderWay)
@@ -323,6 +335,38 @@ Error Ranks::send(int to, int tag, Message message) {
       return std::move(error);
     return true;
   });
+}
+
+Error Ranks::sendInPlace(int to, int tag, llvm::ArrayRef<uint64_t> words) {
+  if (Error error = checkSize(to, words.size()))
+    return error;
+  std::lock_guard<std::mutex> lock(state->mutex);
+  state->sent += words.size() * sizeof(uint64_t);
+  return state->beginInPlace(to, tag, words);
+}
+
+Error Ranks::finishSending() {
+  return wait([&]() -> Expected<bool> {
+    return llvm::none_of(state->sending, [](const State::Sending &each) { return each.isInPlace; });
+  });
+}
+
+Expected<std::optional<Message>> Ranks::receiveInto(int from, int tag,
+                                                    llvm::MutableArrayRef<uint64_t> place) {
+  std::optional<Message> other;
+  Error error = wait([&]() -> Expected<bool> {
+    auto taken = state->take(from, tag, place);
+    if (!taken)
+      return taken.takeError();
+    if (!*taken)
+      return false;
+    if (!(*taken)->second.empty())
+      other = std::move((*taken)->second);
+    return true;
+  });
+  if (error)
+    return std::move(error);
+  return other;
 }
 
 Expected<Message> Ranks::receive(int from, int tag) {
@@ -369,6 +413,12 @@ Error Ranks::leave() {
     return error;
   std::lock_guard<std::mutex> lock(state->mutex);
   return state->check(state->mpi->finish(), "leaving");
+}
+
+void Ranks::abandon(StringRef reason) {
+  const std::string line = ("ctxc: error: rank " + llvm::Twine(own) + ": " + reason + "\n").str();
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+  abort(reason);
 }
 
 void Ranks::abort(StringRef reason) {

@@ -65,7 +65,7 @@ llvm::Expected<std::unique_ptr<Executor>> RankExecutor::makeOnDevice() {
     return opened.takeError();
   GpuOptions onDevice;
   onDevice.roundedPrompts = options.prompts == PromptProducts::Rounded;
-  onDevice.share = {blocks.get(), &link};
+  onDevice.share = {blocks.get(), &link, stages[stageOf(ranks.rank())]};
   if (ranks.rank() == 0)
     onDevice.onHosts = device->onHosts;
   return createGpuExecutor(program, weights, std::move(*opened), onDevice);
@@ -133,10 +133,6 @@ RankFacts RankExecutor::ownFacts() const {
 llvm::Expected<std::unique_ptr<ShardedExecutor>>
 ctxc::createShardedExecutor(const Program &program, Weights &weights, CompiledOptions options,
                             Ranks &ranks, int tensor, const std::optional<RankDevice> &device) {
-  if (device && ranks.count() != tensor)
-    return makeError(
-        "pipeline=" + llvm::Twine(ranks.count() / tensor) +
-        ": ranks with a GPU each share every layer; expected tensor=" + llvm::Twine(ranks.count()));
   llvm::Expected<std::vector<Stage>> stages = cutIntoStages(program, ranks.count() / tensor);
   if (!stages)
     return stages.takeError();

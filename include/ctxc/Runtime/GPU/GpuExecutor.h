@@ -10,11 +10,12 @@
 
 namespace ctxc {
 
-/// One of several ranks that share the model's layers.
+/// One of several ranks that share a model.
 struct RankShare {
   const shard::LocalBlocks *local =
       nullptr;                      ///< its parts of the blocks; null: it runs whole blocks
   Neighbours *neighbours = nullptr; ///< the other ranks
+  std::optional<Stage> stage = std::nullopt; ///< the steps that it runs; none: all
 };
 
 struct GpuOptions {
@@ -25,7 +26,8 @@ struct GpuOptions {
   /// With `chunk`: the tokens, at least 2, of smaller chunks, for short prompts and for rests of
   /// prompts; 0: there are none.
   int64_t shortChunk = 0;
-  /// What it names must outlive the executor. All ranks call the executor alike.
+  /// What it names must outlive the executor. All ranks call the executor alike; only those of the
+  /// last stage have logits.
   RankShare share = {};
   /// Called where ranks' sums go through the hosts, with the reason why not from device to device.
   std::function<void(llvm::StringRef reason)> onHosts = {};

@@ -11,11 +11,13 @@
 #ifndef CTXC_RUNTIME_SHARD_RANKS_H
 #define CTXC_RUNTIME_SHARD_RANKS_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,8 +63,17 @@ public:
   /// Starts to send a message. Waits only while several earlier ones to that rank with that tag are
   /// still being sent. Messages from one rank to another with the same tag arrive in order.
   llvm::Error send(int to, int tag, Message message);
+  /// Starts to send words that are not copied: nobody may change them until `finishSending` has
+  /// returned.
+  llvm::Error sendInPlace(int to, int tag, llvm::ArrayRef<uint64_t> words);
+  /// Waits until all words of sendInPlace are sent.
+  llvm::Error finishSending();
   /// Waits for a message.
   llvm::Expected<Message> receive(int from, int tag);
+  /// Waits for a message of as many words as `place` has, and puts it there. Returns a message of
+  /// another size, should that come instead.
+  llvm::Expected<std::optional<Message>> receiveInto(int from, int tag,
+                                                     llvm::MutableArrayRef<uint64_t> place);
   /// Fails where a rank is lost, as what waits does.
   llvm::Error checkAlive();
 
@@ -74,6 +85,9 @@ public:
   /// After RanksLost: sends the reason to the other ranks, gives them a second to print it, and
   /// ends all processes with exit code 2.
   [[noreturn]] void abort(llvm::StringRef reason);
+  /// The same from another thread than the one that calls the other functions, which hangs
+  /// elsewhere; prints the reason.
+  [[noreturn]] void abandon(llvm::StringRef reason);
 
 private:
   struct State;

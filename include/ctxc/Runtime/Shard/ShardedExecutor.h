@@ -56,9 +56,8 @@ struct RankDevice {
 
 /// The executor of this rank's stage, which it shares with `tensor` − 1 other ranks. `tensor` must
 /// divide the number of ranks. `program`, `weights` and `ranks` must outlive it. With `device`
-/// there is one stage, of `options` only prompts is used, and rank 0 waits until the others
-/// serve. Errors: those of createCompiledExecutor or createGpuExecutor, cutIntoStages and
-/// LocalBlocks::add.
+/// of `options` only prompts is used, and rank 0 waits until the others serve. Errors: those of
+/// createCompiledExecutor or createGpuExecutor, cutIntoStages and LocalBlocks::add.
 llvm::Expected<std::unique_ptr<ShardedExecutor>>
 createShardedExecutor(const Program &program, Weights &weights, CompiledOptions options,
                       Ranks &ranks, int tensor, const std::optional<RankDevice> &device = {});

@@ -10,6 +10,7 @@
 #include "ctxc/Program/Program.h"
 #include "ctxc/Shard/LocalBlock.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/ErrorHandling.h"
 #include <vector>
 
 namespace ctxc {
@@ -46,6 +47,7 @@ struct SharedRows {
   const shard::Transfer *how;
   const StreamRows *from;
   StreamRows *to;
+  bool isCounted = true; ///< among the bytes of the model's values
 };
 
 /// Exchanges values with the stages before and after. A call of `receive` gets all values of
@@ -60,6 +62,10 @@ public:
   virtual llvm::Error makeWhole(llvm::ArrayRef<SharedRows> values) = 0;
   /// For what waits for other ranks in another way: an error where one is gone.
   virtual llvm::Error checkAlive() { return llvm::Error::success(); }
+  /// Counts bytes that devices sent within the stage.
+  virtual void countShared(uint64_t bytes) {}
+  /// Ends the processes of all ranks, with the reason. From any thread, where another one hangs.
+  virtual void abandon(llvm::StringRef reason) { llvm::report_fatal_error(reason); }
 };
 
 } // namespace ctxc

@@ -2,9 +2,11 @@
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/DeviceSums.h"
 #include "lib/Runtime/GPU/Devices.h"
+#include "lib/Runtime/GPU/Graphs/CallLimit.h"
 #include "lib/Runtime/GPU/Graphs/GraphDevice.h"
 #include "lib/Runtime/GPU/Graphs/NcclApi.h"
 #include <cstring>
+#include <deque>
 #include <dlfcn.h>
 
 using namespace ctxc;
@@ -21,6 +23,10 @@ public:
   GraphSums(GraphDevice &device, const nccl::Api &api) : device(device), api(api) {}
   ~GraphSums() override {
     device.whileWaiting = nullptr;
+    if (device.canFree())
+      for (auto *events : {&pending, &unused})
+        for (Event event : *events)
+          device.api.EventDestroy(event);
     if (!group)
       return;
     // After a fault, or with a rank gone, nothing is waited for.
@@ -33,27 +39,34 @@ public:
   size_t idBytes() const override { return sizeof(nccl::Id); }
   Expected<std::vector<char>> makeId() override {
     nccl::Id id;
-    if (Error error = check("making a group of ranks", api.GetUniqueId(&id)))
+    if (Error error = check("making a group of ranks", [&] { return api.GetUniqueId(&id); }))
       return std::move(error);
     return std::vector<char>(id.bytes, id.bytes + sizeof id.bytes);
   }
-  Error join(ArrayRef<char> bytes, int rank, int ranks, std::function<Error()> isAlone) override {
+  Error join(ArrayRef<char> bytes, int rank, int ranks, Neighbours &others) override {
     if (Error error = device.enter())
       return error;
+    limit.emplace([this, &others](const char *what) {
+      others.abandon(device.target() + ": " + what + " has not returned for " + seconds() +
+                     "; it, or another rank, hangs");
+    });
     nccl::Id id;
     std::memcpy(id.bytes, bytes.data(), sizeof id.bytes);
-    if (Error error =
-            check("joining the group of ranks", api.CommInitRank(&group, ranks, id, rank))) {
+    if (Error error = check("joining the group of ranks",
+                            [&] { return api.CommInitRank(&group, ranks, id, rank); })) {
       group = nullptr;
       return error;
     }
-    device.whileWaiting = [this, isAlone = std::move(isAlone)]() -> Error {
+    device.whileWaiting = [this, &others]() -> Error {
       int result = 0;
-      Error error = check("asking how a sum goes", api.CommGetAsyncError(group, &result));
+      Error error =
+          check("asking how a sum goes", [&] { return api.CommGetAsyncError(group, &result); });
       if (!error)
-        error = check("a sum over devices", result);
+        error = check("a sum over devices", [&] { return result; });
       if (!error)
-        error = isAlone();
+        error = others.checkAlive();
+      if (!error)
+        error = checkProgress();
       isBroken |= bool(error);
       return error;
     };
@@ -77,15 +90,81 @@ public:
   }
   Error sum(Device::Buffer &numbers, size_t count) override {
     void *address = reinterpret_cast<void *>(addressOf(numbers));
-    return check("a sum over devices", api.AllReduce(address, address, count, nccl::kFloat32,
-                                                     nccl::kSum, group, device.stream));
+    if (Error error = check("a sum over devices", [&] {
+          return api.AllReduce(address, address, count, nccl::kFloat32, nccl::kSum, group,
+                               device.stream);
+        }))
+      return error;
+    return mark();
+  }
+  Error pass(ArrayRef<Passed> sent, ArrayRef<Passed> received) override {
+    auto pointer = [](const Passed &each) {
+      return reinterpret_cast<void *>(addressOf(*each.buffer) + each.offset);
+    };
+    if (Error error = check("passing values between devices", [&] {
+          int result = api.GroupStart();
+          for (const Passed &each : sent)
+            if (!result)
+              result = api.Send(pointer(each), each.count, nccl::kFloat32, each.rank, group,
+                                device.stream);
+          for (const Passed &each : received)
+            if (!result)
+              result = api.Recv(pointer(each), each.count, nccl::kFloat32, each.rank, group,
+                                device.stream);
+          return result ? result : api.GroupEnd();
+        }))
+      return error;
+    return mark();
   }
 
 private:
+  static std::string seconds() { return std::to_string(longestWait.count()) + " seconds"; }
+
+  /// Has the device remember that it has come here, behind a sum.
+  Error mark() {
+    progressed = CallLimit::Clock::now();
+    if (pending.size() >= enoughEvents)
+      if (Error error = see())
+        return error;
+    Event event = nullptr;
+    if (!unused.empty()) {
+      event = unused.back();
+      unused.pop_back();
+    } else if (Result result = device.api.EventCreate(&event, 0)) {
+      return device.failed("making an event", result);
+    }
+    pending.push_back(event);
+    Result result = device.api.EventRecord(event, device.stream);
+    return result ? device.failed("marking a sum", result) : Error::success();
+  }
+  /// Which sums have ended since it was called last.
+  Error see() {
+    while (!pending.empty()) {
+      Result result = device.api.EventQuery(pending.front());
+      if (result == kNotReady)
+        break;
+      if (result)
+        return device.ended("a sum over devices", result);
+      unused.push_back(pending.front());
+      pending.pop_front();
+      progressed = CallLimit::Clock::now();
+    }
+    return Error::success();
+  }
+  /// The kernels between two sums take far less than the limit.
+  Error checkProgress() {
+    if (Error error = see())
+      return error;
+    if (pending.empty() || CallLimit::Clock::now() - progressed < longestWait)
+      return Error::success();
+    return makeError(device.target() + ": a sum over devices has not ended for " + seconds() +
+                     "; another rank, or its device, hangs");
+  }
   static Pointer addressOf(Device::Buffer &buffer) {
     return static_cast<GraphBuffer &>(buffer).address;
   }
-  Error check(StringRef what, int result) {
+  template <typename Function> Error check(const char *what, Function function) {
+    const int result = limit ? limit->call(what, function) : function();
     if (!result)
       return Error::success();
     isBroken = true;
@@ -98,6 +177,10 @@ private:
   const nccl::Api api;
   nccl::Group group = nullptr;
   bool isBroken = false;
+  static constexpr size_t enoughEvents = 32;
+  std::deque<Event> pending, unused; ///< behind sums that have not been seen to end, and others
+  CallLimit::Clock::time_point progressed;
+  std::optional<CallLimit> limit;
 };
 
 } // namespace

@@ -22,6 +22,10 @@ struct Api {
   int (*CommGetAsyncError)(Group, int *result) = nullptr;
   int (*AllReduce)(const void *from, void *to, size_t count, int type, int operation, Group,
                    Stream) = nullptr;
+  int (*Send)(const void *from, size_t count, int type, int peer, Group, Stream) = nullptr;
+  int (*Recv)(void *to, size_t count, int type, int peer, Group, Stream) = nullptr;
+  int (*GroupStart)() = nullptr;
+  int (*GroupEnd)() = nullptr;
   const char *(*GetErrorString)(int result) = nullptr;
 
   /// The name of a function that the library lacks; null where all are there. `find` is dlsym.
@@ -33,6 +37,10 @@ struct Api {
     get(CommAbort, "ncclCommAbort");
     get(CommGetAsyncError, "ncclCommGetAsyncError");
     get(AllReduce, "ncclAllReduce");
+    get(Send, "ncclSend");
+    get(Recv, "ncclRecv");
+    get(GroupStart, "ncclGroupStart");
+    get(GroupEnd, "ncclGroupEnd");
     get(GetErrorString, "ncclGetErrorString");
     return get.lacking;
   }
