@@ -113,6 +113,23 @@ template <> struct RuleOf<xf::AttentionOp> {
   }
 };
 
+/// By heads, with the state of each. Groups of queries and keys are cut with the heads that read
+/// them; where ranks cannot share them evenly, a group that all heads read is whole.
+template <> struct RuleOf<xf::LinearAttentionOp> {
+  static SplitRule get(xf::LinearAttentionOp op, int64_t ranks) {
+    SplitRule rule;
+    const int64_t groups = shapeOf(op.getKey())[0];
+    const int group = groups % ranks == 0 ? 0 : -1, head = group == 0 || groups == 1 ? 0 : -1;
+    for (Value operand : op->getOperands()) {
+      Dims dims = none(operand);
+      dims[0] = operand == op.getQuery() || operand == op.getKey() ? group : head;
+      rule.operands.push_back(std::move(dims));
+    }
+    rule.results = {{head, -1}};
+    return rule;
+  }
+};
+
 template <> struct RuleOf<xf::ConvOp> {
   static SplitRule get(xf::ConvOp, int64_t) {
     SplitRule rule;
@@ -366,9 +383,10 @@ void shard::registerSplitModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, xf::XFDialect *) {
     attach<xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::AddOp,
            xf::SubOp, xf::BiasOp, xf::MulOp, xf::DivOp, xf::TimesOp, xf::ScaleOp, xf::ScanOp,
-           xf::DecayingMeanOp, xf::LinearOp, xf::EmbedOp, xf::AttentionOp, xf::ConvOp, xf::RotaryOp,
-           xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp, xf::SliceOp, xf::ConcatOp,
-           xf::BroadcastOp, xf::GatherOp, xf::ExpertLinearOp, xf::CombineOp, xf::OuterOp>(*context);
+           xf::DecayingMeanOp, xf::LinearOp, xf::EmbedOp, xf::AttentionOp, xf::LinearAttentionOp,
+           xf::ConvOp, xf::RotaryOp, xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp, xf::SliceOp,
+           xf::ConcatOp, xf::BroadcastOp, xf::GatherOp, xf::ExpertLinearOp, xf::CombineOp,
+           xf::OuterOp>(*context);
   });
   registry.addExtension(+[](MLIRContext *context, patch::PatchDialect *) {
     attach<patch::LinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,

@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 import fits
 import kinds
+import published
 import samples
 import texts
 
@@ -84,12 +85,18 @@ class Defaults:
             is_integer = all(isinstance(v, int) for v in values)
             others = fits.Fitter({n: v for n, v in self.fitter.keys.items() if n != name and n not in samples.TOKENS})
             found = (others.integer if is_integer else others.number)(values)
-            if found and set(re.findall(r"[A-Za-z_]\w*", found)) <= self.used | {"sqrt", "f32"}:
+            if found and set(re.findall(r"[A-Za-z_]\w*", found)) <= self.used | {"sqrt", "f32", "floor"}:
                 entry[key] = found
+        heads = next((key for key in samples.ATTENTION_HEADS if key in self.used), None)
+        # What models make of a key that their config class does not set.
+        meant = f"hidden_size / {heads}" if name in self.sampler.undeclared else heads if name in samples.KV_NAMES else None
+        if heads and meant and "hidden_size" in self.used:
+            for key in ("absent", "null"):
+                entry.setdefault(key, meant)
         least = min(config[name] for config in self.configs)
         if not all(isinstance(config[name], int) for config in self.configs):
-            entry["positive"] = least > 0
-        elif name == self.sampler.layer_key:
+            entry["positive"] = "eps" in name and least > 0
+        elif name == self.sampler.layer_key or name in (*samples.ATTENTION_HEADS, *samples.KV_NAMES):
             entry["least"] = 1
         else:  # 1 and 0 may be other programs
             entry["least"] = min(2, least)
@@ -144,7 +151,10 @@ class Defaults:
                 raise texts.Unsupported(f"{name} is read, and gives no number of the program")
         if self.default.get("is_decoder") is False or getattr(self.sampler.default, "is_decoder", None) is False:
             fixed["is_decoder"] = {"value": True, "absent": False}
-        return {"sizes": sizes, "lists": lists, "fixed": fixed, "unread": unread, "equal": equal}
+        known = published.KEYS.get(self.sampler.model_type, {})
+        fixed.update({name: {"value": value, "absent": value} for name, value in known.items() if value is not None})
+        unread += [name for name, value in known.items() if value is None]
+        return {"sizes": sizes, "lists": lists, "fixed": fixed, "unread": sorted(unread), "equal": equal}
 
     def twin_of(self, name: str, values: list[Any]) -> str | None:
         """A size that has the same values, so that the program does not tell which of both it has."""
@@ -166,6 +176,8 @@ class Defaults:
                                        ("partial", "partial_rotary_factor", 1.0)):
                 if bare.get(key, default) == rope.get(key, default):
                     entry[name] = rope.get(key, default)
+            for name in published.AMBIGUOUS.get(self.sampler.model_type, ()):
+                entry.pop(name, None)
             result[path] = entry
         return result
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -83,7 +84,7 @@ class Describer:
     def sections(self, flipped: dict[str, Any], known: dict[tuple[str, ...], str]) -> template.Sections:
         """The template with `flipped` settings. `known` has that of the samples' lines, and gets it."""
         plain = [self.sampler.settings(index) for index in FITTED]
-        used = [{**settings, **flipped} for settings in plain]
+        used = [{**settings, **samples.chosen(flipped, index)} for settings, index in zip(plain, FITTED)]
         programs = [texts.read(self.raised(settings)) for settings in used]
         # A flipped setting changes the parameters of every kind of layer, and their kinds are those without it.
         configs = [{**self.sampler.build(settings).to_dict(), **self.sampler.kinds_of_layers(one)} for settings, one in zip(used, plain)]
@@ -133,16 +134,29 @@ class Describer:
             with contextlib.suppress(Exception):
                 tied = template.tied(base) if name == template.TIE else None
                 flips[name] = (other, tied or self.sections({name: other}, dict(known)))
-        return template.joined(self.sampler, base, flips, self.read)
+        return template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known))
+
+    def together(self, base: template.Sections, flips: dict[str, tuple[Any, template.Sections]],
+                 known: dict[tuple[str, ...], str]) -> dict[frozenset[str], template.Sections]:
+        """The templates with several flipped settings, of those that change the same part."""
+        changing = [name for name, (_, section) in flips.items() if section.layers != base.layers]
+        found = {}
+        for size in range(2, len(changing) + 1):
+            for names in itertools.combinations(changing, size):
+                with contextlib.suppress(Exception):
+                    found[frozenset(names)] = self.sections({name: flips[name][0] for name in names}, dict(known))
+        return found
 
     def flips(self) -> list[tuple[str, Any]]:
-        """The settings that are on or off, and that the model's code reads, with their other value."""
+        """The settings that are on or off, or null, and that the model's code reads, with their other value."""
         default = self.sampler.default.to_dict()
         rules = defaults.any_value()
         names = [name for name, value in default.items() if isinstance(value, bool) and not rules(name) and
                  (name in self.read or name == "tie_word_embeddings")]
         names.sort(key=lambda name: (name != "tie_word_embeddings", name))
-        return [(name, not default[name]) for name in names[:self.choices + (template.TIE in names)]]
+        numbers = [name for name in samples.OPTIONAL if name in default and name in self.read and name not in self.sampler.lists]
+        return [(name, not default[name]) for name in names[:self.choices + (template.TIE in names)]] + \
+            [(name, samples.NUMBER if default[name] is None else None) for name in numbers]
 
 
 def main() -> None:

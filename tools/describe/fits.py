@@ -45,8 +45,8 @@ class Fitter:
             for name, values in quotients:
                 if all((x * y) == int(x * y) for x, y in zip(values, part)):
                     turned = [x * y for x, y in zip(values, part)]
-                    self.products.append((f"{name} * partial_rotary_factor", turned))
-                    self.products.append((f"{name} * partial_rotary_factor / 2", [x / 2 for x in turned]))
+                    self.products.append((f"floor({name} * partial_rotary_factor)", turned))
+                    self.products.append((f"floor({name} * partial_rotary_factor) / 2", [x / 2 for x in turned]))
         for q, x in [(n, v) for n, v in self.products if "/" in n and "*" not in n and not n.endswith("/ 2")]:
             self.products.append((f"{q} / 2", [v / 2 for v in x]))
             self.products += [(f"{name} * ({q})", [v * w for v, w in zip(values, x)]) for name, values in ints.items() if name not in q]

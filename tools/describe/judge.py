@@ -83,7 +83,8 @@ class Judge:
 
     def settings(self, flipped: dict[str, Any]) -> dict[str, Any]:
         # The default has the class's own numbers, and the choices others.
-        chosen = {**self.sampler.settings(JUDGED, is_judge=True, defaults=not flipped), **flipped}
+        chosen = {**self.sampler.settings(JUDGED, is_judge=True, defaults=not flipped), **samples.chosen(flipped, JUDGED)}
+        chosen = {name: value for name, value in chosen.items() if value is not defaults.REMOVED}
         rope = chosen.get("rope_parameters")
         if rope and "rope_type" in rope:
             about = self.description.get("ropes", {}).get("rope_parameters", {})
@@ -98,10 +99,15 @@ class Judge:
     def cases(self) -> list[dict[str, Any]]:
         """The settings to judge: the default; the head's choice, alone and with each of the others, since those that change
         different parts may be combined; and as many heads of keys as of queries."""
-        choices = {name: not rule["absent"] for name, rule in self.description.get("choices", {}).items()}
+        choices = {name: None if name in samples.OPTIONAL and rule["absent"] is not None else
+                   samples.NUMBER if name in samples.OPTIONAL else not rule["absent"]
+                   for name, rule in self.description.get("choices", {}).items()}
         head = {name: value for name, value in choices.items() if name == template.TIE}
+        others = {name: value for name, value in choices.items() if name not in head}
         cases: list[dict[str, Any]] = [head] if head else []
-        cases += [{**head, name: value} for name, value in choices.items() if name not in head]
+        cases += [{**head, name: value} for name, value in others.items()]
+        cases += [others] if len(others) > 1 and any(set(others.items()) <= set(layer["when"].items()) for layer in self.description["layers"]) else []
+        cases += [{name: defaults.REMOVED} for name in self.sampler.undeclared if name in self.description["sizes"]]
         shared = next((name for name in samples.KV_NAMES if name in self.description["sizes"]), None)
         if shared:
             cases = cases or [{}]
@@ -167,9 +173,34 @@ class Judge:
         lines.append(json.dumps(json.loads((directory / "config.json").read_text()), sort_keys=True))
         file.write_text("\n".join(sorted(lines, key=lambda line: json.loads(line)["model_type"])) + "\n")
 
-    def logits(self) -> float:
+    def other_forms(self) -> list[dict[str, Any]]:
+        """Settings of other forms that the description reads, and whose programs may have other ops: one head of keys, or
+        one head, and rotations that depend on the length of the run."""
+        sizes, found = self.description["sizes"], []
+        for names in ((samples.KV_NAMES,), (samples.KV_NAMES, samples.ATTENTION_HEADS)):
+            ones = {name: 1 for some in names for name in some if sizes.get(name, {}).get("least") == 1}
+            if ones and (len(names) == 1 or set(ones) & set(samples.ATTENTION_HEADS)):
+                found.append({**ones, **({"hidden_size": 72} if len(names) > 1 and "head_dim" not in sizes else {})})
+        rope = self.description.get("ropes", {}).get("rope_parameters", {})
+        if rope.get("long"):
+            given = self.settings({})["rope_parameters"]
+            base = {name: value for name, value in given.items() if name in ("rope_theta", "partial_rotary_factor")}
+            pairs = self.pairs(base.get("partial_rotary_factor", 1))
+            found.append({"rope_parameters": {**base, "rope_type": "dynamic", "factor": 4.0}})
+            found.append({"rope_parameters": {**base, "rope_type": "linear", "factor": 4.0}})
+            found.append({"rope_parameters": {**base, "rope_type": "longrope", "factor": 4.0, "original_max_position_embeddings": 64,
+                                              "short_factor": [1 + 0.25 * at for at in range(pairs)],
+                                              "long_factor": [1 + 0.5 * at for at in range(pairs)]}})
+        return found
+
+    def pairs(self, part: float) -> int:
+        settings = self.settings({})
+        heads = next(settings[name] for name in samples.ATTENTION_HEADS if name in settings)
+        return int((settings.get("head_dim") or settings["hidden_size"] // heads) * part) // 2
+
+    def logits(self, changed: dict[str, Any]) -> float:
         """How far ctxc's logits are from transformers', of a model with random weights."""
-        config = self.sampler.build(self.settings({}))
+        config = self.sampler.build({**self.settings({}), **changed})
         directory = self.work / "model"
         torch.manual_seed(7)
         model = export.causal_model(config, attn_implementation="eager").float().eval()
@@ -194,12 +225,17 @@ class Judge:
     def weights(self) -> str:
         """What becomes of stored weights: a checkpoint whose tensors have other names is refused."""
         try:
-            far = self.logits()
+            far = self.logits({})
         except Refused as refusal:
             return f"no weights: {refusal}"
+        forms = self.other_forms()
+        for changed in forms:
+            far = max(far, self.logits(changed))
+            if far > LOGITS_WITHIN:
+                raise Differs(f"logits differ by {far:.1e} with {changed}")
         if far > LOGITS_WITHIN:
             raise Differs(f"logits differ by {far:.1e}")
-        return f"logits {far:.1e}"
+        return f"logits {far:.1e} of {1 + len(forms)} models"
 
 
 def main() -> None:

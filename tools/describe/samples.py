@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
+import inspect
 import random
 import zlib
 from typing import Any
@@ -37,6 +39,11 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu
 # For types that have no models of the first sizes; "heads as width" for those whose heads must be as wide as the model.
 OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours")
 TOKENS = ("pad_token_id",)
+# Keys whose null and whose number give different programs, with a number for each sample.
+NUMBER = "number"
+OPTIONAL = {"sliding_window": (5, 7, 11, 9), "clip_qkv": (1.5, 2.25, 1.75, 3.5)}
+# Keys that no config class declares, and that model code reads all the same.
+UNDECLARED = ("head_dim",)
 # Lists of these have an entry for each layer; their kinds are varied.
 COUNT_KEYS = small_configs.LAYER_COUNTS
 
@@ -47,6 +54,17 @@ def primes(low: int, high: int) -> list[int]:
 
 def config_class(model_type: str) -> Any:
     return CONFIG_MAPPING[model_type]
+
+
+def chosen(flipped: dict[str, Any], index: int) -> dict[str, Any]:
+    """The flipped settings, with the numbers of a sample."""
+    return {name: OPTIONAL[name][index] if value == NUMBER else value for name, value in flipped.items()}
+
+
+def is_asked_for(kind: Any, name: str) -> bool:
+    """Whether the code of a type's models reads a key by its name, so that a config may have it."""
+    module = importlib.import_module(kind.__module__.replace(".configuration_", ".modeling_"))
+    return f'getattr(config, "{name}"' in inspect.getsource(module)
 
 
 class Sampler:
@@ -61,6 +79,9 @@ class Sampler:
         if getattr(self.kind, "sub_configs", None):
             raise ValueError("its config has parts")
         self.names = set(self.default.to_dict())
+        self.undeclared = [name for name in UNDECLARED if name not in self.names and is_asked_for(self.kind, name)]
+        self.names |= set(self.undeclared)
+        self.base.update({name: small_configs.SIZE_OF[name] for name in self.undeclared})
         self.layer_key = next(name for name in COUNT_KEYS if name in self.names)
         self.lists = {name: value for name, value in self.default.to_dict().items()
                       if isinstance(value, list) and len(value) == self.layer_count(self.default) > 1}

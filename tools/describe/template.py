@@ -9,6 +9,7 @@ from typing import Any
 import defaults
 import fits
 import kinds
+import published
 import samples
 import texts
 import transformers
@@ -182,19 +183,25 @@ def varying(configs: list[dict[str, Any]]) -> dict[str, list[float]]:
     return found
 
 
-def alternatives(base: Any, flips: dict[str, tuple[Any, Any]], default: dict[str, Any]) -> list[tuple[dict[str, Any], Any]]:
+def alternatives(base: Any, flips: dict[str, tuple[Any, Any]], default: dict[str, Any],
+                 together: dict[frozenset[str], Any]) -> list[tuple[dict[str, Any], Any]]:
     """A section as the flipped settings make it, each with the condition under which it holds."""
     changing = {name: (other, section) for name, (other, section) in flips.items() if section != base}
-    plain = {name: default[name] for name in changing}
-    return [(plain, base)] + [({**plain, name: other}, section) for name, (other, section) in changing.items()]
+    plain = {name: default[name] if other is not None or default[name] is None else samples.NUMBER for name, (other, _) in changing.items()}
+    return [(plain, base)] + [({**plain, name: other}, section) for name, (other, section) in changing.items()] + \
+        [({**plain, **{name: changing[name][0] for name in sorted(names)}}, section) for names, section in together.items()
+         if names <= set(changing)]
 
 
-def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any, Sections]], read: set[str]) -> dict[str, Any]:
+def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any, Sections]], read: set[str],
+           together: dict[frozenset[str], Sections]) -> dict[str, Any]:
     """The description."""
     default = sampler.default.to_dict()
     flips = {name: (other, s) for name, (other, s) in flips.items() if s.entry == base.entry and s.lists == base.lists}
-    used = set(base.used).union(*(s.used for _, s in flips.values()))
-    widest = max([base, *(s for _, s in flips.values())], key=lambda s: len(s.used))
+    together = {names: s for names, s in together.items() if names <= set(flips) and s.entry == base.entry and s.lists == base.lists}
+    sections = [base, *(s for _, s in flips.values()), *together.values()]
+    used = set().union(*(s.used for s in sections))
+    widest = max(sections, key=lambda s: len(s.used))
     blocks: list[list[str]] = []
 
     def number_of(block: list[str]) -> int:
@@ -202,20 +209,28 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
             blocks.append(block)
         return blocks.index(block)
     layers = []
-    for when, section in alternatives(base.layers, {n: (o, s.layers) for n, (o, s) in flips.items()}, default):
+    for when, section in alternatives(base.layers, {n: (o, s.layers) for n, (o, s) in flips.items()}, default,
+                                      {names: s.layers for names, s in together.items()}):
         layers += [{"when": {**when, **layer["when"]}, "block": number_of(layer["block"]), "call": layer["call"]} for layer in section]
     ends = {}
     for name in ("before", "behind"):
-        found = alternatives(getattr(base, name), {n: (o, getattr(s, name)) for n, (o, s) in flips.items()}, default)
+        found = alternatives(getattr(base, name), {n: (o, getattr(s, name)) for n, (o, s) in flips.items()}, default, {})
         ends[name] = [{"when": when, "lines": lines} for when, lines in found]
     choices = {name: {"absent": default[name]} for name in flips}
-    info = defaults.Defaults(sampler, base.configs, used - set(sampler.activations) - {"rope_parameters"}, set(base.lists),
+    info = defaults.Defaults(sampler, widest.configs, used - set(sampler.activations) - {"rope_parameters"}, set(base.lists),
                              set(choices) | set(sampler.activations), read, widest.fitter)
     result: dict[str, Any] = {"model_type": sampler.model_type, "transformers": transformers.__version__,
                               "layer_count": sampler.layer_key}
     if sampler.sizes:
         result["made_with"] = sampler.sizes
     result.update(info.found())
+    for name, (other, _) in flips.items():
+        if name in samples.OPTIONAL and name in result["sizes"]:
+            given = result["sizes"][name]
+            absent = {"absent": given["absent"]} if other is None and "absent" in given else {}
+            result["sizes"][name] = {**absent, "optional": True, "integer": given["integer"], "least": 1}
+    if sampler.model_type in published.TENSORS:
+        result["harmless"] = published.TENSORS[sampler.model_type]
     if sampler.activations:
         result["activations"] = {name: default[name] for name in sampler.activations}
     if choices:
@@ -231,7 +246,7 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
         # A rotation's factor is that of the one rope. Where a part of a head is not rotated, a factor gives other ops.
         if len(base.ropes) == 1 and not any(re.search(r"rope\([^()]*,[^()]*,", layer["call"]) for layer in layers):
             path, rope = next(iter(result["ropes"].items()))
-            rope["grows"] = True
+            rope["grows"] = rope["long"] = True
             blocks[:] = [[re.sub(r"(xf\.rotary \w+ %\w+ by %\w+)", rf"\1$m({path})", line) for line in block] for block in blocks]
     result.update({"blocks": blocks, "layers": layers, "before": ends["before"], "entry": base.entry, "behind": ends["behind"]})
     return result

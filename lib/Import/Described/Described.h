@@ -21,11 +21,12 @@ std::vector<llvm::StringRef> types();
 llvm::StringRef descriptionOf(llvm::StringRef type);
 
 /// The module that `description` gives for `config`, whose file is `path`, with the types that
-/// `tensors` has stored; null after problems.
+/// `tensors` has stored; null after problems. `hasOwnHead`: the config says that the head is the
+/// embedding, and another one is stored, which is taken.
 mlir::OwningOpRef<mlir::ModuleOp> importConfig(llvm::StringRef description,
                                                hf::ConfigReader &config, llvm::StringRef path,
                                                hf::StoredTensors &tensors, hf::Problems &problems,
-                                               mlir::MLIRContext &context);
+                                               mlir::MLIRContext &context, bool &hasOwnHead);
 
 } // namespace ctxc::described
 

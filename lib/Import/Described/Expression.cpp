@@ -82,6 +82,8 @@ private:
       return none;
     if (name == "sqrt")
       return std::sqrt(value);
+    if (name == "floor")
+      return std::floor(value);
     return name == "f32" ? double(float(value)) : none;
   }
 

@@ -3,7 +3,7 @@
 // What a description says of a number: `2 * hidden_size / num_attention_heads`, `1 /
 // sqrt(head_dim)`,
 // `(i + 1) % sliding_window_pattern == 0`. Numbers, keys, + - * / %, comparisons (1 or 0), and the
-// functions sqrt and f32, which rounds to float32.
+// functions sqrt, floor and f32, which rounds to float32.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_IMPORT_DESCRIBED_EXPRESSION_H

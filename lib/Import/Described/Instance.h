@@ -77,8 +77,8 @@ private:
 
 /// The program that `description` gives for `config`, all of whose keys are then looked at; empty
 /// after problems.
-std::string programOf(llvm::StringRef description, hf::ConfigReader &config, hf::Problems &problems,
-                      mlir::MLIRContext &context);
+std::string programOf(const llvm::json::Object &description, hf::ConfigReader &config,
+                      hf::Problems &problems, mlir::MLIRContext &context);
 
 /// The keys of `object`, sorted, so that messages come in the same order in every run.
 std::vector<llvm::StringRef> keysOf(const llvm::json::Object &object);

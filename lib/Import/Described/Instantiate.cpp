@@ -68,14 +68,23 @@ void Instance::writeRope(StringRef arguments) {
     return;
   }
   rope.entries = int64_t(entries);
-  auto attribute = cast<xf::RopeAttr>(rope.frequencies(&context, rope.entries));
+  if (int64_t given = rope.divisors.size(); given && given != rope.entries / 2) {
+    fail("short_factor has " + Twine(given) + " numbers; expected " + Twine(rope.entries / 2) +
+         ", one for each pair of a head that is rotated");
+    return;
+  }
+  SmallVector<double> frequencies;
+  mlir::Attribute attribute = rope.frequencies(&context, rope.entries);
+  if (auto listed = dyn_cast<mlir::DenseElementsAttr>(attribute))
+    llvm::append_range(frequencies, listed.getValues<float>());
+  else
+    llvm::append_range(frequencies, cast<xf::RopeAttr>(attribute).getFrequencies());
   std::string text = "dense<[";
   raw_string_ostream os(text);
   StringRef zero = sign < 0 ? "-0.0" : "0.0";
   for (int64_t i = 0; i < int64_t(before); i += 2)
     os << zero << ", ";
-  llvm::interleaveComma(attribute.getFrequencies(), os,
-                        [&](double x) { os << format("%.9e", sign * x); });
+  llvm::interleaveComma(frequencies, os, [&](double x) { os << format("%.9e", sign * x); });
   for (int64_t i = int64_t(before) + rope.entries; i < int64_t(whole); i += 2)
     os << ", " << zero;
   text += "]>";
@@ -198,22 +207,21 @@ std::string Instance::program() {
   const json::Object *behind = choose(array(description, "behind"), std::nullopt, "head");
   if (!before || !behind)
     return "";
-  out += "  xf.model @model {\n";
+  int64_t positions = 0; // to which the rotations hold
+  for (const auto &rope : ropes)
+    if (int64_t own = rope.second.positions)
+      positions = positions ? std::min(positions, own) : own;
+  out += "  xf.model @model " + (positions ? "positions " + std::to_string(positions) + " " : "") +
+         "{\n";
   writeLines(array(*before, "lines"), {}, "    ");
   out += layers;
   writeLines(array(*behind, "lines"), {{"%last", last}}, "    ");
   return failed ? "" : "module {\n" + out + "  }\n}\n";
 }
 
-std::string described::programOf(StringRef description, ConfigReader &config, Problems &problems,
-                                 mlir::MLIRContext &context) {
-  Expected<json::Value> read = json::parse(description);
-  if (!read || !read->getAsObject()) {
-    consumeError(read.takeError());
-    problems.add("a description is no JSON object");
-    return "";
-  }
-  std::string program = Instance(*read->getAsObject(), config, problems, context).program();
+std::string described::programOf(const json::Object &description, ConfigReader &config,
+                                 Problems &problems, mlir::MLIRContext &context) {
+  std::string program = Instance(description, config, problems, context).program();
   config.finish();
   return problems.empty() ? program : "";
 }

@@ -125,6 +125,68 @@ static void placeAll(mlir::ModuleOp module, StringRef config) {
   });
 }
 
+/// Leaves out the leading parts of names that a checkpoint of the bare model does not have.
+static void takeStem(xf::ModelOp model, const StoredTensors &tensors) {
+  SmallVector<xf::ParamOp> params(model.getOps<xf::ParamOp>());
+  SmallVector<xf::LayerOp> layers(model.getOps<xf::LayerOp>());
+  if (params.empty() || layers.empty() || tensors.has(params.front().getName()))
+    return;
+  StringRef table = params.front().getName(), prefix = layers.front().getPrefix();
+  size_t stem = 0;
+  do {
+    stem = prefix.find('.', stem) + 1;
+    if (!stem || prefix.drop_front(stem).count('.') < 2 ||
+        !table.starts_with(prefix.take_front(stem)))
+      return;
+  } while (!tensors.has(table.drop_front(stem)));
+  std::string front = prefix.take_front(stem).str();
+  auto shorter = [&](StringRef name) {
+    name.consume_front(front);
+    return mlir::StringAttr::get(model.getContext(), name);
+  };
+  for (xf::ParamOp param : params)
+    param.setNameAttr(shorter(param.getName()));
+  for (xf::LayerOp layer : layers)
+    layer.setPrefixAttr(shorter(layer.getPrefix()));
+}
+
+/// Where the head is the embedding, and a checkpoint has the head's tensor: the only one is both,
+/// and of two with different numbers each is itself, as transformers does it. Whether it was so.
+static bool takeStoredHead(xf::ModelOp model, const StoredTensors &tensors) {
+  constexpr StringLiteral head = "lm_head.weight";
+  for (auto table : model.getOps<xf::ParamOp>()) {
+    auto isUser = [](mlir::Operation *user) { return isa<xf::LinearOp>(user); };
+    auto isEmbedding = [](mlir::Operation *user) { return isa<xf::EmbedOp>(user); };
+    if (!tensors.has(head) || llvm::none_of(table->getUsers(), isEmbedding) ||
+        llvm::none_of(table->getUsers(), isUser))
+      continue;
+    if (!tensors.has(table.getName()))
+      table.setName(head);
+    if (tensors.equal(head, table.getName()) || table.getName() == head)
+      return false;
+    mlir::OpBuilder builder(model.getContext());
+    builder.setInsertionPointAfter(table);
+    auto own = cast<xf::ParamOp>(builder.clone(*table));
+    own.setName(head);
+    table->getResult(0).replaceUsesWithIf(
+        own->getResult(0), [&](mlir::OpOperand &use) { return isUser(use.getOwner()); });
+    return true;
+  }
+  return false;
+}
+
+/// Says the equations of numbers that are stored in another form than the family's classes do it.
+static void takeConventions(mlir::ModuleOp module, const StorageConventions &conventions) {
+  module.walk([&](xf::RotaryOp rotary) {
+    if (conventions.interleavedHeads)
+      rotary.setStyle(xf::RotaryStyle::interleaved);
+  });
+  module.walk([&](xf::ScaleOp scale) {
+    if (conventions.wholeScales && scale.getScale().getDefiningOp<xf::ParamOp>())
+      scale.setOffset(APFloat(0.0f));
+  });
+}
+
 /// Whether a tensor outside of the layers is stored with the same numbers under another name.
 static bool isSecond(StringRef name, mlir::ModuleOp module, const StoredTensors &tensors) {
   bool found = false;
@@ -136,8 +198,10 @@ static bool isSecond(StringRef name, mlir::ModuleOp module, const StoredTensors 
 
 mlir::OwningOpRef<mlir::ModuleOp>
 described::importConfig(StringRef description, ConfigReader &config, StringRef path,
-                        StoredTensors &tensors, Problems &problems, mlir::MLIRContext &context) {
-  std::string program = programOf(description, config, problems, context);
+                        StoredTensors &tensors, Problems &problems, mlir::MLIRContext &context,
+                        bool &hasOwnHead) {
+  json::Object described = *cantFail(json::parse(description)).getAsObject(); // one of ours
+  std::string program = programOf(described, config, problems, context);
   if (!problems.empty())
     return nullptr;
   SourceMgr sources;
@@ -147,10 +211,20 @@ described::importConfig(StringRef description, ConfigReader &config, StringRef p
     problems.add(path + ": its description gives no valid program; see the messages above");
     return nullptr;
   }
-  TypeSetter(tensors, &context).setModel(*module->getOps<xf::ModelOp>().begin(), *module);
+  xf::ModelOp model = *module->getOps<xf::ModelOp>().begin();
+  takeStem(model, tensors);
+  hasOwnHead = takeStoredHead(model, tensors);
+  takeConventions(*module, tensors.conventions());
+  TypeSetter(tensors, &context).setModel(model, *module);
   placeAll(*module, path);
+  json::Array *harmless = described.getArray("harmless");
+  auto covers = [](StringRef name, const json::Value &pattern) {
+    return matchesPattern(pattern.getAsString().value_or(""), name);
+  };
   tensors.finish([&](StringRef name) {
-    return name.ends_with("rotary_emb.inv_freq") || isSecond(name, *module, tensors);
+    return name.ends_with("rotary_emb.inv_freq") || isSecond(name, *module, tensors) ||
+           (harmless &&
+            llvm::any_of(*harmless, [&](const json::Value &each) { return covers(name, each); }));
   });
   return module;
 }

@@ -14,7 +14,7 @@ using namespace ctxc::described;
 namespace {
 
 constexpr int64_t largestSize = 1 << 24, mostLayers = 10000;
-constexpr double leastNumber = 1e-30, largestNumber = 1e30;
+constexpr double largestNumber = 1e30;
 
 std::string text(const json::Value &value) {
   std::string result;
@@ -44,7 +44,7 @@ std::vector<StringRef> described::keysOf(const json::Object &object) {
 /// The rope at `path`, from both generations of config.
 void Instance::readRope(StringRef path, const json::Object &rule) {
   RopeForm form;
-  form.mayBeLong = false;
+  form.mayBeLong = rule.getBoolean("long").value_or(false);
   form.mayScale = rule.getBoolean("scales").value_or(false);
   auto [first, inner] = path.split('.');
   bool older = inner.empty() && config.has("rope_scaling");
@@ -97,6 +97,8 @@ double Instance::readSize(StringRef key, const json::Object &rule) {
     config.unread({{key}});
     if (absent)
       return derived(key, *absent, rule);
+    if (rule.getBoolean("optional").value_or(false))
+      return NAN; // the program without it is another one
     if (config.isNull(key))
       config.problem(key, "is not what the description of '" + Twine(type) +
                               "' holds for; expected a number" + wayOut);
@@ -110,7 +112,8 @@ double Instance::readSize(StringRef key, const json::Object &rule) {
         config.integer(key, std::nullopt, rule.getInteger("least").value_or(1),
                        key == description.getString("layer_count") ? mostLayers : largestSize));
   bool isPositive = rule.getBoolean("positive").value_or(false);
-  return config.number(key, 1, isPositive ? leastNumber : -largestNumber, largestNumber);
+  return config.number(key, 1, isPositive ? 0 : -largestNumber,
+                       key.contains("eps") ? 1 : largestNumber);
 }
 
 /// What an absent key says.
@@ -219,7 +222,9 @@ json::Value Instance::choice(StringRef key) {
   const json::Value *given = config.raw(key);
   const json::Object *rule = object(description, "choices").getObject(key);
   const json::Value *absent = rule ? rule->get("absent") : nullptr;
-  return given ? *given : absent ? *absent : json::Value(nullptr);
+  // A null is off, as it is for the code that asks.
+  bool isOff = given && given->kind() == json::Value::Null && absent && *absent == false;
+  return given && !isOff ? *given : absent ? *absent : json::Value(nullptr);
 }
 
 bool Instance::holds(const json::Object &when, std::optional<size_t> layer) {
@@ -231,7 +236,9 @@ bool Instance::holds(const json::Object &when, std::optional<size_t> layer) {
         return false;
       continue;
     }
-    if (choice(key) != expected)
+    json::Value given = choice(key);
+    bool isAnyNumber = expected == "number" && given.kind() == json::Value::Number;
+    if (given != expected && !isAnyNumber)
       return false;
   }
   return true;
@@ -258,6 +265,10 @@ const json::Object *Instance::choose(const json::Array &among, std::optional<siz
 
 /// Reports sizes between which the description knows a relation, and that do not have it.
 void Instance::checkEqual() {
+  constexpr StringLiteral queries = "num_attention_heads", keys = "num_key_value_heads";
+  const double heads = size(queries), groups = size(keys);
+  if (!failed && heads >= 1 && groups >= 1 && std::fmod(heads, groups) != 0)
+    config.problem(queries, "is not a multiple of " + keys + " = " + Twine(int64_t(groups)));
   for (const json::Value &pair : array(description, "equal")) {
     StringRef a = *(*pair.getAsArray())[0].getAsString(),
               b = *(*pair.getAsArray())[1].getAsString();
@@ -285,5 +296,8 @@ void Instance::read() {
   for (const json::Value &key : array(description, "unread"))
     config.unread({{*key.getAsString()}});
   for (StringRef key : keysOf(object(description, "choices")))
-    config.raw(key);
+    if (object(object(description, "choices"), key).getBoolean("absent"))
+      config.flag(key, false); // its value is read where it decides
+    else
+      config.raw(key);
 }

@@ -59,7 +59,6 @@ public:
 /// problem where the config is of a variant that is not supported.
 std::unique_ptr<Family> makeBert(ConfigReader &config);
 std::unique_ptr<Family> makeBloom(ConfigReader &config);
-std::unique_ptr<Family> makeCohere(ConfigReader &config);
 std::unique_ptr<Family> makeDeepseekV3(ConfigReader &config);
 std::unique_ptr<Family> makeFalcon(ConfigReader &config);
 std::unique_ptr<Family> makeFalconH1(ConfigReader &config);
@@ -72,15 +71,12 @@ std::unique_ptr<Family> makeGptJ(ConfigReader &config);
 std::unique_ptr<Family> makeGptNeo(ConfigReader &config);
 std::unique_ptr<Family> makeGptNeoX(ConfigReader &config);
 std::unique_ptr<Family> makeGptOss(ConfigReader &config);
-std::unique_ptr<Family> makeGranite(ConfigReader &config);
 std::unique_ptr<Family> makeJamba(ConfigReader &config);
 std::unique_ptr<Family> makeLlama(ConfigReader &config);
 std::unique_ptr<Family> makeMamba(ConfigReader &config);
 std::unique_ptr<Family> makeMistral(ConfigReader &config);
 std::unique_ptr<Family> makeMixtral(ConfigReader &config);
-std::unique_ptr<Family> makeNemotron(ConfigReader &config);
 std::unique_ptr<Family> makeOlmo(ConfigReader &config);
-std::unique_ptr<Family> makeOlmo2(ConfigReader &config);
 std::unique_ptr<Family> makeOlmoe(ConfigReader &config);
 std::unique_ptr<Family> makeOpt(ConfigReader &config);
 std::unique_ptr<Family> makePhi(ConfigReader &config);
@@ -92,7 +88,6 @@ std::unique_ptr<Family> makeQwen3Moe(ConfigReader &config);
 std::unique_ptr<Family> makeQwen3Next(ConfigReader &config);
 std::unique_ptr<Family> makeSmolLM3(ConfigReader &config);
 std::unique_ptr<Family> makeStableLm(ConfigReader &config);
-std::unique_ptr<Family> makeStarcoder2(ConfigReader &config);
 
 /// The nonlinearity that transformers calls by the value of `key`.
 xf::ActivationKind readActivation(ConfigReader &config, llvm::StringRef key,

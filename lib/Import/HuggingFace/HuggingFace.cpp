@@ -64,7 +64,6 @@ constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> 
     // clang-format off: one line a family
     {"bert", makeBert},
     {"bloom", makeBloom},
-    {"cohere", makeCohere},
     {"deepseek_v3", makeDeepseekV3},
     {"falcon", makeFalcon},
     {"falcon_h1", makeFalconH1},
@@ -78,15 +77,12 @@ constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> 
     {"gpt_neox", makeGptNeoX},
     {"gpt_oss", makeGptOss},
     {"gptj", makeGptJ},
-    {"granite", makeGranite},
     {"jamba", makeJamba},
     {"llama", makeLlama},
     {"mamba", makeMamba},
     {"mistral", makeMistral},
     {"mixtral", makeMixtral},
-    {"nemotron", makeNemotron},
     {"olmo", makeOlmo},
-    {"olmo2", makeOlmo2},
     {"olmoe", makeOlmoe},
     {"opt", makeOpt},
     {"phi", makePhi},
@@ -98,7 +94,6 @@ constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> 
     {"qwen3_next", makeQwen3Next},
     {"smollm3", makeSmolLM3},
     {"stablelm", makeStableLm},
-    {"starcoder2", makeStarcoder2},
     // clang-format on
 };
 
@@ -321,7 +316,7 @@ std::vector<StringRef> ctxc::describedModelTypes() {
 static mlir::OwningOpRef<mlir::ModuleOp> importFamily(ConfigReader &reader, StringRef configPath,
                                                       StoredTensors &tensors, Problems &problems,
                                                       mlir::MLIRContext &context,
-                                                      std::vector<std::string> &warnings) {
+                                                      bool &hasOwnHead) {
   std::unique_ptr<Family> family = makeFamily(reader);
   if (family)
     reader.finish();
@@ -330,11 +325,7 @@ static mlir::OwningOpRef<mlir::ModuleOp> importFamily(ConfigReader &reader, Stri
   ModelBuilder builder(*family, tensors, configPath, context);
   auto module = builder.build();
   tensors.finish([&](StringRef name) { return isHarmless(*family, name); });
-  if (family->tied && builder.hasOwnHead())
-    warnings.push_back((configPath + ": key 'tie_word_embeddings' = true, and the stored head is "
-                                     "not the embedding; the stored one is used, as transformers "
-                                     "does. Set the key to false, or remove the head")
-                           .str());
+  hasOwnHead = family->tied && builder.hasOwnHead();
   return module;
 }
 
@@ -356,12 +347,18 @@ static Expected<ImportedModel> importConfig(const json::Object &config, StringRe
   StringRef type = config.getString("model_type").value_or("");
   StringRef description =
       llvm::is_contained(supportedModelTypes(), type) ? "" : described::descriptionOf(type);
-  imported.module =
-      description.empty()
-          ? importFamily(reader, configPath, tensors, problems, context, imported.warnings)
-          : described::importConfig(description, reader, configPath, tensors, problems, context);
+  bool hasOwnHead = false;
+  imported.module = description.empty()
+                        ? importFamily(reader, configPath, tensors, problems, context, hasOwnHead)
+                        : described::importConfig(description, reader, configPath, tensors,
+                                                  problems, context, hasOwnHead);
   if (!problems.empty())
     return problems.take();
+  if (hasOwnHead)
+    imported.warnings.push_back(configPath +
+                                ": key 'tie_word_embeddings' = true, and the stored head is not "
+                                "the embedding; the stored one is used, as transformers does. Set "
+                                "the key to false, or remove the head");
   if (failed(mlir::verify(*imported.module)))
     return makeError(configPath + ": the imported model does not verify; see the messages above");
   return imported;

@@ -69,7 +69,8 @@ TEST_F(BadConfig, UnreadKeysOfNestedObjectsAndOfOneFamily) {
                                         {"scale_attn_weights", true}}),
             importedWith("starcoder2", {}));
   EXPECT_HAS(importedWith("starcoder2", {{"norm_type", "rms_norm"}}),
-             "it may mean norms of another kind; expected \"layer_norm\" or no such key");
+             "key 'norm_type' = 'rms_norm' is not what the description of 'starcoder2' holds for; "
+             "expected \"layer_norm\"");
 }
 
 TEST_F(BadConfig, DynamicRopeIsTheDefaultOneInsideTheLimit) {
@@ -183,7 +184,7 @@ const Case cases[] = {
     {"gpt-neo", "attention_types", "[[[\"local\"], 4]]", "key 'attention_types'"},
     {"gpt-neo", "attention_types", "[[\"local\", 3]]", "is not understood; expected [[["},
     {"gpt-neox", "head_dim", "12", "key 'head_dim' = 12 is not read by this family"},
-    {"granite", "logits_scaling", "0", "key 'logits_scaling' = 0 divides the logits"},
+    {"granite", "logits_scaling", "0", "f32(1 / logits_scaling) is inf; expected a finite number"},
     {"qwen2", "use_sliding_window", "false", "key 'layer_types'"},
     {"stablelm", "head_dim", "12", "key 'head_dim' = 12 is not supported"},
     {"gemma", "hidden_activation", "\"relu\"", "key 'hidden_activation' = 'relu'"},
@@ -207,9 +208,10 @@ const Case cases[] = {
     {"gptj", "rotary_dim", "null", "key 'rotary_dim' = null is not supported"},
     {"gptj", "rotary", "false", "positions are rotations"},
     {"gptj", "n_head", "4", "key 'n_embd' = 42 is not a multiple of n_head = 4"},
-    {"cohere", "rope_parameters", "null", "has no key 'rope_theta', whose default for cohere is"},
-    {"cohere", "logit_scale", "0", "key 'logit_scale' = 0 is not supported"},
-    {"cohere", "logit_scale", "null", "key 'logit_scale' = null is not supported"},
+    {"cohere", "rope_parameters", "null",
+     "has no key 'rope_theta' in 'rope_parameters', which a 'cohere' needs"},
+    {"cohere", "logit_scale", "null",
+     "key 'logit_scale' = null is not what the description of 'cohere'"},
     {"cohere", "layer_norm_eps", "2", "a number from 0 to 1"},
     {"cohere", "use_qk_norm", "\"yes\"", "expected true or false"},
     {"cohere", "sliding_window", "4096", "key 'sliding_window' = 4096 is not understood"},

@@ -12,6 +12,7 @@ namespace {
 struct Shared {
   const char *name;
   int64_t ranks;
+  double within = 1e-4; ///< of transformers' logits
 };
 
 struct Tensor : testing::TestWithParam<Shared> {};
@@ -84,7 +85,7 @@ TEST_P(Tensor, RanksGiveWhatOneGives) {
   const std::vector<Made> several = ranks.each<Made>(
       [&, &tokens = tokens](Executor &executor) { return runAll(executor, tokens); });
   // The first rank has the logits.
-  EXPECT_LE(largestDifference(several.front().all, expected), 1e-4); // transformers' logits
+  EXPECT_LE(largestDifference(several.front().all, expected), GetParam().within);
   EXPECT_LE(largestDifference(several.front().patched, one.patched), 1e-4);
   EXPECT_LE(
       largestDifference(several.front().step.fullLogits.doubles(), one.step.fullLogits.doubles()),
@@ -110,8 +111,10 @@ TEST_P(Tensor, RanksGiveWhatOneGives) {
 // Other families are run by ranks of MPI (test/shard).
 INSTANTIATE_TEST_SUITE_P(Goldens, Tensor,
                          testing::Values(Shared{"gemma3", 2}, Shared{"gpt2", 3},
-                                         Shared{"mixtral", 2}, Shared{"phi3", 2},
-                                         Shared{"bert", 3}),
+                                         Shared{"mixtral", 2}, Shared{"phi3", 2}, Shared{"bert", 3},
+                                         Shared{"falcon-h1", 2},
+                                         // transformers computes the delta rule in chunks
+                                         Shared{"qwen3-next", 2, 5e-4}),
                          [](const testing::TestParamInfo<Shared> &info) {
                            std::string name = info.param.name;
                            llvm::replace(name, '-', '_');
@@ -138,6 +141,35 @@ TEST(Cut, PartsMakeUpTheWhole) {
     }
     EXPECT_EQ(seen, std::vector<int>(cut.wholeSize(), 1));
     EXPECT_LE(most - least, 3); // an entry of each piece
+  }
+}
+
+/// The heads of linear attentions on one of `ranks` ranks, in the model's blocks.
+std::vector<int64_t> headsOfOne(const char *name, int64_t ranks) {
+  Model model(name, patch::UpdateKind::least, {}, /*compile=*/false);
+  mlir::DialectRegistry registry;
+  shard::registerSplitModels(registry);
+  model.context.appendDialectRegistry(registry);
+  shard::LocalBlocks blocks(model.context, 0, ranks);
+  EXPECT_EQ(llvm::toString(blocks.add(model.program)), "");
+  std::vector<int64_t> heads;
+  for (ProgramStep step : model.program.steps)
+    if (const shard::LocalBlock *local = blocks.find(step.block))
+      for (shard::Segment segment : local->segments)
+        if (segment.block)
+          segment.block.walk([&](xf::LinearAttentionOp op) {
+            auto value = mlir::cast<mlir::RankedTensorType>(op.getValue().getType());
+            heads.push_back(value.getDimSize(0));
+          });
+  return heads;
+}
+
+TEST(TensorMixers, RanksHaveTheirHeadsOfLinearAttention) {
+  for (auto [name, ranks, expected] : {std::tuple("qwen3-next", 2, 2), {"falcon-h1", 2, 3}}) {
+    std::vector<int64_t> heads = headsOfOne(name, ranks);
+    EXPECT_FALSE(heads.empty()) << name;
+    for (int64_t found : heads)
+      EXPECT_EQ(found, expected) << name << " on " << ranks;
   }
 }
 
