@@ -322,7 +322,7 @@ llvm::Error Refiner::start() {
       return error;
   if (request.protection <= 0)
     return llvm::Error::success();
-  return groupsOf(request.unrelated, prefix->get(), together / 2, request.protection)
+  return groupsOf(request.unrelated, plainFront(request), together / 2, request.protection)
       .moveInto(still);
 }
 

@@ -157,6 +157,7 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   Task task{std::move(request), aboutOf(opened), {}};
   task.request.context = opened.context.context;
   task.request.prefix = opened.context.front;
+  task.request.front = opened.context.front;
   if (auto path = arguments.get("--keep"))
     if (Error error = keepText(*path, opened, task.request))
       return std::move(error);

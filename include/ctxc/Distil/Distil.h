@@ -69,6 +69,9 @@ struct DistilRequest {
   std::vector<int64_t> prefix;
   /// Which tokens of the prefix the texts see (Adapter::seen); empty: all.
   std::vector<int64_t> seen;
+  /// What stands before a text of the model without the context, as which unrelated texts should be
+  /// predicted: the tokens that the tokenizer puts in front. None: the prefix.
+  std::optional<std::vector<int64_t>> front;
   std::vector<TextSequence> texts;     ///< each directly follows the context
   std::vector<TextSequence> unrelated; ///< on which nothing should change; each follows the prefix
   /// Texts that choose the number of gradient passes: the one after which the adapter is best on
