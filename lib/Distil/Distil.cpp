@@ -82,6 +82,10 @@ llvm::Error Distiller::check() const {
                      llvm::Twine(request.fit.rank) + "; expected more text, or a smaller rank");
   if (request.context.empty())
     return makeError("the context is empty");
+  if (request.fit.otherRank > 0 && !request.seen.empty())
+    return makeError(
+        "the matrices that make keys and values cannot change beside tokens whose keys "
+        "and values are kept; expected sites alone, or tokens kept as text");
   for (const OtherContext &other : request.others)
     if (other.context.empty() || other.texts.empty())
       return makeError("a context that is fitted with another one is empty, or has no text");

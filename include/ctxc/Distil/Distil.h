@@ -49,6 +49,8 @@ struct FitOptions {
   double trust = 2;         ///< longer steps on the norm's sphere are damped
   int64_t passes = 0;       ///< passes of gradient descent after the closed form, at most
   double rate = 0.02;       ///< size of its first step, relative to what the step changes
+  int64_t otherRank = 0;    ///< the passes also change all other matrices behind the first site's,
+                            ///< by this rank; 0: they do not
 };
 
 /// Is called with the progress of a long computation: first with 0, last with done = all, unless

@@ -113,9 +113,9 @@ TEST(Pinned, AreNoPartOfWhatIsProtected) {
     alone.prefix = request.prefix;
     alone.seen = request.seen;
     const double drift = llvm::cantFail(model->evaluate(alone, about)).drift;
-    const double held = llvm::cantFail(model->evaluate(
-                                           llvm::cantFail(model->distil(request)).adapter, about))
-                            .drift;
+    const double held =
+        llvm::cantFail(model->evaluate(llvm::cantFail(model->distil(request)).adapter, about))
+            .drift;
     request.front = front;
     double last = std::min(drift, held);
     for (int passes : {0, 8}) {
@@ -169,4 +169,15 @@ TEST(Pinned, NeedTokensThatLeaveSomethingEach) {
     std::string message = messageOf(model->distil(request).takeError());
     EXPECT_NE(message.find("does not keep tokens one by one"), std::string::npos) << message;
   }
+}
+
+/// With other keys, what is kept would not be what the model has for these tokens.
+TEST(Pinned, KeepTheMatricesThatMakeThem) {
+  auto model = modelOf("llama");
+  DistilRequest request = pinning(*model, 2, 2);
+  request.fit.passes = 1;
+  request.fit.otherRank = 1;
+  std::string message = messageOf(model->distil(request).takeError());
+  EXPECT_NE(message.find("the matrices that make keys and values cannot change"), std::string::npos)
+      << message;
 }
