@@ -31,7 +31,7 @@ std::vector<MatrixChange> ctxc::changesOfOthers(const SplitModel &model, int64_t
       auto type = cast<RankedTensorType>(linear.getWeight().getType());
       if (!param || type.getRank() != 2)
         continue;
-      std::string name = layer.getStoredName(param.getName()).str();
+      std::string name = layer.getStoredName(param.getName());
       if (!known.insert(name).second)
         continue;
       const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
