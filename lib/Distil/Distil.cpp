@@ -82,6 +82,10 @@ llvm::Error Distiller::check() const {
                      llvm::Twine(request.fit.rank) + "; expected more text, or a smaller rank");
   if (request.context.empty())
     return makeError("the context is empty");
+  if (request.fit.otherRank > 0 && !request.seen.empty())
+    return makeError(
+        "the matrices that make keys and values cannot change beside tokens whose keys "
+        "and values are kept; expected sites alone, or tokens kept as text");
   for (const OtherContext &other : request.others)
     if (other.context.empty() || other.texts.empty())
       return makeError("a context that is fitted with another one is empty, or has no text");
@@ -110,8 +114,13 @@ Distiller::Runs Distiller::runsWith(const Front &prefix) const {
                            request.texts.size());
   for (const OtherContext &other : request.others)
     runs.taught.emplace_back(addAfter(runs.full, other.context, other.texts), other.texts.size());
-  runs.taughtFront = runs.full.size(); // what should not change, without the context
-  runs.taughtUnrelated = addAfter(runs.full, prefix, runs.unrelated);
+  // What should not change: tokens in front, and unrelated text as the model without any token of
+  // the context reads it.
+  const std::vector<int64_t> &plain = plainFront(request);
+  runs.taughtFront = runs.full.size();
+  if (!prefix.pinned && prefix.tokens != llvm::ArrayRef(plain))
+    addAfter(runs.full, prefix, {});
+  runs.taughtUnrelated = addAfter(runs.full, plain, runs.unrelated);
   std::vector<TextSequence> all = textsOf(request);
   runs.texts = all.size();
   llvm::append_range(all, runs.unrelated);

@@ -1,5 +1,6 @@
 #include "Refine.h"
 #include "Groups.h"
+#include "OtherMatrices.h"
 #include "TextReader.h"
 #include "Variable.h"
 #include "ctxc/Gradient/Tape.h"
@@ -32,6 +33,8 @@ private:
   llvm::Expected<double> pullBack(const Group &group);
   llvm::Expected<double> pullThroughHead(const Group &group, const Passage &passage);
   llvm::Error pullThrough(size_t step, const Group &group, const Passage &passage);
+  void addFactors(llvm::StringRef matrix, Eigen::Ref<const Rows> data,
+                  Eigen::Ref<const Rows> ofProduct);
   void addFactors(const SplitSite &site, const Passage &passage);
   void add(Value value, const Rows &rows);
 
@@ -46,6 +49,8 @@ private:
   Groups fitted, still, choosing;      ///< `still`: what should not change
   size_t turn = 0;                     ///< of `still`
   std::vector<Variable> lefts, rights; ///< of the adapter's matrices
+  llvm::StringMap<size_t> numberOf;    ///< of a matrix in the adapter
+  size_t sites = 0;                    ///< so many of these matrices are sites, the first ones
   llvm::StringMap<Variable> vectors;
   llvm::DenseMap<Value, Rows> gradients;
 };
@@ -155,6 +160,11 @@ llvm::Error Refiner::pullThrough(size_t step, const Group &group, const Passage 
   Tape tape(weights, layer, group.tokens, model.steps.parallelFor());
   for (const VectorChange &change : adapter.vectors)
     tape.requestGradient(change.parameter);
+  if (sites < adapter.matrices.size())
+    tape.tellProducts([&](llvm::StringRef matrix, auto data, auto ofProduct) {
+      if (numberOf.lookup(matrix) >= sites)
+        addFactors(matrix, data, ofProduct);
+    });
   if (llvm::Error error = tape.evaluateInside(program.steps[step].block, inputsOf(layer, passage)))
     return error;
   if (llvm::Error error = tape.pullBack(ofOutputs))
@@ -170,29 +180,33 @@ llvm::Error Refiner::pullThrough(size_t step, const Group &group, const Passage 
   return llvm::Error::success();
 }
 
-/// The gradients of a site's factors, from those of its product.
+/// The gradients of a changed matrix' factors, from those of its product.
+void Refiner::addFactors(llvm::StringRef matrix, Eigen::Ref<const Rows> data,
+                         Eigen::Ref<const Rows> ofProduct) {
+  auto found = numberOf.find(matrix);
+  if (found == numberOf.end())
+    return;
+  const size_t i = found->second;
+  const MatrixChange &change = adapter.matrices[i];
+  Eigen::Map<const Rows> left(change.left.data(), change.rows, change.rank);
+  Eigen::Map<const Rows> right(change.right.data(), change.rank, change.columns);
+  if (change.inFirst) { // y = h left right, else y = left right h
+    lefts[i].add(Rows(data.transpose() * Rows(ofProduct * right.transpose())));
+    rights[i].add(Rows(Rows(data * left).transpose() * ofProduct));
+  } else {
+    lefts[i].add(Rows(ofProduct.transpose() * Rows(data * right.transpose())));
+    rights[i].add(Rows(Rows(ofProduct * left).transpose() * data));
+  }
+}
+
 void Refiner::addFactors(const SplitSite &site, const Passage &passage) {
   auto found = gradients.find(site.product);
   if (found == gradients.end())
     return;
-  const Rows &ofProduct = found->second;
   const std::vector<float> &values = passage.values(site.data);
   const int64_t rows = passage.rows();
-  Eigen::Map<const Rows> data(values.data(), rows, values.size() / rows);
-  for (auto [i, change] : llvm::enumerate(adapter.matrices)) {
-    if (change.parameter != site.matrix)
-      continue;
-    Eigen::Map<const Rows> left(change.left.data(), change.rows, change.rank);
-    Eigen::Map<const Rows> right(change.right.data(), change.rank, change.columns);
-    const bool isTurned = site.transposed; // y = h left right, else y = left right h
-    if (isTurned) {
-      lefts[i].add(Rows(data.transpose() * Rows(ofProduct * right.transpose())));
-      rights[i].add(Rows(Rows(data * left).transpose() * ofProduct));
-    } else {
-      lefts[i].add(Rows(ofProduct.transpose() * Rows(data * right.transpose())));
-      rights[i].add(Rows(Rows(ofProduct * left).transpose() * data));
-    }
-  }
+  addFactors(site.matrix, Eigen::Map<const Rows>(values.data(), rows, values.size() / rows),
+             found->second);
 }
 
 /// Has read the group up to the head, and keeps what layers from step `first` on read.
@@ -303,13 +317,20 @@ llvm::Error Refiner::start() {
     return makeError("the model has no head that gives each token's logits by itself; it cannot be "
                      "refined");
   head = *program.head();
-  for (MatrixChange &change : adapter.matrices)
+  double typical = 0; // of what a site's change is made of
+  for (MatrixChange &change : adapter.matrices) {
     balance(change);
+    typical += rootMeanSquare(change.left) / adapter.matrices.size();
+  }
+  sites = adapter.matrices.size();
+  if (request.fit.otherRank > 0)
+    llvm::append_range(adapter.matrices, changesOfOthers(model, request.fit.otherRank));
   if (llvm::Error error = weights.add(adapter))
     return error;
   for (MatrixChange &change : adapter.matrices) {
-    lefts.emplace_back(change.left, request.fit.rate);
-    rights.emplace_back(change.right, request.fit.rate);
+    numberOf[change.parameter] = lefts.size();
+    lefts.emplace_back(change.left, request.fit.rate, typical);
+    rights.emplace_back(change.right, request.fit.rate, typical);
   }
   for (VectorChange &change : adapter.vectors)
     vectors.try_emplace(change.parameter, change.delta, request.fit.rate);
@@ -322,7 +343,7 @@ llvm::Error Refiner::start() {
       return error;
   if (request.protection <= 0)
     return llvm::Error::success();
-  return groupsOf(request.unrelated, prefix->get(), together / 2, request.protection)
+  return groupsOf(request.unrelated, plainFront(request), together / 2, request.protection)
       .moveInto(still);
 }
 

@@ -1,4 +1,5 @@
 #include "Room.h"
+#include "OtherMatrices.h"
 #include "Predictions.h"
 #include "TextReader.h"
 #include "ctxc/Support/Memory.h"
@@ -93,6 +94,13 @@ static uint64_t bytesToRefine(const SplitModel &model, const DistilRequest &requ
     const uint64_t rank = request.fit.rank == 0 ? most : std::min<uint64_t>(request.fit.rank, most);
     numbers += rank * (site.shape[0] + site.shape[1]);
   }
+  uint64_t others = 0; // bytes of changed matrices that are no sites
+  for (const MatrixChange &change : request.fit.otherRank > 0
+                                        ? changesOfOthers(model, request.fit.otherRank)
+                                        : std::vector<MatrixChange>()) {
+    numbers += change.rank * (change.rows + change.columns);
+    others += change.rows * change.columns * sizeof(float);
+  }
   for (const TextSequence &text : request.texts)
     longest = std::max<uint64_t>(longest, text.tokens.size());
   for (auto [i, step] : llvm::enumerate(model.split.program.steps)) {
@@ -107,7 +115,7 @@ static uint64_t bytesToRefine(const SplitModel &model, const DistilRequest &requ
     widest = std::max(widest, width);
   }
   const uint64_t rows = request.prefix.size() + std::max(group, longest);
-  return tokens * predicted + numbers * ofNumber + 2 * rows * widest * sizeof(float) +
+  return tokens * predicted + numbers * ofNumber + others + 2 * rows * widest * sizeof(float) +
          bytesOfLogits(model, 2 * comparedTogether);
 }
 

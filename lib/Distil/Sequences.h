@@ -49,6 +49,11 @@ private:
   std::unique_ptr<PinnedTokens> pinned;
 };
 
+/// What stands before a text without the context.
+inline const std::vector<int64_t> &plainFront(const DistilRequest &request) {
+  return request.front ? *request.front : request.prefix;
+}
+
 /// Adds `front`, unless it is empty, and each of `texts` after it. Returns the number of the first
 /// text.
 inline size_t addAfter(std::vector<PassageSequence> &sequences, const Front &front,

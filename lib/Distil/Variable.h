@@ -12,16 +12,23 @@ namespace ctxc {
 /// as it is.
 void balance(MatrixChange &change);
 
+inline double rootMeanSquare(const std::vector<float> &numbers) {
+  double squares = 0;
+  for (float x : numbers)
+    squares += double(x) * x;
+  return std::sqrt(squares / std::max<size_t>(numbers.size(), 1));
+}
+
 /// Numbers that the steps change, with what Adam remembers of their gradients.
 class Variable {
 public:
-  Variable(std::vector<float> &numbers, double rate) : numbers(&numbers) {
-    double squares = 0;
-    for (float x : numbers)
-      squares += double(x) * x;
-    size = rate * std::sqrt(squares / std::max<size_t>(numbers.size(), 1));
+  /// A first step has the size of `rate` times the numbers' root mean square, or, where that is
+  /// zero, times `otherwise`.
+  Variable(std::vector<float> &numbers, double rate, double otherwise = 0) : numbers(&numbers) {
+    const double mean = rootMeanSquare(numbers);
+    size = rate * (mean > 0 ? mean : otherwise);
     gradient.assign(numbers.size(), 0);
-    mean = square = gradient;
+    this->mean = square = gradient;
   }
   template <typename Numbers> void add(const Numbers &more) {
     for (size_t i = 0; i < gradient.size(); ++i)

@@ -45,7 +45,7 @@ Expected<std::vector<int64_t>> numbersOf(const OptionValues &options, StringRef 
 }
 
 std::vector<Method> methodsFor(llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> ranks,
-                               int64_t passes) {
+                               llvm::ArrayRef<int64_t> inCache, int64_t passes) {
   std::vector<Method> methods;
   for (double share : keptShares)
     methods.push_back({"kept", share});
@@ -53,6 +53,12 @@ std::vector<Method> methodsFor(llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<in
   methods.push_back({"patches", 0, 0, patchedTokens});
   methods.push_back({"closed", 0, rank});
   methods.push_back({"closed", 0.15, rank});
+  for (int64_t percent : inCache) {
+    if (percent == 0)
+      continue;
+    methods.push_back({"cache", percent / 100.0});
+    methods.push_back({"cache-closed", percent / 100.0, rank});
+  }
   for (int64_t count : tokens.drop_back())
     methods.push_back({"closed", 0, rank, count});
   for (int64_t other : ranks)
@@ -81,8 +87,9 @@ Expected<Plan> planOf(const OptionValues &options) {
   auto passes = numbersOf(options, "passes", "3", 0, 1000);
   auto seeds = numbersOf(options, "seeds", "1", 1, 1000);
   auto judged = numbersOf(options, "judge-tokens", "200", 1, 1 << 20);
+  auto inCache = numbersOf(options, "keep-cache", "0", 0, 99);
   Error error = Error::success();
-  for (auto *each : {&tokens, &ranks, &passes, &seeds, &judged})
+  for (auto *each : {&tokens, &ranks, &passes, &seeds, &judged, &inCache})
     error = llvm::joinErrors(std::move(error), each->takeError());
   if (error)
     return std::move(error);
@@ -90,7 +97,7 @@ Expected<Plan> planOf(const OptionValues &options) {
   plan.sizes.fitted = tokens->back();
   plan.sizes.judged = judged->front();
   plan.seeds = seeds->front();
-  plan.methods = methodsFor(*tokens, *ranks, passes->front());
+  plan.methods = methodsFor(*tokens, *ranks, *inCache, passes->front());
   return plan;
 }
 
@@ -219,6 +226,8 @@ Experiment experiments::distilExperiment() {
       {"seeds", "N", "distil: of the texts that the model writes, so many; default 1"},
       {"fit-tokens", "COUNTS", "distil: tokens of text to fit; default 250,500,1000"},
       {"judge-tokens", "N", "distil: of answers that judge, where no 'held_out' does; default 200"},
+      {"keep-cache", "PERCENTS",
+       "distil: also keep so much of the context in the cache; default 0: none"},
       {"ranks", "RANKS", "distil: beside 16; default 1,4,64"},
       {"passes", "N", "distil: of the refinement; default 3, 0: none"}};
   experiment.check = checkDistil;

@@ -199,10 +199,21 @@ static Expected<std::optional<Adapter>> meanOfPatches(Model &model, const Trial 
   return std::optional(std::move(mean));
 }
 
-/// Adds the tokens that stay in front.
-static Error keep(Model &model, Trial &trial, const Method &method, Tokens &prefix) {
+/// Adds to `request` the tokens that stay in front.
+static Error keep(Model &model, Trial &trial, const Method &method, DistilRequest &request) {
   const int64_t front = trial.context.front.size();
   const int64_t count = method.kept * (trial.context.context.size() - front);
+  if (method.name.starts_with("cache")) {
+    if (trial.readScores.empty())
+      if (Error error = model.readScores(trial.context.context, front, trial.fitted)
+                            .moveInto(trial.readScores))
+        return error;
+    request.prefix = trial.context.context;
+    llvm::append_range(request.seen, llvm::seq<int64_t>(0, front));
+    llvm::append_range(request.seen, mostTelling(trial.readScores, front, count));
+    return Error::success();
+  }
+  Tokens &prefix = request.prefix;
   if (method.name == "cut") {
     llvm::append_range(prefix, llvm::ArrayRef(trial.context.context).slice(front, count));
     return Error::success();
@@ -223,12 +234,14 @@ static Expected<std::optional<Adapter>> make(Model &model, Trial &trial, const M
     return meanOfPatches(model, trial, method.tokens, attempt.tokens);
   DistilRequest request;
   request.prefix = trial.context.front;
+  request.front = trial.context.front;
   if (method.kept > 0)
-    if (Error error = keep(model, trial, method, request.prefix))
+    if (Error error = keep(model, trial, method, request))
       return std::move(error);
-  if (method.name == "kept" || method.name == "cut") {
+  if (method.name == "kept" || method.name == "cut" || method.name == "cache") {
     Adapter adapter;
     adapter.prefix = request.prefix;
+    adapter.seen = request.seen;
     return std::optional(std::move(adapter));
   }
   request.context = trial.context.context;
@@ -256,7 +269,7 @@ Expected<std::optional<Attempt>> experiments::attempt(Model &model, Trial &trial
   attempt.processorSeconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   if (!*adapter)
     return std::nullopt;
-  attempt.front = (*adapter)->prefix.size() - trial.context.front.size();
+  attempt.front = (*adapter)->inFront() - trial.context.front.size();
   if (!trial.judge)
     trial.judge = std::make_unique<Judge>(trial.about);
   if (Error error = model.evaluate(**adapter, *trial.judge).moveInto(attempt.card))

@@ -19,7 +19,8 @@ struct Trial {
   EvaluateRequest about; ///< the texts that judge
   /// What the methods share: what the model says of the texts with the context, and without.
   std::unique_ptr<Judge> judge;
-  std::vector<double> tellingScores; ///< of the context's tokens; empty until they are needed
+  /// Of the context's tokens, for what stays as text and in the cache; empty until they are needed.
+  std::vector<double> tellingScores, readScores;
 };
 
 /// Reads the texts of `entry`, or has the model write them. What judges was written from other
@@ -29,7 +30,8 @@ llvm::Expected<Trial> makeTrial(Model &model, const ContextEntry &entry, const T
 
 /// A way to do without a context.
 struct Method {
-  llvm::StringRef name; ///< kept, cut, patches, closed or refined
+  llvm::StringRef name; ///< kept, cut, patches, closed or refined; cache or cache-closed: what
+                        ///< stays is the keys and values of tokens
   double kept = 0;      ///< the share of the context's tokens that stays in front
   int64_t rank = 0;
   int64_t tokens = 0; ///< of the texts that are fitted; 0: all

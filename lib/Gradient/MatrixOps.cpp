@@ -78,6 +78,8 @@ static llvm::Error pullBackOp(xf::LinearOp op, Tape &tape) {
                [&](int64_t t, int64_t k, int32_t entry) { dx.row(t) += dy(t, k) * w->row(entry); });
   } else {
     auto rows = vectors(dy, shapeOf(op.getResult()).back());
+    tape.tellProduct(op.getWeight(), vectors(tape.rows(op.getData()), shapeOf(op.getData()).back()),
+                     rows);
     dx = multiply(tape, rows, *w, op.getTransposed());
     dx.resize(tape.count(), dx.size() / tape.count());
   }

@@ -125,3 +125,9 @@ Eigen::VectorXd *Tape::sumOf(Value value) {
     found->second.setZero(cast<RankedTensorType>(value.getType()).getNumElements());
   return &found->second;
 }
+
+void Tape::tellProduct(Value matrix, Eigen::Ref<const Rows> data,
+                       Eigen::Ref<const Rows> ofProduct) const {
+  if (auto param = matrix.getDefiningOp<xf::ParamOp>(); param && ofProducts)
+    ofProducts(nameOf(param), data, ofProduct);
+}

@@ -122,10 +122,15 @@ Expected<std::vector<int64_t>> Model::mostTelling(llvm::ArrayRef<int64_t> contex
   return ctxc::mostTelling(*scores, front, count);
 }
 
+Expected<std::vector<double>> Model::readScores(llvm::ArrayRef<int64_t> context, int64_t front,
+                                                llvm::ArrayRef<TextSequence> texts) {
+  return withSplit(
+      [&](SplitModel model) { return ctxc::readScores(model, context, front, texts); });
+}
+
 Expected<std::vector<int64_t>> Model::mostRead(llvm::ArrayRef<int64_t> context, int64_t front,
                                                int64_t count, llvm::ArrayRef<TextSequence> texts) {
-  auto scores =
-      withSplit([&](SplitModel model) { return ctxc::readScores(model, context, front, texts); });
+  auto scores = readScores(context, front, texts);
   if (!scores)
     return scores.takeError();
   return ctxc::mostTelling(*scores, front, count);

@@ -27,7 +27,7 @@ RUNS = [  # experiment, required figures, options
     ("trace", ["path", "tokens", "losses"], []),
     ("specificity", ["elsewhere", "stale"], ["--generate", "3"]),
     ("distil", ["methods", "tokens", "ranks", "front"],
-     ["--fit-tokens", "40,80", "--ranks", "2", "--passes", "1"]),
+     ["--fit-tokens", "40,80", "--ranks", "2", "--passes", "1", "--keep-cache", "15"]),
 ]
 COMMON = ["--dtypes", "f32", "--updates", "least,naive"]
 

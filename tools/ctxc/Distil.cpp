@@ -45,6 +45,14 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   request.stepped = progressOnTerminal("steps");
   if (Error error = arguments.integer("--refine", 0, 10000, 0).moveInto(request.fit.passes))
     return std::move(error);
+  if (Error error =
+          arguments.integer("--refine-others", 0, 1 << 20, 0).moveInto(request.fit.otherRank))
+    return std::move(error);
+  if (request.fit.otherRank > 0 && request.fit.passes == 0)
+    return makeError("--refine-others: nothing is refined; expected --refine with it");
+  if (request.fit.otherRank > 0 && arguments.has("--keep-cache"))
+    return makeError("--refine-others: with --keep-cache the matrices that make keys and values "
+                     "cannot change; expected one of both");
   request.fit.scales = !arguments.has("--matrices-only") && !arguments.has("--gguf");
   if (Error error = numberFromZero(arguments, "--protection", request.protection))
     return std::move(error);
@@ -157,6 +165,7 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   Task task{std::move(request), aboutOf(opened), {}};
   task.request.context = opened.context.context;
   task.request.prefix = opened.context.front;
+  task.request.front = opened.context.front;
   if (auto path = arguments.get("--keep"))
     if (Error error = keepText(*path, opened, task.request))
       return std::move(error);
@@ -332,6 +341,8 @@ Command driver::distilCommand() {
        "after the closed form, make N passes of gradient descent over the texts. With 40 texts\n"
        "or more, a fifth is left out at first, and decides the number of passes, up to N.\n"
        "Default 0"},
+      {"--refine-others", "K",
+       "let the passes also change all other matrices of the layers, by rank K. Default 0"},
       {"--ridge", "X",
        "the penalty on large changes of a matrix in the closed form, relative to the data of the\n"
        "first 550 tokens of text; default 0.01. A larger penalty recovers less, and unrelated\n"

@@ -15,6 +15,8 @@ METHODS = [
     ("adapter, closed form", {"method": "closed", "kept": 0, "rank": 16, "asked": 0}, "#0072b2", "o"),
     ("adapter, refined", {"method": "refined"}, "#009e73", "D"),
     ("adapter and 15 % kept", {"method": "closed", "kept": 0.15}, "#cc79a7", "s"),
+    ("15 % kept in the cache", {"method": "cache", "kept": 0.15}, "#f0e442", "<"),
+    ("adapter and 15 % in the cache", {"method": "cache-closed", "kept": 0.15}, "#56b4e9", "P"),
 ]
 CLOSED = METHODS[3][1]
 
@@ -139,13 +141,16 @@ def front_figure(data):
     figure, axes = plt.subplots(figsize=(7.4, 4.2), layout="constrained")
     contexts = data.values("context")
     lines = [("kept tokens by themselves", "#e69f00", "v", {"method": "kept"}),
-             ("with an adapter, closed form", "#0072b2", "o", {"method": "closed", "rank": 16, "asked": 0})]
+             ("with an adapter, closed form", "#0072b2", "o", {"method": "closed", "rank": 16, "asked": 0}),
+             ("kept in the cache, by themselves", "#f0e442", "<", {"method": "cache"}),
+             ("in the cache, with an adapter", "#56b4e9", "P", {"method": "cache-closed"})]
+    lines = [line for line in lines if data.select(**line[3])]
     for label, colour, marker, wanted in lines:
         for context in [*contexts, None]:
             records = data.select(**wanted, **({"context": context} if context else {}))
             kept = sorted({r["kept"] for r in records})
             values = [median(shares([r for r in records if r["kept"] == k])) for k in kept]
-            if wanted["method"] == "kept":  # nothing in front is the model without the context
+            if wanted["method"] in ("kept", "cache"):  # nothing in front is the model without the context
                 kept, values = [0, *kept], [0, *values]
             thick = context is None
             axes.plot([100 * k for k in kept], [max(v, FLOOR) for v in values], color=colour,

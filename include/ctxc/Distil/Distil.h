@@ -49,6 +49,8 @@ struct FitOptions {
   double trust = 2;         ///< longer steps on the norm's sphere are damped
   int64_t passes = 0;       ///< passes of gradient descent after the closed form, at most
   double rate = 0.02;       ///< size of its first step, relative to what the step changes
+  int64_t otherRank = 0;    ///< the passes also change all other matrices behind the first site's,
+                            ///< by this rank; 0: they do not
 };
 
 /// Is called with the progress of a long computation: first with 0, last with done = all, unless
@@ -69,6 +71,9 @@ struct DistilRequest {
   std::vector<int64_t> prefix;
   /// Which tokens of the prefix the texts see (Adapter::seen); empty: all.
   std::vector<int64_t> seen;
+  /// What stands before a text of the model without the context, as which unrelated texts should be
+  /// predicted: the tokens that the tokenizer puts in front. None: the prefix.
+  std::optional<std::vector<int64_t>> front;
   std::vector<TextSequence> texts;     ///< each directly follows the context
   std::vector<TextSequence> unrelated; ///< on which nothing should change; each follows the prefix
   /// Texts that choose the number of gradient passes: the one after which the adapter is best on

@@ -16,6 +16,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 #include <Eigen/Core>
+#include <functional>
 
 namespace ctxc::gradient {
 
@@ -44,6 +45,13 @@ public:
   void choose(xf::LinearOp linear, llvm::ArrayRef<int32_t> entries) { chosen[linear] = entries; }
   /// Makes pullBack compute the gradient of a scale or a bias, by its stored name.
   void requestGradient(llvm::StringRef parameter) { wanted[parameter]; }
+
+  /// What pullBack tells of a product with a stored matrix: the matrix' stored name, and row by row
+  /// the vectors that were multiplied and the gradients of their products.
+  using ProductCall = std::function<void(llvm::StringRef matrix, Eigen::Ref<const Rows> data,
+                                         Eigen::Ref<const Rows> ofProduct)>;
+  /// Makes pullBack tell of every product, but for those of which entries were chosen.
+  void tellProducts(ProductCall call) { ofProducts = std::move(call); }
 
   /// Makes evaluate add to `reads`, for each row, how much attention's queries read of it: the
   /// weight of its key times the length of its value, of each query's sum over all rows, summed
@@ -87,6 +95,9 @@ public:
   llvm::Expected<const float *> parameter(mlir::Operation *reader, mlir::Value value) const;
   /// The sum for the gradient of a parameter; null if it was not requested.
   Eigen::VectorXd *sumOf(mlir::Value parameter);
+  /// Calls what tellProducts was given.
+  void tellProduct(mlir::Value matrix, Eigen::Ref<const Rows> data,
+                   Eigen::Ref<const Rows> ofProduct) const;
   /// If `value` is a product of which only some entries were computed, or follows one: these
   /// entries.
   llvm::ArrayRef<int32_t> chosenEntries(mlir::Value value) const;
@@ -105,6 +116,7 @@ private:
   llvm::DenseSet<mlir::Value> active;
   llvm::DenseMap<mlir::Operation *, llvm::ArrayRef<int32_t>> chosen;
   llvm::StringMap<Eigen::VectorXd> wanted;
+  ProductCall ofProducts;
 };
 
 /// body(begin, end) over ranges of `count` rows, in the tape's threads.

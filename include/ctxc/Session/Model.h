@@ -181,9 +181,12 @@ public:
   /// The same by what attention reads of each token (ctxc::readScores).
   llvm::Expected<std::vector<int64_t>> mostRead(llvm::ArrayRef<int64_t> context, int64_t front,
                                                 int64_t count, llvm::ArrayRef<TextSequence> texts);
-  /// What chooses them, of each token of the context (ctxc::tellingScores). Runs as distil does.
+  /// What chooses them, of each token of the context (ctxc::tellingScores, ctxc::readScores). Runs
+  /// as distil does.
   llvm::Expected<std::vector<double>> tellingScores(llvm::ArrayRef<int64_t> context, int64_t front,
                                                     llvm::ArrayRef<TextSequence> texts);
+  llvm::Expected<std::vector<double>> readScores(llvm::ArrayRef<int64_t> context, int64_t front,
+                                                 llvm::ArrayRef<TextSequence> texts);
   /// Texts that the model writes after a context, many at once (ctxc::sample). Runs as distil does.
   llvm::Expected<Sampled> sample(const SampleRequest &request);
   /// Fails where there is too little memory for evaluate: before what is to be evaluated is fitted

@@ -96,6 +96,36 @@ TEST(Refining, KeepsTheBest) {
   }
 }
 
+/// Steps may change all other matrices behind the first site as well, in either orientation: they
+/// fit the texts better then, and what reads the adapter reads all of them.
+TEST(Refining, ChangesOtherMatrices) {
+  for (auto [name, others] :
+       {std::pair("gemma3", 5), std::pair("llama", 5), std::pair("gpt2", 2)}) {
+    auto model = modelOf(name);
+    EvaluateRequest seen = heldOut();
+    double share[2];
+    size_t matrices[2];
+    for (int i : {0, 1}) {
+      DistilRequest request = training(1);
+      request.fit.passes = 12;
+      request.fit.otherRank = 2 * i;
+      Distilled made = llvm::cantFail(model->distil(request));
+      seen.texts = request.texts;
+      share[i] = llvm::cantFail(model->evaluate(made.adapter, seen)).all.share();
+      matrices[i] = made.adapter.matrices.size();
+      for (const MatrixChange &change :
+           llvm::ArrayRef(made.adapter.matrices).drop_front(matrices[0])) {
+        EXPECT_EQ(change.rank, 2) << change.parameter;
+        for (const std::vector<float> *factor : {&change.left, &change.right})
+          EXPECT_TRUE(llvm::any_of(*factor, [](float x) { return x != 0; })) << change.parameter;
+      }
+    }
+    EXPECT_GT(share[1], share[0] + 0.01) << name;
+    // Of each layer, but for what is before the first site.
+    EXPECT_GE(matrices[1], matrices[0] + others) << name;
+  }
+}
+
 TEST(Refining, RefusesWhatHasNoGradient) {
   auto model = modelOf("mixtral");
   DistilRequest request = training(3);

@@ -95,6 +95,39 @@ TEST(Pinned, AreRefined) {
   }
 }
 
+/// With tokens in front of unrelated text, in the cache or as text, what is protected is the model
+/// without any of them: the fit, and the steps after it, bring the text nearer to that model than
+/// the tokens alone leave it, and than a fit that protects the model with the tokens in front.
+TEST(Pinned, AreNoPartOfWhatIsProtected) {
+  for (bool isText : {false, true}) {
+    auto model = modelOf("gemma3");
+    DistilRequest request = pinning(*model, 16, 5);
+    if (isText) {
+      request.seen.clear();
+      request.prefix.resize(6);
+    }
+    EvaluateRequest about = heldOut();
+    request.unrelated = about.unrelated;
+    request.protection = 10;
+    Adapter alone;
+    alone.prefix = request.prefix;
+    alone.seen = request.seen;
+    const double drift = llvm::cantFail(model->evaluate(alone, about)).drift;
+    const double held =
+        llvm::cantFail(model->evaluate(llvm::cantFail(model->distil(request)).adapter, about))
+            .drift;
+    request.front = front;
+    double last = std::min(drift, held);
+    for (int passes : {0, 8}) {
+      request.fit.passes = passes;
+      Distilled made = llvm::cantFail(model->distil(request));
+      const double now = llvm::cantFail(model->evaluate(made.adapter, about)).drift;
+      EXPECT_LT(now, 0.8 * last) << isText << passes;
+      last = now;
+    }
+  }
+}
+
 /// The likeliest answers of a model that sees all of the context are those of the full model.
 TEST(Pinned, AreSeenByAnswers) {
   auto model = modelOf("gemma3");
@@ -136,4 +169,15 @@ TEST(Pinned, NeedTokensThatLeaveSomethingEach) {
     std::string message = messageOf(model->distil(request).takeError());
     EXPECT_NE(message.find("does not keep tokens one by one"), std::string::npos) << message;
   }
+}
+
+/// With other keys, what is kept would not be what the model has for these tokens.
+TEST(Pinned, KeepTheMatricesThatMakeThem) {
+  auto model = modelOf("llama");
+  DistilRequest request = pinning(*model, 2, 2);
+  request.fit.passes = 1;
+  request.fit.otherRank = 1;
+  std::string message = messageOf(model->distil(request).takeError());
+  EXPECT_NE(message.find("the matrices that make keys and values cannot change"), std::string::npos)
+      << message;
 }

@@ -53,6 +53,11 @@ protected:
     Tape tape(weights, nullptr, tokens, threads);
     for (llvm::StringRef name : parameters)
       tape.requestGradient(name);
+    llvm::StringMap<Rows> ofMatrices; // stored as (out, in)
+    tape.tellProducts(
+        [&](llvm::StringRef name, Eigen::Ref<const Rows> data, Eigen::Ref<const Rows> ofProduct) {
+          ofMatrices[name] = ofProduct.transpose() * data;
+        });
     std::vector<float> input = single(x);
     llvm::cantFail(tape.evaluate(block(parse(text)), {&input}));
     expectNear(tape.output(0).cast<double>(), value, 1e-5);
@@ -71,7 +76,12 @@ protected:
     expectNear(tape.ofInput(0)->cast<double>(), expected, tolerance);
     for (llvm::StringRef name : parameters) {
       const std::vector<double> numbers = weights.numbers(name);
-      const Eigen::VectorXd found = tape.ofParameters().lookup(name);
+      Eigen::VectorXd found = tape.ofParameters().lookup(name);
+      if (auto told = ofMatrices.find(name); told != ofMatrices.end()) {
+        const bool isTransposed = text.contains("transposed");
+        Rows matrix = isTransposed ? Rows(told->second.transpose()) : told->second;
+        found = matrix.reshaped<Eigen::RowMajor>().cast<double>();
+      }
       ASSERT_EQ(size_t(found.size()), numbers.size());
       for (size_t i = 0; i < numbers.size(); ++i) {
         // The weights are in float32, so that the difference has to be as coarse.
@@ -150,14 +160,14 @@ TEST_F(GradientTest, OfMatricesScalesAndBiases) {
                     "%u = xf.linear %W * %x : tensor<5x6xf32>, tensor<6xf32>\n"),
         std::string("%W = xf.param \"V\" : tensor<6x5xf32>\n"
                     "%u = xf.linear %W * %x transposed : tensor<6x5xf32>, tensor<6xf32>\n")})
-    expectGradients(blockOf("6xf32",
-                            product +
-                                "%m = xf.param \"m\" : tensor<5xf32>\n"
-                                "%b = xf.param \"b\" : tensor<5xf32>\n"
-                                "%s = xf.scale %u by %m offset 1.0 : tensor<5xf32>, tensor<5xf32>\n"
-                                "%y = xf.bias %s + %b : tensor<5xf32>, tensor<5xf32>\n",
-                            "5xf32"),
-                    noise(count, 6), {"m", "b"});
+    expectGradients(
+        blockOf("6xf32",
+                product + "%m = xf.param \"m\" : tensor<5xf32>\n"
+                          "%b = xf.param \"b\" : tensor<5xf32>\n"
+                          "%s = xf.scale %u by %m offset 1.0 : tensor<5xf32>, tensor<5xf32>\n"
+                          "%y = xf.bias %s + %b : tensor<5xf32>, tensor<5xf32>\n",
+                "5xf32"),
+        noise(count, 6), {"m", "b", llvm::StringRef(product).contains("\"W\"") ? "W" : "V"});
 }
 
 TEST_F(GradientTest, OfAttention) {
