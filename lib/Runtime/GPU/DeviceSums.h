@@ -5,7 +5,7 @@
 #define CTXC_LIB_RUNTIME_GPU_DEVICESUMS_H
 
 #include "ctxc/Runtime/GPU/Device.h"
-#include "ctxc/Runtime/Shard/Stage.h"
+#include "ctxc/Runtime/Shard/Neighbours.h"
 
 namespace ctxc {
 

@@ -22,41 +22,56 @@ Error GpuProgram::put(BufferPtr &buffer, ArrayRef<int32_t> numbers, int64_t at, 
 
 /// Uploads the positions of a run's next tokens; where `hides`, the positions that the run holds
 /// and that are not before it are hidden until the next call.
-Error GpuProgram::putSlots(GpuRun &run, ArrayRef<int32_t> next, bool hides) {
-  hides = hides && run.count > 0 && run.slots[run.count - 1] >= next.front();
-  if (!hides && !run.isHidden)
-    return next.empty() ? Error::success() : put(run.slotBuffer, next, run.count, run.room);
-  std::vector<int32_t> all(run.slots.begin(), run.slots.begin() + run.count);
+Error GpuProgram::putSlots(GpuRun &run, Slots &slots, ArrayRef<int32_t> next, bool hides) {
+  hides = hides && run.count > 0 && run.positions[run.count - 1] >= next.front();
+  const int64_t held = run.count - slots.first;
+  if (!hides && !slots.isHidden)
+    return next.empty() ? Error::success() : put(slots.positions, next, held, slots.room);
+  std::vector<int32_t> all(run.positions.begin() + slots.first,
+                           run.positions.begin() + run.count);
   if (hides)
     for (int32_t &slot : all)
       slot = slot < next.front() ? slot : INT32_MAX;
   llvm::append_range(all, next);
-  run.isHidden = hides;
-  return all.empty() ? Error::success() : put(run.slotBuffer, all, 0, run.room);
+  slots.isHidden = hides;
+  return all.empty() ? Error::success() : put(slots.positions, all, 0, slots.room);
 }
 
 Error GpuProgram::setTokens(ArrayRef<int32_t> ids, ArrayRef<int32_t> where, GpuRun *full,
                             GpuRun *reduced) {
-  std::vector<int32_t> padded(ids), at(where), slots(where);
+  std::vector<int32_t> padded(ids), at(where), next(where);
   padded.resize(rows, ids.back());
   at.resize(rows, where.back());
-  slots.resize(rows, INT32_MAX);
+  next.resize(rows, INT32_MAX);
   if (Error error = put(tokens, padded, 0, rows))
     return error;
   if (Error error = put(positions, at, 0, rows))
     return error;
-  llvm::copy(where, full->slots.begin() + full->count);
-  if (Error error = putSlots(*full, slots, /*hides=*/false))
-    return error;
-  // In a reduced run a chunk's tokens do not see each other: each comes alone after the kept
-  // tokens, and a kernel for many tokens leaves out those kept tokens that are not before it.
-  if (reduced)
-    if (Error error = putSlots(*reduced, rows == 1 ? where : ArrayRef<int32_t>(), rows == 1))
+  for (int64_t window : std::set<int64_t>(store.windows.begin(), store.windows.end())) {
+    if (Error error = full->makeRoom(window, rows))
       return error;
-  int32_t counts[2] = {int32_t(full->count + rows), reduced ? int32_t(reduced->count + 1) : 0};
-  if (Error error = put(visible[0], counts, 0, 2))
-    return error;
-  return put(visible[1], {counts[1], counts[1]}, 0, 2);
+    Slots &ofFull = full->slotsOf(window);
+    if (Error error = putSlots(*full, ofFull, next, /*hides=*/false))
+      return error;
+    int32_t counts[2] = {int32_t(full->count + rows - ofFull.first), 0};
+    // In a reduced run a chunk's tokens do not see each other: each comes alone after the kept
+    // tokens, and a kernel for many tokens leaves out those kept tokens that are not before it.
+    if (reduced) {
+      if (Error error = reduced->makeRoom(window, 1))
+        return error;
+      Slots &ofReduced = reduced->slotsOf(window);
+      if (Error error = putSlots(*reduced, ofReduced, rows == 1 ? where : ArrayRef<int32_t>(),
+                                 rows == 1))
+        return error;
+      counts[1] = int32_t(reduced->count + 1 - ofReduced.first);
+    }
+    if (Error error = put(visible[{window, 0}], counts, 0, 2))
+      return error;
+    if (Error error = put(visible[{window, 1}], {counts[1], counts[1]}, 0, 2))
+      return error;
+  }
+  llvm::copy(where, full->positions.begin() + full->count);
+  return Error::success();
 }
 
 Error GpuProgram::clearCounts() {

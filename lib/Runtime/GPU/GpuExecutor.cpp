@@ -22,8 +22,8 @@ public:
   GpuExecutor(const Program &program, Weights &weights, std::shared_ptr<Device> device,
               int64_t rows, int64_t fewer, const GpuOptions &options)
       : program(program), store(this->program, weights, std::move(device), options.share),
-        gpu(store, 1, "ctxc"), prompts(store, rows, fewer, options.roundedPrompts), names(program) {
-  }
+        gpu(store, 1, "ctxc"), prompts(store, rows, fewer, options.roundedPrompts), names(program),
+        movedTogether(options.movedTogether) {}
 
   Error compile();
   /// Before compile: this rank shares the model's layers with others.
@@ -36,7 +36,7 @@ public:
 protected:
   std::unique_ptr<Run> makeRun(int64_t capacity) override {
     return std::make_unique<GpuRun>(store.device, nextRun++, capacity, prompts.paddingOf(capacity),
-                                    program.steps.size());
+                                    std::max(movedTogether, prompts.mostRows()), store.windows);
   }
   Error copyState(const Run &given, Run &made) override;
   Expected<Logits> computeLogits(Run &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions,
@@ -51,6 +51,8 @@ protected:
 private:
   Error check(const GpuRun &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions) const {
     if (Error error = checkStep(program, run.count, run.last(), run.capacity, tokens, positions))
+      return error;
+    if (Error error = run.checkSeen())
       return error;
     if (hasEmbeddings(tokens))
       return makeError("an embedding in a token's place is not run on a GPU; the compiled "
@@ -75,6 +77,7 @@ private:
   GpuPrompts prompts;
   std::optional<GpuHead> head; ///< where the program has one
   const PatchableNames names;
+  const int64_t movedTogether;
   std::atomic<int64_t> nextRun = 0; ///< runs may be started in several threads
 };
 
@@ -153,21 +156,26 @@ Error GpuExecutor::copyState(const Run &given, Run &made) {
   const auto &from = static_cast<const GpuRun &>(given);
   auto &to = static_cast<GpuRun &>(made);
   to.count = from.count;
-  std::copy_n(from.slots.begin(), from.count, to.slots.begin());
-  to.isHidden = true; // the next call uploads all positions
-  for (auto [copies, states] : llvm::zip_equal(to.states, from.states))
+  std::copy_n(from.positions.begin(), from.count, to.positions.begin());
+  for (const auto &[window, slots] : from.slots) {
+    to.slotsOf(window).first = std::min(slots.first, from.count);
+    to.slotsOf(window).isHidden = true; // the next call uploads all positions
+  }
+  for (auto [step, states] : llvm::enumerate(from.states)) {
+    const Slots &old = from.slotsOf(store.windows[step]), &own = to.slotsOf(store.windows[step]);
     for (const auto &[place, buffer] : states) {
-      size_t row = buffer->bytes / from.room;
-      std::vector<char> held(row * from.count);
+      size_t row = buffer->bytes / old.room;
+      std::vector<char> held(row * (from.count - own.first));
       if (Error error = store.device->download(held, *buffer, 0))
         return error;
-      auto copy = store.device->allocate(row * to.room);
+      auto copy = store.device->allocate(row * own.room);
       if (!copy)
         return copy.takeError();
       if (Error error = store.device->upload(**copy, 0, held))
         return error;
-      copies[place] = std::move(*copy);
+      to.states[step][place] = std::move(*copy);
     }
+  }
   return Error::success();
 }
 
@@ -295,6 +303,7 @@ Expected<PatchStep> GpuExecutor::computePatch(Run &opaqueFull, Run &opaqueReduce
     return std::move(error);
   if (options.materialize)
     return noMaterialized();
+  full.begin();
   GpuStreams streams(store, 2);
   return patchOne(streams, full, reduced, token.token(), position, options);
 }
@@ -374,11 +383,10 @@ Error GpuExecutor::computePatchEach(Run &opaqueFull, Run &opaqueReduced, ArrayRe
   std::vector<int64_t> ids;
   for (const Input &token : tokens)
     ids.push_back(token.token());
-  int64_t before = full.count;
-  Error error = patchChunks(full, reduced, ids, positions, options, sink);
-  if (error)
-    full.truncate(before);
-  return error;
+  full.begin();
+  if (Error error = patchChunks(full, reduced, ids, positions, options, sink))
+    return llvm::joinErrors(std::move(error), full.undo());
+  return Error::success();
 }
 
 Expected<std::unique_ptr<Executor>> ctxc::createGpuExecutor(const Program &program,

@@ -141,10 +141,10 @@ Error GpuForward::runAll(ArrayRef<int32_t> tokens, ArrayRef<int32_t> positions) 
 }
 
 Expected<Logits> GpuForward::forward(ArrayRef<int32_t> tokens, ArrayRef<int32_t> positions) {
-  int64_t before = run.count;
+  run.begin();
   Error error = runAll(tokens, positions);
   if (error || !options.append)
-    run.count = before;
+    error = llvm::joinErrors(std::move(error), run.undo());
   if (error)
     return std::move(error);
   for (auto &[layer, rows] : layers)

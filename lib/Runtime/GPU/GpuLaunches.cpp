@@ -117,11 +117,12 @@ Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Part
     size_t place = part.states[arg.run]; // among those of its run
     for (int64_t i = 0; i < index; ++i)
       place += kernel.args[i].kind == KernelArgKind::State && kernel.args[i].run == arg.run;
-    return own(run.states[at.step][place], run.room * argumentBytes(arg.type));
+    return own(run.states[at.step][place],
+               run.slotsOf(store.windows[at.step]).room * argumentBytes(arg.type));
   }
   case KernelArgKind::Slots: {
-    GpuRun &run = *at.runs[arg.run];
-    return own(run.slotBuffer, run.room * sizeof(int32_t));
+    Slots &slots = at.runs[arg.run]->slotsOf(store.windows[at.step]);
+    return own(slots.positions, slots.room * sizeof(int32_t));
   }
   case KernelArgKind::Before:
   case KernelArgKind::After:
@@ -219,7 +220,8 @@ Error GpuProgram::addLaunches(const StepKernel &at, const Part &part,
         continue;
       }
       auto found = buffer.kind == GpuBuffer::Visible
-                       ? own(visible[isDual(at) ? 0 : at.run], 2 * sizeof(int32_t))
+                       ? own(visible[{store.windows[at.step], isDual(at) ? 0 : int(at.run)}],
+                             2 * sizeof(int32_t))
                        : argument(at, part, buffer.index);
       if (!found)
         return found.takeError();

@@ -125,8 +125,9 @@ Expected<Device::Buffer *> GpuProgram::own(BufferPtr &buffer, size_t bytes) {
 std::vector<size_t> GpuProgram::temporariesOf(const StepKernel &at, const Kernel &kernel) const {
   int64_t most[2];
   for (int64_t i : {0, 1}) {
-    const GpuRun &run = *(at.runs[i] ? at.runs[i] : at.runs[0]);
-    most[i] = run.capacity + (i == 0 && rows > 1 ? rows : 0);
+    GpuRun &run = *(at.runs[i] ? at.runs[i] : at.runs[0]);
+    most[i] = std::min(run.capacity + (i == 0 && rows > 1 ? rows : 0),
+                       run.slotsOf(store.windows[at.step]).room);
   }
   std::vector<size_t> sizes;
   for (const Extent &size : kernel.temporaries)

@@ -110,7 +110,7 @@ private:
   std::vector<size_t> temporariesOf(const StepKernel &at, const Kernel &kernel) const;
   std::vector<size_t> scratchOf(llvm::ArrayRef<StepKernel> kernels) const;
   llvm::Error put(BufferPtr &buffer, llvm::ArrayRef<int32_t> numbers, int64_t at, int64_t capacity);
-  llvm::Error putSlots(GpuRun &run, llvm::ArrayRef<int32_t> next, bool hides);
+  llvm::Error putSlots(GpuRun &run, Slots &slots, llvm::ArrayRef<int32_t> next, bool hides);
   bool isDual(const StepKernel &at) const { return at.block == store.program.steps[at.step].dual; }
   const Kernel &kernelOf(xf::BlockOp block) const;
 
@@ -122,7 +122,8 @@ private:
   std::map<std::pair<size_t, int64_t>, BufferPtr> dualParts;         ///< by step and argument
   std::set<std::pair<size_t, int64_t>> countParts;                   ///< those of them that count
   std::map<std::pair<mlir::Operation *, unsigned>, BufferPtr> slots; ///< by block and number
-  BufferPtr tokens, positions, visible[2];
+  BufferPtr tokens, positions;
+  std::map<std::pair<int64_t, int>, BufferPtr> visible; ///< by window; of both runs, of the reduced
   /// Temporaries of all recorded sequences, of which only one runs at a time.
   std::vector<std::shared_ptr<Device::Buffer>> scratch;
   struct Counted {

@@ -138,7 +138,7 @@ static int64_t headRows(const Program &program, const Device &device) {
 
 GpuHead::GpuHead(GpuStore &store, GpuProgram &one)
     : store(store), one(one), many(store, headRows(store.program, *store.device), "ctxc_head"),
-      none(store.device, -1, 1, 0, 0) {}
+      none(store.device, -1, 1, 0, 1, {}) {}
 
 Error GpuHead::add(GpuProgram &program, RecordedSteps &record, ArrayRef<Rows> inputs, int64_t from,
                    int64_t count, Rows &logits) {

@@ -17,6 +17,8 @@ public:
   GpuPrompts(GpuStore &store, int64_t most, int64_t fewer, bool roundsPrompts)
       : store(store), most(most), fewer(std::min(fewer, most)), roundsPrompts(roundsPrompts) {}
 
+  /// The most tokens of a chunk.
+  int64_t mostRows() const { return most; }
   /// The slots of state that a run has besides those of its tokens.
   int64_t paddingOf(int64_t capacity) const { return capacity < kShortest ? 0 : fewer; }
 

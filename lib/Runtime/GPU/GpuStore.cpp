@@ -1,4 +1,5 @@
 #include "lib/Runtime/GPU/GpuStore.h"
+#include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/GPU/DeviceBlocks.h"
 
@@ -9,6 +10,13 @@ using llvm::Expected;
 
 size_t ctxc::argumentBytes(Type type) {
   return elementsOf(type) * cast<MemRefType>(type).getElementTypeBitWidth() / 8;
+}
+
+std::vector<int64_t> GpuStore::windowsOf(const Program &program) {
+  std::vector<int64_t> windows;
+  for (const ProgramStep &step : program.steps)
+    windows.push_back(windowOf(step).value_or(0));
+  return windows;
 }
 
 Error GpuStore::share(const GpuOptions &options) {

@@ -35,7 +35,8 @@ public:
   GpuStore(const Program &program, Weights &weights, std::shared_ptr<Device> device,
            const RankShare &share)
       : program(program), weights(weights), device(std::move(device)),
-        stage(share.stage ? *share.stage : wholeStage(program)), neighbours(share.neighbours) {}
+        stage(share.stage ? *share.stage : wholeStage(program)), windows(windowsOf(program)),
+        neighbours(share.neighbours) {}
 
   /// Joins the other ranks that share the model's layers.
   llvm::Error share(const GpuOptions &options);
@@ -57,6 +58,7 @@ public:
   Weights &weights;
   std::shared_ptr<Device> device;
   const Stage stage; ///< the steps that this rank runs
+  const std::vector<int64_t> windows; ///< of each step's attention; 0: it has none
   Neighbours *const neighbours;
   std::optional<GpuRanks> ranks; ///< where several share the model's layers
 
@@ -64,6 +66,7 @@ public:
   bool hasLogits() const { return stage.end == program.steps.size(); }
 
 private:
+  static std::vector<int64_t> windowsOf(const Program &program);
   std::string storedName(const StepArgument &argument) const;
   llvm::Expected<const void *> addressOf(const StepArgument &argument, llvm::StringRef name);
   llvm::Expected<std::vector<const void *>> slicesOf(const StepArgument &argument,

@@ -26,6 +26,10 @@ struct GpuOptions {
   /// With `chunk`: the tokens, at least 2, of smaller chunks, for short prompts and for rests of
   /// prompts; 0: there are none.
   int64_t shortChunk = 0;
+  /// Where a run keeps of a layer with a window only what later tokens see, they are moved to the
+  /// start of its memory, through the host: at most once in so many tokens, for which there is
+  /// memory besides the window's.
+  int64_t movedTogether = 4096;
   /// What it names must outlive the executor. All ranks call the executor alike; only those of the
   /// last stage have logits.
   RankShare share = {};
