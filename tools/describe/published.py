@@ -11,6 +11,3 @@ KEYS: dict[str, dict[str, Any]] = {
 
 # What transformers 4 and 5 take differently where it is left out: a config must say it.
 AMBIGUOUS = {"cohere": ("theta",)}
-
-# Tensors that checkpoints have beside the parameters, and that change no number: masks, which were stored once.
-TENSORS = {"gptj": ["*.attn.bias", "*.attn.masked_bias"], "gpt_neo": ["*.attention.bias", "*.attention.masked_bias"]}

@@ -9,7 +9,6 @@ from typing import Any
 import defaults
 import fits
 import kinds
-import published
 import samples
 import texts
 import transformers
@@ -229,8 +228,6 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
             given = result["sizes"][name]
             absent = {"absent": given["absent"]} if other is None and "absent" in given else {}
             result["sizes"][name] = {**absent, "optional": True, "integer": given["integer"], "least": 1}
-    if sampler.model_type in published.TENSORS:
-        result["harmless"] = published.TENSORS[sampler.model_type]
     if sampler.activations:
         result["activations"] = {name: default[name] for name in sampler.activations}
     if choices:

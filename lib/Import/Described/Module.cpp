@@ -217,14 +217,8 @@ described::importConfig(StringRef description, ConfigReader &config, StringRef p
   takeConventions(*module, tensors.conventions());
   TypeSetter(tensors, &context).setModel(model, *module);
   placeAll(*module, path);
-  json::Array *harmless = described.getArray("harmless");
-  auto covers = [](StringRef name, const json::Value &pattern) {
-    return matchesPattern(pattern.getAsString().value_or(""), name);
-  };
   tensors.finish([&](StringRef name) {
-    return name.ends_with("rotary_emb.inv_freq") || isSecond(name, *module, tensors) ||
-           (harmless &&
-            llvm::any_of(*harmless, [&](const json::Value &each) { return covers(name, each); }));
+    return name.ends_with("rotary_emb.inv_freq") || isSecond(name, *module, tensors);
   });
   return module;
 }

@@ -212,7 +212,10 @@ TEST_F(Families, EveryGoldenAndEveryImporterHasARow) {
   EXPECT_EQ(std::vector<std::string>(listed.begin(), listed.end()), all);
   for (StringRef type : supportedModelTypes())
     EXPECT_TRUE(types.contains(type)) << type.str() << ": no row in Expectations.h";
-  EXPECT_EQ(types.size(), supportedModelTypes().size());
+  std::vector<StringRef> read = supportedModelTypes(), described = describedModelTypes();
+  llvm::append_range(read, described);
+  for (const auto &type : types)
+    EXPECT_TRUE(llvm::is_contained(read, type.getKey())) << type.getKey().str();
 }
 
 TEST_F(Families, AreWhatIsKnownOfThem) {

@@ -108,16 +108,77 @@ TEST_F(Described, OtherConfigsAreRefused) {
   EXPECT_HAS(with({{"hidden_size", 0}}), "key 'hidden_size' = 0 is out of range; expected an ");
   EXPECT_HAS(with({{"hidden_size", "wide"}}), "key 'hidden_size' = 'wide' is out of range");
   EXPECT_HAS(with({{"hidden_act", "mish"}}), "key 'hidden_act' = 'mish' is not supported; gelu");
-  // One head of keys is another program, and was not compared.
-  EXPECT_HAS(with({{"num_key_value_heads", 1}}), "key 'num_key_value_heads' = 1 is out of range");
-  EXPECT_HAS(with({{"attention_bias", true}, {"mlp_bias", true}}),
-             "the description of 'arcee' has no layer 0 for 'attention_bias' = true, 'mlp_bias' = "
-             "true; expected one that it has, or a program by python -m ctxc.export");
+  EXPECT_HAS(with({{"num_key_value_heads", 3}}),
+             "key 'num_attention_heads' = 4 is not a multiple of num_key_value_heads = 3");
+  EXPECT_HAS(with({{"attention_bias", "yes"}}), "key 'attention_bias' = 'yes' is not understood");
+  config["model_type"] = "persimmon"; // with one head, it was not compared
+  EXPECT_HAS(with({{"num_attention_heads", 1}}), "key 'num_attention_heads' = 1 is out of range");
+  config["model_type"] = "arcee";
   EXPECT_HAS(with({{"rope_parameters",
                     json::Object{{"rope_theta", 1e4}, {"partial_rotary_factor", 0.5}}}}),
              "key 'rope_parameters' = ");
-  EXPECT_HAS(with({{"rope_scaling", json::Object{{"type", "dynamic"}, {"factor", 4.0}}}}),
-             "key 'rope_scaling.type' = 'dynamic' is not supported in this family");
+  EXPECT_HAS(with({{"rope_scaling", json::Object{{"type", "spiral"}, {"factor", 4.0}}}}),
+             "key 'rope_scaling.type' = 'spiral' is not supported in this family");
+}
+
+TEST_F(Described, FormsOfOneType) {
+  std::string both = with({{"attention_bias", true}, {"mlp_bias", true}});
+  EXPECT_HAS(both, "\"self_attn.q_proj.bias\" : tensor<16xf32>");
+  EXPECT_HAS(both, "\"mlp.down_proj.bias\" : tensor<16xf32>");
+  EXPECT_EQ(with({{"attention_bias", nullptr}}), with({})); // off
+  EXPECT_HAS(with({{"num_key_value_heads", 1}}), "\"self_attn.k_proj.weight\" : tensor<4x16xf32>");
+  // Rotations that hold up to a position.
+  EXPECT_HAS(with({{"max_position_embeddings", 64},
+                   {"rope_scaling", json::Object{{"type", "dynamic"}, {"factor", 4.0}}}}),
+             "xf.model @model positions 64 {");
+  json::Object longer{{"rope_type", "longrope"},
+                      {"rope_theta", 1e4},
+                      {"factor", 4.0},
+                      {"original_max_position_embeddings", 32},
+                      {"short_factor", json::Array{2.0, 4.0}},
+                      {"long_factor", json::Array{4.0, 4.0}}};
+  std::string given = with({{"rope_parameters", json::Object(longer)}});
+  EXPECT_HAS(given, "xf.model @model positions 32 {");
+  EXPECT_HAS(given, "rope = dense<[5.000000e-01, 2.500000e-03]>");
+  longer["short_factor"] = json::Array{2.0};
+  EXPECT_HAS(with({{"rope_parameters", std::move(longer)}}),
+             "config.json: short_factor has 1 numbers; expected 2, one for each pair of a head");
+  // A part of a head that is no whole number of entries is rounded down.
+  config["model_type"] = "nemotron";
+  EXPECT_HAS(with({{"head_dim", 10},
+                   {"rope_parameters",
+                    json::Object{{"rope_theta", 1e4}, {"partial_rotary_factor", 0.45}}}}),
+             "xf.rotary half %reshape by %setting : tensor<4x10xf32>, tensor<2xf32>");
+  config["model_type"] = "starcoder2";
+  EXPECT_EQ(occurrences(with({}), "window"), 0);
+  EXPECT_HAS(with({{"sliding_window", 8}}), "window");
+}
+
+TEST_F(Described, OtherNamesOfTheSameTensors) {
+  StoredTensorMap tensors = zeros(), bare;
+  for (auto &[name, tensor] : tensors)
+    bare[StringRef(name).starts_with("model.") ? name.substr(6) : name] = tensor;
+  writeConfig(json::Object(config));
+  writeTensors(bare);
+  EXPECT_HAS(imported(directory()), "at \"layers.1.\"");
+  // The head is the embedding.
+  config["tie_word_embeddings"] = true;
+  writeConfig(json::Object(config));
+  writeTensors(tensors);
+  EXPECT_EQ(occurrences(imported(directory()), "xf.param \"lm_head.weight\""), 0);
+  StoredTensorMap one = tensors;
+  one.erase("model.embed_tokens.weight");
+  writeTensors(one);
+  std::string only = imported(directory());
+  EXPECT_EQ(occurrences(only, "xf.param \"lm_head.weight\""), 1);
+  EXPECT_EQ(occurrences(only, "embed_tokens.weight"), 0);
+  tensors["lm_head.weight"].bytes[0] = 1; // two tables with other numbers
+  writeTensors(tensors);
+  mlir::MLIRContext own;
+  Expected<ImportedModel> model = importModel(directory(), own);
+  ASSERT_TRUE(bool(model)) << toString(model.takeError());
+  ASSERT_EQ(model->warnings.size(), 1u);
+  EXPECT_HAS(model->warnings.front(), "the stored head is not the embedding");
 }
 
 TEST_F(Described, OddValuesAreRefusedByTheirKeys) {
