@@ -85,6 +85,21 @@ Error GpuProgram::clearCounts() {
   return Error::success();
 }
 
+Error GpuProgram::setPatch(const Patch &patch) {
+  for (auto [i, step] : llvm::enumerate(store.program.steps)) {
+    if (!step.applied || !store.stage.has(i))
+      continue;
+    if (Error error = check(step.applied))
+      return error;
+    std::vector<StepArgument> loads = argumentsOf(i, step.applied);
+    llvm::erase_if(loads,
+                   [](const StepArgument &each) { return each.arg.kind != KernelArgKind::Load; });
+    if (Error error = store.setPatch(loads, loadArguments(step.applied), patch))
+      return error;
+  }
+  return Error::success();
+}
+
 //===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//

@@ -59,13 +59,11 @@ private:
                        "engine runs it");
     return checkIds(program, tokens, positions);
   }
-  Error setPatch(const Patch &patch);
   GpuHead *headOrNull() { return head ? &*head : nullptr; }
   Expected<RecordedSteps *> recordPatch(GpuRun &full, GpuRun &reduced, int64_t startLayer);
   Expected<PatchStep> patchOne(GpuStreams &streams, GpuRun &full, GpuRun &reduced, int64_t token,
                                int64_t position, const PatchOptions &options);
   Error readPatch(size_t step, PatchStep &result);
-  Error readLogits(const PatchOptions &options, PatchStep &result);
   Error patchAlone(GpuStreams &streams, GpuRun &full, GpuRun &reduced, int64_t token,
                    int64_t position, const PatchEachOptions &options, PatchSink sink);
   Error patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> tokens,
@@ -113,21 +111,6 @@ Error GpuExecutor::compile() {
   return store.uploadWeights(weights);
 }
 
-Error GpuExecutor::setPatch(const Patch &patch) {
-  for (auto [i, step] : llvm::enumerate(program.steps)) {
-    if (!step.applied || !store.stage.has(i))
-      continue;
-    if (Error error = gpu.check(step.applied))
-      return error;
-    std::vector<StepArgument> loads = gpu.argumentsOf(i, step.applied);
-    llvm::erase_if(loads,
-                   [](const StepArgument &each) { return each.arg.kind != KernelArgKind::Load; });
-    if (Error error = store.setPatch(loads, loadArguments(step.applied), patch))
-      return error;
-  }
-  return Error::success();
-}
-
 Expected<Logits> GpuExecutor::computeLogits(Run &opaque, ArrayRef<Input> tokens,
                                             ArrayRef<int64_t> positions,
                                             const ForwardOptions &options) {
@@ -139,7 +122,7 @@ Expected<Logits> GpuExecutor::computeLogits(Run &opaque, ArrayRef<Input> tokens,
       return std::move(error);
     if (options.materialize)
       return noMaterialized();
-    if (Error error = setPatch(*options.patch))
+    if (Error error = gpu.setPatch(*options.patch))
       return std::move(error);
   }
   std::vector<int32_t> ids, at(positions.begin(), positions.end());
@@ -268,27 +251,10 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuStreams &streams, GpuRun &full, Gpu
         (*observers[run])(layer, rows, 1);
     }
   if (store.hasLogits())
-    if (Error error = readLogits(options, result))
+    if (Error error = readLogits(gpu, options, result))
       return std::move(error);
   ++full.count;
   return result;
-}
-
-Error GpuExecutor::readLogits(const PatchOptions &options, PatchStep &result) {
-  Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
-  int64_t *next[] = {&result.fullNext, &result.reducedNext};
-  for (int64_t run = 0; run < (options.reducedHead ? 2 : 1); ++run) {
-    auto logits = gpu.value(program.logits(), run, 0, 1);
-    if (!logits)
-      return logits.takeError();
-    auto largest = largestLogit(*logits);
-    if (!largest)
-      return largest.takeError();
-    *next[run] = *largest;
-    if (options.logits)
-      *wanted[run] = std::vector<float>(logits->begin(), logits->end());
-  }
-  return Error::success();
 }
 
 Expected<PatchStep> GpuExecutor::computePatch(Run &opaqueFull, Run &opaqueReduced,

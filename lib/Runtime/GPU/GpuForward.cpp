@@ -45,6 +45,23 @@ Error ctxc::readLayers(GpuProgram &from, int64_t run, int64_t rows, SeenLayers &
   return Error::success();
 }
 
+Error ctxc::readLogits(GpuProgram &from, const PatchOptions &options, PatchStep &result) {
+  Logits *wanted[] = {&result.fullLogits, &result.reducedLogits};
+  int64_t *next[] = {&result.fullNext, &result.reducedNext};
+  for (int64_t run = 0; run < (options.reducedHead ? 2 : 1); ++run) {
+    auto logits = from.value(from.store.program.logits(), run, 0, 1);
+    if (!logits)
+      return logits.takeError();
+    auto largest = largestLogit(*logits);
+    if (!largest)
+      return largest.takeError();
+    *next[run] = *largest;
+    if (options.logits)
+      *wanted[run] = std::vector<float>(logits->begin(), logits->end());
+  }
+  return Error::success();
+}
+
 Error GpuForward::addLogits(ArrayRef<float> numbers) {
   if (Error error = checkFinite(numbers))
     return error;

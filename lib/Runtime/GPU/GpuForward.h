@@ -13,6 +13,8 @@ using SeenLayers = std::vector<std::pair<int64_t, std::vector<double>>>;
 /// Adds each layer's output for the first `rows` tokens of the call to `layers`; several residual
 /// streams are side by side.
 llvm::Error readLayers(GpuProgram &from, int64_t run, int64_t rows, SeenLayers &layers);
+/// The logits of a token of which a patch was made, and the tokens that they choose.
+llvm::Error readLogits(GpuProgram &from, const PatchOptions &options, PatchStep &result);
 
 /// One call. The patch, if there is one, has been uploaded.
 class GpuForward {

@@ -48,6 +48,8 @@ public:
   llvm::Error setTokens(llvm::ArrayRef<int32_t> ids, llvm::ArrayRef<int32_t> positions,
                         GpuRun *full, GpuRun *reduced);
   llvm::Error clearCounts();
+  /// Uploads the patch that applied blocks read.
+  llvm::Error setPatch(const Patch &patch);
   /// The results of a step's dual kernel for the first `count` tokens, except its patches.
   llvm::Error readChecks(size_t step, int64_t count, std::vector<LayerObligations> &obligations,
                          std::vector<double> &replayError);
