@@ -82,11 +82,10 @@ mlir::Value BlockBuilder::product(StringRef as, StringRef module, Value weight, 
   return xf::BiasOp::create(builder, at(as, module), y, b);
 }
 
-mlir::Value BlockBuilder::norm(StringRef as, StringRef module, const Norm &norm, Value x,
-                               ArrayRef<int64_t> dims) {
+mlir::Value BlockBuilder::norm(StringRef as, StringRef module, const Norm &norm, Value x) {
   std::string hat = (norm.scale || norm.bias ? as + "_hat" : as).str();
   std::string scaled = (norm.bias ? as + "_scaled" : as).str();
-  SmallVector<int64_t> shape(dims.empty() ? ArrayRef<int64_t>(width(x)) : dims);
+  const int64_t shape = width(x);
   Value y = xf::NormalizeOp::create(builder, at(hat, module), norm.kind, x, APFloat(norm.eps));
   // BERT's first checkpoints say gamma and beta.
   bool older = has((module + ".gamma").str());

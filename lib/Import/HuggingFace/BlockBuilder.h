@@ -63,10 +63,9 @@ public:
   /// The same where MODULE.weight is stored as (in, out), as GPT-2's Conv1D stores it.
   Value conv1d(StringRef as, StringRef module, int64_t out, Value x, bool bias = true);
 
-  /// w = MODULE.weight, b = MODULE.bias (or gamma and beta, where stored so), with x's last
-  /// dimensions or, where they are given, `dims`.
-  Value norm(StringRef as, StringRef module, const Norm &norm, Value x,
-             llvm::ArrayRef<int64_t> dims = {});
+  /// w = MODULE.weight, b = MODULE.bias (or gamma and beta, where stored so), of x's last
+  /// dimension.
+  Value norm(StringRef as, StringRef module, const Norm &norm, Value x);
   Value rmsNorm(StringRef as, StringRef module, Value x, double eps, double offset = 0) {
     return norm(as, module, Norm::rms(eps, offset), x);
   }

@@ -29,10 +29,6 @@ void Decoder::setPlainMlp(bool bias, StringLiteral up, StringLiteral down) {
   mlp = PlainMlp{gated.inner, gated.act, bias, up, down};
 }
 
-static mlir::Value times(BlockBuilder &b, StringRef as, mlir::Value x, double factor) {
-  return factor == 1 ? x : b.times(as, x, factor);
-}
-
 mlir::Value Decoder::attend(BlockBuilder &b, mlir::Value n, int64_t layer) const {
   Attention own = attention;
   if (!rotates.empty() && !rotates[layer])
@@ -47,13 +43,13 @@ mlir::Value Decoder::feed(BlockBuilder &b, mlir::Value z, int64_t) const {
 mlir::Value Decoder::block(BlockBuilder &b, mlir::Value x, int64_t layer) const {
   mlir::Value n = b.norm("n", "input_layernorm", norm, x);
   mlir::Value a = attend(b, n, layer);
-  mlir::Value mid = b.add("mid", x, times(b, "attn_scaled", a, residualFactor));
+  mlir::Value mid = b.add("mid", x, a);
   mlir::Value z = b.norm("z", "post_attention_layernorm", norm, mid);
-  return b.add("y", mid, times(b, "mlp_scaled", feed(b, z, layer), residualFactor));
+  return b.add("y", mid, feed(b, z, layer));
 }
 
 mlir::Value Decoder::afterEmbedding(BlockBuilder &b, mlir::Value x) const {
-  return times(b, "x_scaled", x, embeddingFactor);
+  return embeddingFactor == 1 ? x : b.times("x_scaled", x, embeddingFactor);
 }
 
 mlir::Value Decoder::beforeHead(BlockBuilder &b, mlir::Value x) const {
@@ -61,6 +57,5 @@ mlir::Value Decoder::beforeHead(BlockBuilder &b, mlir::Value x) const {
 }
 
 mlir::Value Decoder::afterHead(BlockBuilder &b, mlir::Value logits) const {
-  logits = times(b, "logits_scaled", logits, logitFactor);
   return logitCap ? b.softcap("capped", logits, *logitCap) : logits;
 }

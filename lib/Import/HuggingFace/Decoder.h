@@ -1,9 +1,9 @@
 //===- Decoder.h - Llama's form of a decoder, and what varies in it -------===//
 //
-//   v = x + r A(N₁ x)        N₁, N₂: input_layernorm and post_attention_layernorm
-//   y = v + r M(N₂ v)
+//   v = x + A(N₁ x)        N₁, N₂: input_layernorm and post_attention_layernorm
+//   y = v + M(N₂ v)
 //
-// with attention A, an MLP M and a factor r, in the names that Llama's checkpoints and configs
+// with attention A and an MLP M, in the names that Llama's checkpoints and configs
 // made common. A family's own file says which A, M and N these are; one with another formula for
 // its block overrides `block`.
 //
@@ -51,7 +51,7 @@ public:
   std::vector<bool> rotates; ///< by layer; empty where all do
   SlidingLayers windows;
   std::variant<GatedMlp, PlainMlp, GatedExperts> mlp;
-  double embeddingFactor = 1, residualFactor = 1, logitFactor = 1;
+  double embeddingFactor = 1;
   std::optional<double> logitCap;
   llvm::StringLiteral finalNorm = "norm";
 

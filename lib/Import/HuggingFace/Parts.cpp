@@ -26,8 +26,6 @@ mlir::Value Attention::normed(BlockBuilder &b, StringRef as, StringRef module,
   switch (headNorm->over) {
   case HeadNorm::head:
     return b.norm(name, stored, norm, x);
-  case HeadNorm::ownRow:
-    return b.norm(name, stored, norm, x, {count, heads.dim});
   case HeadNorm::row:
     return b.heads(name, b.norm(name + "_row", stored, norm, b.flat(name + "_flat", x)), heads.dim);
   case HeadNorm::ownModule:

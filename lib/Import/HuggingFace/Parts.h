@@ -19,7 +19,6 @@ struct HeadNorm {
   llvm::StringLiteral suffix = "_norm";
   enum Over {
     head,      ///< each head, with one w for all
-    ownRow,    ///< each head, with its own row of w
     ownModule, ///< each head I, with the w of MODULE.qSUFFIX.I
     row        ///< all heads at once
   } over = head;

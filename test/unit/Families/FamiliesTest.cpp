@@ -239,7 +239,7 @@ TEST_F(Families, AreWhatIsKnownOfThem) {
 TEST_F(Families, ThePageIsTheTable) {
   std::string text = R"(# Families
 
-All importers, and what `ctxc check` finds in their blocks. `unit-Families` wrote this page from
+Importers and families with goldens, and what `ctxc check` finds in their blocks. `unit-Families` wrote this page from
 the checkpoints under `test/goldens` and `test/mixers`, which transformers' own classes made; the
 same test compares each row with what is known of the family. F is patched so that the MLP's inside
 is as it was with the context (the input cut), G absorbs what is left (Theorem 3); parameters are
