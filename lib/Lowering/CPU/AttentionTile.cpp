@@ -5,10 +5,9 @@
 //
 // The keys of all groups for one slot lie side by side in memory. All groups of the queries take a
 // few slots before any group takes the next ones: a decoded token then reads its KV cache in one
-// direction, which is the fastest way to read memory. It asks for memory ahead: for a tile's values
-// while its keys are multiplied, and for the next tile's keys while its values are. Without that,
-// memory waits while powers are computed, and after 16,384 tokens a token took a fifth longer
-// (Sapphire Rapids).
+// direction, which is the fastest way to read memory, and asks for a tile's values while its keys
+// are multiplied, and for the next tile's keys while its values are. Without that, a token took a
+// fifth longer after 16,384 tokens (Sapphire Rapids).
 #include "lib/Lowering/CPU/AttentionTile.h"
 #include "lib/Lowering/CPU/VectorBody.h"
 #include "lib/Lowering/CPU/VectorSums.h"

@@ -1,8 +1,8 @@
 // Attention becomes calls of the caller's parallel-for with functions of two kinds. With many rows,
-// a unit of work is a block of rows of one group of heads, which goes over all slots; in kernels that
-// round or split a prompt's numbers there is another such function (RoundedAttention.h). With a single
-// row (decoding), a unit is a tile of slots for some groups; the tiles are merged afterwards. Both
-// merge the same tiles in the same order.
+// a unit of work is a block of rows of one group of heads, which goes over all slots; in kernels
+// that round or split a prompt's numbers there is another such function (RoundedAttention.h). With
+// a single row (decoding), a unit is a tile of slots for some groups; the tiles are merged
+// afterwards. Both merge the same tiles in the same order.
 #include "ctxc/Lowering/Passes.h"
 #include "lib/Lowering/CPU/Contraction.h"
 #include "lib/Lowering/CPU/RoundedAttention.h"
@@ -165,12 +165,11 @@ Value FunctionEmitter::unitsOf(const Shape &shape) {
 func::FuncOp FunctionEmitter::writeBlocks(StringRef suffix, const Shape &shape) {
   auto [function, begin, end] = beginFunction(suffix);
   int64_t queries = shape.queries, all = shape.blockRows() * heads;
-  Memory memory{
-      numbers({queries, slotsOfTile}),
-      {},
-      {numbers({queries}), numbers({queries}),
-       numbers({queries, shape.isRounded ? roundedOut() : out}), index(0)},
-      {numbers({all}), numbers({all}), {}, {}, {}, {}}};
+  Memory memory{numbers({queries, slotsOfTile}),
+                {},
+                {numbers({queries}), numbers({queries}),
+                 numbers({queries, shape.isRounded ? roundedOut() : out}), index(0)},
+                {numbers({all}), numbers({all}), {}, {}, {}, {}}};
   if (shape.isRounded)
     allocateRounded(shape.tiles);
   else

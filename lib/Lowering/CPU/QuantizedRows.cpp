@@ -54,9 +54,8 @@ void QuantizedRows::askAhead(const Row &row, Value byte, int64_t count) {
 void QuantizedRows::decode(Value row, Value count, Value into) {
   if (BlockReader::hasScalesApart(format()))
     return decodeByCall(times(row, c.in()), times(count, c.in()), times(into, c.in()));
-  forRange(index(0), count, 1, [&](Value i) {
-    decodeBlocks(add(row, i), index(0), index(c.in()), add(into, i));
-  });
+  forRange(index(0), count, 1,
+           [&](Value i) { decodeBlocks(add(row, i), index(0), index(c.in()), add(into, i)); });
 }
 
 void QuantizedRows::decodeColumns(Value row, Value from, Value to, Value into) {

@@ -128,9 +128,8 @@ void RoundedAttention::roundValues(Value group, Value from, Value to) {
         Value some =
             arith::SelectOp::create(b, loc, isLess(slot, count), left, index(0)).getResult();
         Value mask = vector::CreateMaskOp::create(b, loc, present, some);
-        Value value =
-            load(row, in.values, {least(add(from, slot), last), group, least(x, index(out - 1))},
-                 mask);
+        Value value = load(row, in.values,
+                           {least(add(from, slot), last), group, least(x, index(out - 1))}, mask);
         both.push_back(split::takeParts(b, loc, value, valueParts));
       }
       for (int64_t part = 0; part < valueParts; ++part)

@@ -1,6 +1,6 @@
-// Attention of many queries over a tile of slots, whose products are of bfloat16 numbers in the tile
-// registers of AMX. Queries, keys, powers and values are rounded, or split into several numbers
-// (SplitNumbers.h); the softmax and all sums are float32, and tiles of slots are merged as
+// Attention of many queries over a tile of slots, whose products are of bfloat16 numbers in the
+// tile registers of AMX. Queries, keys, powers and values are rounded, or split into several
+// numbers (SplitNumbers.h); the softmax and all sums are float32, and tiles of slots are merged as
 // everywhere (AttentionTile.h).
 //
 // A block of queries is converted once. The keys and values of a tile of slots are converted once
@@ -51,14 +51,14 @@ private:
   /// The sums of two registers of queries and two of others, over `end` numbers.
   Values multiply(Value end, llvm::ArrayRef<split::Product> products, Factor query, Factor other);
 
-  int64_t queryParts;                 ///< of a query and of a power; 0: nothing is rounded
-  int64_t keyParts, valueParts;  ///< of a number in the state
-  int64_t keyLength, outGroups;  ///< numbers of a converted key; 16s of numbers of a value
-  int64_t queryStride;           ///< numbers from a part of a query to the next part
-  Value queries;                 ///< query of the block × part and number
-  Value powers;                  ///< query of the tile × part and slot
-  Value keys;                    ///< part and 16 slots × pair of numbers × 16 pairs
-  Value values;                  ///< part and 16 numbers × pair of slots × 16 pairs
+  int64_t queryParts;           ///< of a query and of a power; 0: nothing is rounded
+  int64_t keyParts, valueParts; ///< of a number in the state
+  int64_t keyLength, outGroups; ///< numbers of a converted key; 16s of numbers of a value
+  int64_t queryStride;          ///< numbers from a part of a query to the next part
+  Value queries;                ///< query of the block × part and number
+  Value powers;                 ///< query of the tile × part and slot
+  Value keys;                   ///< part and 16 slots × pair of numbers × 16 pairs
+  Value values;                 ///< part and 16 numbers × pair of slots × 16 pairs
 };
 
 } // namespace ctxc

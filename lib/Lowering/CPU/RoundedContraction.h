@@ -20,8 +20,9 @@ struct Contraction;
 
 /// W (out × in, bfloat16) and y (`rows` × out, float32) are memrefs; `x` is the address of the
 /// rounded vectors (RoundVectors.h). Where `transposed` is set, W is in × out. Where `isSplit` is
-/// set, x and W, which may be float32, float16 or quantised, are split (SplitNumbers.h). A quantised
-/// W is decoded into `w`, memory for decodedRows rows at `address`, from the blocks at `blocks`.
+/// set, x and W, which may be float32, float16 or quantised, are split (SplitNumbers.h). A
+/// quantised W is decoded into `w`, memory for decodedRows rows at `address`, from the blocks at
+/// `blocks`.
 struct RoundedOperands {
   static constexpr int64_t decodedRows = 16;
   mlir::Value w, x, y, rows;

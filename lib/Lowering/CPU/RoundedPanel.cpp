@@ -92,7 +92,8 @@ void RoundedPanel::copyPairs(const Part &part, Value group, Value k, Value mask)
   auto stored = VectorType::get({width}, element);
   for (int64_t i = 0; i < lanes; ++i) {
     Value row = given.quantised ? index(i) : least(add(first, index(i)), last);
-    Values split = split::takeParts(b, loc, load(stored, given.w, {row, add(part.column, k)}, mask), planes);
+    Values split =
+        split::takeParts(b, loc, load(stored, given.w, {row, add(part.column, k)}, mask), planes);
     for (int64_t plane = 0; plane < planes; ++plane)
       rows[plane].push_back(vector::BitCastOp::create(b, loc, pairs(), split[plane]));
   }
@@ -115,10 +116,10 @@ void RoundedPanel::interleaveRows(const Part &part, Value group, Value pair) {
   Value first = rowOf(part, group), present = presentRows(part, first);
   auto row = [&](int64_t i) {
     Value k = add(part.column, add(times(pair, 2), index(i)));
-    return split::takeParts(b, loc,
-                            load(VectorType::get({lanes}, element), given.w,
-                                 {least(k, index(in - 1)), first}, present),
-                            planes);
+    return split::takeParts(
+        b, loc,
+        load(VectorType::get({lanes}, element), given.w, {least(k, index(in - 1)), first}, present),
+        planes);
   };
   Values even = row(0), odd = row(1);
   for (int64_t plane = 0; plane < planes; ++plane) {

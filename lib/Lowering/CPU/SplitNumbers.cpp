@@ -36,8 +36,7 @@ llvm::SmallVector<Value> split::takeParts(OpBuilder &b, Location loc, Value numb
   if (element.isBF16())
     return {numbers};
   if (!element.isF32())
-    numbers =
-        arith::ExtFOp::create(b, loc, cast<ShapedType>(type).clone(b.getF32Type()), numbers);
+    numbers = arith::ExtFOp::create(b, loc, cast<ShapedType>(type).clone(b.getF32Type()), numbers);
   llvm::SmallVector<Value> taken;
   while (int64_t(taken.size()) < count)
     taken.push_back(takePart(b, loc, numbers));

@@ -5,8 +5,8 @@
 // what the parts before it leave over, rounded in the same way; what is left over is itself a
 // float32 number, without rounding. Three parts hold all 24 bits of a float32 number, two the 11
 // bits of a float16 number, and one a bfloat16 number. Of quantised numbers, those that are four or
-// five bits times a float16 scale need two, and four bits times a power of two need one. (Numbers below 2⁻¹⁰², whose last part is too
-// small for bfloat16, lose it.)
+// five bits times a float16 scale need two, and four bits times a power of two need one. (Numbers
+// below 2⁻¹⁰², whose last part is too small for bfloat16, lose it.)
 //
 // A product of x and w is the sum of the products of their parts. Part p of x is at most 2⁻⁹ᵖ |x|,
 // so that products of parts p and q with p + q > 2 are together less than 2⁻²⁵ |x w|, which is half
@@ -27,7 +27,8 @@ int64_t partsOf(mlir::Type element);
 /// The next part of `rest`, a float32 number or a vector of them. Subtracts it from `rest`.
 mlir::Value takePart(mlir::OpBuilder &b, mlir::Location loc, mlir::Value &rest);
 
-/// The first `count` parts of `numbers`, of type f32, f16 or bf16: each as it is where it needs one.
+/// The first `count` parts of `numbers`, of type f32, f16 or bf16: each as it is where it needs
+/// one.
 llvm::SmallVector<mlir::Value> takeParts(mlir::OpBuilder &b, mlir::Location loc,
                                          mlir::Value numbers, int64_t count);
 

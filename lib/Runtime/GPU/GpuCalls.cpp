@@ -27,8 +27,7 @@ Error GpuProgram::putSlots(GpuRun &run, Slots &slots, ArrayRef<int32_t> next, bo
   const int64_t held = run.count - slots.first;
   if (!hides && !slots.isHidden)
     return next.empty() ? Error::success() : put(slots.positions, next, held, slots.room);
-  std::vector<int32_t> all(run.positions.begin() + slots.first,
-                           run.positions.begin() + run.count);
+  std::vector<int32_t> all(run.positions.begin() + slots.first, run.positions.begin() + run.count);
   if (hides)
     for (int32_t &slot : all)
       slot = slot < next.front() ? slot : INT32_MAX;
@@ -60,8 +59,8 @@ Error GpuProgram::setTokens(ArrayRef<int32_t> ids, ArrayRef<int32_t> where, GpuR
       if (Error error = reduced->makeRoom(window, 1))
         return error;
       Slots &ofReduced = reduced->slotsOf(window);
-      if (Error error = putSlots(*reduced, ofReduced, rows == 1 ? where : ArrayRef<int32_t>(),
-                                 rows == 1))
+      if (Error error =
+              putSlots(*reduced, ofReduced, rows == 1 ? where : ArrayRef<int32_t>(), rows == 1))
         return error;
       counts[1] = int32_t(reduced->count + 1 - ofReduced.first);
     }

@@ -30,8 +30,7 @@ void GpuRun::begin() {
 }
 
 /// Calls `body` with each buffer of state that has these slots, and the bytes of a slot.
-Error GpuRun::forStates(int64_t window,
-                        llvm::function_ref<Error(Device::Buffer &, size_t)> body) {
+Error GpuRun::forStates(int64_t window, llvm::function_ref<Error(Device::Buffer &, size_t)> body) {
   for (auto [step, ofStep] : llvm::enumerate(states))
     for (auto &[place, buffer] : ofStep)
       if (keptOf(windows[step]) == window)

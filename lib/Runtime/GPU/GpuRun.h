@@ -48,9 +48,9 @@ struct Slots {
 /// A run: the state of each step's contextual ops on the device.
 class GpuRun : public Run {
 public:
-  /// The attention of a token divides its slots among so many subgroups at most. The first slot that
-  /// is kept is a multiple of it, so that the numbers are, bit for bit, those of a run that keeps
-  /// all.
+  /// The attention of a token divides its slots among so many subgroups at most. The first slot
+  /// that is kept is a multiple of it, so that the numbers are, bit for bit, those of a run that
+  /// keeps all.
   static constexpr int64_t kSlotsTogether = 1024;
 
   /// With `padding` more slots of state than tokens need, for the padding of a chunk that is not
@@ -58,7 +58,8 @@ public:
   GpuRun(std::shared_ptr<Device> device, int64_t id, int64_t capacity, int64_t padding,
          int64_t movedTogether, llvm::ArrayRef<int64_t> windows)
       : device(std::move(device)), id(id), capacity(capacity), room(capacity + padding),
-        movedTogether(movedTogether), windows(windows), positions(capacity), states(windows.size()) {}
+        movedTogether(movedTogether), windows(windows), positions(capacity),
+        states(windows.size()) {}
   int64_t size() const override { return count; }
   int64_t last() const { return count ? positions[count - 1] : -1; }
   void truncate(int64_t tokens) override { count = std::min(count, tokens); }

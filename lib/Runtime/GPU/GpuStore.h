@@ -57,7 +57,7 @@ public:
   const Program &program;
   Weights &weights;
   std::shared_ptr<Device> device;
-  const Stage stage; ///< the steps that this rank runs
+  const Stage stage;                  ///< the steps that this rank runs
   const std::vector<int64_t> windows; ///< of each step's attention; 0: it has none
   Neighbours *const neighbours;
   std::optional<GpuRanks> ranks; ///< where several share the model's layers

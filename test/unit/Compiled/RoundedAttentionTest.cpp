@@ -14,7 +14,7 @@ struct Shape {
 
 /// Widths that fill registers and that do not, more heads of a group than a tile has queries, one
 /// head, and windows that end within a tile of slots.
-constexpr Shape shapes[] = {{4, 1, 64, 64, 0}, {6, 2, 33, 85, 0},  {5, 5, 7, 3, 0},
+constexpr Shape shapes[] = {{4, 1, 64, 64, 0},  {6, 2, 33, 85, 0},  {5, 5, 7, 3, 0},
                             {3, 1, 96, 16, 50}, {34, 1, 40, 48, 0}, {8, 2, 32, 32, 130}};
 
 std::string textOf(const Shape &shape) {

@@ -1,5 +1,5 @@
-// What a run keeps on a device of layers with a window: the numbers are, bit for bit, those of a run
-// that keeps all.
+// What a run keeps on a device of layers with a window: the numbers are, bit for bit, those of a
+// run that keeps all.
 #include "Device.h"
 #include "lib/Runtime/GPU/GpuRun.h"
 #include "test/unit/ExecutorContract.h"
