@@ -3,6 +3,7 @@
 #include "JsonFields.h"
 #include "Note.h"
 #include "ReadArguments.h"
+#include "Spelling.h"
 #include "Symbols.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "mlir/IR/Verifier.h"
@@ -254,20 +255,6 @@ static StringRef innermostModule(const json::Object *metadata) {
   return path.starts_with("_empty_nn_module_stack") ? "" : path;
 }
 
-/// The name of the op `target` of PyTorch, which has second names for some that take the same
-/// arguments.
-static std::string nameOfOp(StringRef target) {
-  target.consume_front("torch.ops.");
-  static constexpr std::pair<StringLiteral, StringLiteral> names[] = {
-      {"aten.multiply.", "aten.mul."},    {"aten.divide.", "aten.div."},
-      {"aten.true_divide.", "aten.div."}, {"aten.subtract.", "aten.sub."},
-      {"aten.absolute.", "aten.abs."},    {"aten.negative.", "aten.neg."}};
-  for (auto [second, first] : names)
-    if (target.consume_front(second))
-      return (first + target).str();
-  return target.str();
-}
-
 Error ProgramReader::readNode(const json::Value &value) {
   const json::Object *node = value.getAsObject();
   std::optional<StringRef> target = node ? node->getString("target") : std::optional<StringRef>();
@@ -361,6 +348,7 @@ Expected<Program> ProgramReader::read() {
       return std::move(error);
   if (Error error = readOutputs())
     return std::move(error);
+  dropUnusedResults(op);
   if (failed(mlir::verify(*program.module)))
     return makeError(where + ": the program does not verify; see the messages above");
   program.lines = std::move(lines);

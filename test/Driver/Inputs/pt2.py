@@ -70,6 +70,14 @@ elif damage == "format":
     note["format"] = 2
 elif damage == "second-name":  # of an op of PyTorch, which is no damage
     nodes[2]["target"] = "torch.ops.aten.subtract.Tensor"
+elif damage == "further-results":  # as run_decompositions() writes a LayerNorm, which is no damage either
+    nodes[0] = node("h", "native_layer_norm.default", input="x")
+    nodes[0]["inputs"] += [{"name": key, "arg": arg, "kind": 1} for key, arg in (
+        ("normalized_shape", {"as_ints": [4]}), ("weight", {"as_none": True}), ("bias", {"as_none": True}),
+        ("eps", {"as_float": 1e-3}))]
+    for name in ("mean", "rstd"):
+        nodes[0]["outputs"].append({"as_tensor": {"name": name}})
+        values[name] = tensor(1, TOKENS, 1)
 elif damage == "unknown":
     nodes[1]["target"] = "torch.ops.mine.linear.default"
 
