@@ -10,7 +10,7 @@ import sys
 
 PATHS = {"FILE", "FILE.npy", "DIR", "PATH", "WEIGHTS", "PYTHON"}
 OTHERS = {"COMMAND", "COUNTS", "FORMAT", "GB/S", "GB/S,US", "GPU", "I/N", "IDS", "K", "L", "LINE", "MIB", "N", "N,M", "NAME",
-          "NAMES", "PART", "POSITIONS", "RANGES", "RULE", "SEED", "SPLIT", "STAGE", "TEXT", "TFLOP/S", "TYPE", "TYPES",
+          "NAMES", "PART", "PERCENTS", "POSITIONS", "RANGES", "RULE", "SEED", "SPLIT", "STAGE", "TEXT", "TFLOP/S", "TYPE", "TYPES",
           "RANKS", "WHICH", "X"}
 
 problems, seen = [], 0
