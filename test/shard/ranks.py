@@ -217,7 +217,8 @@ def main():
     for family, shared in SHARED.items():
         if options.all or family in ("gemma3", "mixtral"):
             check_shared(ranks, goldens / family, shared, 1, work, options.all or family == "gemma3")
-    check_shared(ranks, goldens / "gpt-oss", 2, 2, work, options.all)
+    for family in FAMILIES if options.all else ["gpt-oss"]:
+        check_shared(ranks, goldens / family, SHARED.get(family, 2), 2, work, options.all)
     check_memory(ranks, work)
     if options.all:
         for family in FAMILIES:
