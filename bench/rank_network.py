@@ -134,7 +134,8 @@ share its layers ({patch / 1e6:.2f} MB); its time is in the prediction.
 
 {table(head, rows)}
 
-Measured and predicted times differ by a factor of at most {worst:.2f}.
+Measured and predicted times differ by a factor of at most {worst:.2f}. Where messages are slow, ranks that share layers make a patch faster than predicted: values that are exchanged between the same two
+segments go in one message, and the prediction counts a message for each.
 """, HEADING, args.page)
 
 
