@@ -124,7 +124,7 @@ def main():
                 rows.append([f"`{shard}`", network, "{:.1f}, {:.1f}".format(*bandwidths), *cells])
     head = ["", "network", "memory, GB/s", "patch, measured", "predicted", "", "patched token, measured", "predicted", ""]
     processor = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
-    options = f"--prompt {args.prompt} --generate {args.generate} --rounds {args.rounds}"
+    options = " ".join(f"--network {each}" for each in networks) + f" --prompt {args.prompt} --generate {args.generate} --rounds {args.rounds}"
     publish(f"""{HEADING}
 
 `bench/rank_network.py build/bin/ctxc MODEL {options}` with {args.model.name} ({processor[1] if processor else 'unknown'}):
