@@ -124,7 +124,8 @@ def main():
                 rows.append([f"`{shard}`", network, "{:.1f}, {:.1f}".format(*bandwidths), *cells])
     head = ["", "network", "memory, GB/s", "patch, measured", "predicted", "", "patched token, measured", "predicted", ""]
     processor = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
-    options = " ".join(f"--network {each}" for each in networks) + f" --prompt {args.prompt} --generate {args.generate} --rounds {args.rounds}"
+    options = " ".join([*(f"--network {each}" for each in networks), f"--prompt {args.prompt}",
+                        f"--generate {args.generate}", f"--rounds {args.rounds}"])
     publish(f"""{HEADING}
 
 `bench/rank_network.py build/bin/ctxc MODEL {options}` with {args.model.name} ({processor[1] if processor else 'unknown'}):
@@ -134,8 +135,9 @@ share its layers ({patch / 1e6:.2f} MB); its time is in the prediction.
 
 {table(head, rows)}
 
-Measured and predicted times differ by a factor of at most {worst:.2f}. Where messages are slow, ranks that share layers make a patch faster than predicted: values that are exchanged between the same two
-segments go in one message, and the prediction counts a message for each.
+Measured and predicted times differ by a factor of at most {worst:.2f}. Where messages are slow, ranks that share
+layers make a patch faster than predicted: values that are exchanged between the same two segments go in one message, and the
+prediction counts a message for each.
 """, HEADING, args.page)
 
 
