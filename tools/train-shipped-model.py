@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Train the small Gemma 3 model that ships in examples/models/gemma3-kjv-1m.
+"""Train the small Gemma 3 model that ships in examples/models/gemma3-kjv-1m, or a Llama like it.
 
 Needs the Debian package bible-kjv (its `bible` command prints the text of
 bible-kjv-text, the King James Version) and the Python packages torch,
@@ -8,6 +8,7 @@ so the same versions of these packages on the same kind of processor give the
 same model.
 
     tools/train-shipped-model.py --out build/gemma3-kjv-1m
+    tools/train-shipped-model.py --out build/llama-kjv-1m --architecture llama
 
 The directory written is a transformers checkpoint (config.json,
 model.safetensors in bfloat16, tokenizer.model), rewritten every
@@ -27,7 +28,7 @@ import time
 import sentencepiece
 import torch
 import torch.nn.functional as F
-from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig
 
 PAD, EOS, BOS, UNK = 0, 1, 2, 3  # Gemma's numbering
 
@@ -66,7 +67,7 @@ def encode(tokenizer, chapters):
     return torch.tensor(stream), starts
 
 
-def model_config(vocab_size):
+def gemma3_config(vocab_size):
     """Gemma 3's features at a size that fits a repository; its window is shorter than a prompt."""
     return Gemma3TextConfig(
         vocab_size=vocab_size, hidden_size=128, intermediate_size=384, num_hidden_layers=6,
@@ -75,6 +76,15 @@ def model_config(vocab_size):
         layer_types=["sliding_attention"] * 5 + ["full_attention"],
         rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
                          "full_attention": {"rope_type": "default", "rope_theta": 1e6}},
+        pad_token_id=PAD, eos_token_id=EOS, bos_token_id=BOS)
+
+
+def llama_config(vocab_size):
+    """The same sizes in Llama's blocks: norms in front of attention and MLP alone, no window."""
+    return LlamaConfig(
+        vocab_size=vocab_size, hidden_size=128, intermediate_size=384, num_hidden_layers=6,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=512,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e4}, tie_word_embeddings=True,
         pad_token_id=PAD, eos_token_id=EOS, bos_token_id=BOS)
 
 
@@ -102,7 +112,7 @@ def held_out_loss(model, stream, length):
 
 def save(model, path):
     """Write the weights rounded to bfloat16; the model in memory keeps float32."""
-    rounded = Gemma3ForCausalLM(model.config)
+    rounded = AutoModelForCausalLM.from_config(model.config)
     rounded.load_state_dict(model.state_dict())
     rounded.to(torch.bfloat16).save_pretrained(path)
     (path / "generation_config.json").unlink(missing_ok=True)
@@ -141,6 +151,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="directory to write")
+    parser.add_argument("--architecture", choices=["gemma3", "llama"], default="gemma3")
     parser.add_argument("--steps", type=int, default=6000, help="steps the cosine is laid out for")
     parser.add_argument("--stop-after", type=int, default=5000,
                         help="last step taken; the loss on held-out text no longer falls there")
@@ -164,12 +175,13 @@ def main():
     kept = [chapter for i, chapter in enumerate(chapters) if i % every != every - 1]
     stream, starts = encode(tokenizer, kept)
     held_out, _ = encode(tokenizer, chapters[every - 1::every])
-    model = Gemma3ForCausalLM(model_config(args.vocab_size))
+    config = {"gemma3": gemma3_config, "llama": llama_config}[args.architecture]
+    model = AutoModelForCausalLM.from_config(config(args.vocab_size))
     print(f"{len(stream)} tokens to train on, {len(held_out)} held out, "
           f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
     train(model, stream, starts, held_out, args)
 
-    rounded = Gemma3ForCausalLM.from_pretrained(args.out, dtype=torch.float32)
+    rounded = AutoModelForCausalLM.from_pretrained(args.out, dtype=torch.float32)
     for length in (args.length, 2 * args.length - 1):
         print(f"as written (bfloat16), windows of {length}: held-out loss "
               f"{held_out_loss(rounded, held_out, length):.3f}")

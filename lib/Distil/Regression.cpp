@@ -245,27 +245,26 @@ llvm::Expected<SiteFit> ctxc::fitThroughNorm(const SiteRows &rows, const Vector 
     return ridge.takeError();
   const double typical = median(m.cwiseAbs()), tau = options.tau * typical * typical;
   const Vector metric = m.cwiseAbs().cwiseMax(1e-2 * typical);
-  SiteFit fit;
   Vector scale = m;
   Matrix d = product;
   for (int64_t round = 0; round < options.rounds; ++round) {
     if (round > 0) {
       d = product + ridge->predictions();
       length = lengths(d, eps, threads);
+      if (options.scales)
+        scale = fitScale(rows, d, m, eps, options.lambdaScale, threads);
     }
     const Eigen::RowVectorXd gain = scale.array() / (scale.array().square() + tau);
     overRows(d.rows(), threads, [&](int64_t t) {
       d.row(t) = wantedChange(rows, t, d.row(t), length[t], scale, gain, options.trust);
     });
     ridge->solve(d);
-    fit = ridge->truncate(metric, options.rank);
-    if (options.scales) {
-      Matrix changed = productOf(fit, rows.data, threads);
-      changed += product;
-      scale = fitScale(rows, changed, m, eps, options.lambdaScale, threads);
-    }
   }
-  if (options.scales)
-    fit.scale = scale - m;
+  SiteFit fit = ridge->truncate(metric, options.rank);
+  if (options.scales) {
+    Matrix changed = productOf(fit, rows.data, threads);
+    changed += product;
+    fit.scale = fitScale(rows, changed, m, eps, options.lambdaScale, threads) - m;
+  }
   return fit;
 }

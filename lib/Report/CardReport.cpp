@@ -86,6 +86,16 @@ void ctxc::writeRefined(llvm::raw_ostream &os, const CardSettings::Fit &fit) {
        << "\n";
 }
 
+void ctxc::writeSampled(llvm::raw_ostream &os, const CardSettings::Fit &fit) {
+  if (fit.sampledTokens == 0)
+    return;
+  os << "the model wrote " << counted(fit.sampledTokens, "token") << " in "
+     << format("%.1f s", fit.sampleSeconds);
+  if (fit.writtenPrompts > 0)
+    os << ", also after " << counted(fit.writtenPrompts, "prompt") << " of its own";
+  os << "\n";
+}
+
 void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
   os << "approximate: an adapter of rank " << settings.rank << " in the place of "
      << counted(settings.contextTokens, "token") << " of context\n";
@@ -100,9 +110,8 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
     os << "objective: " << settings.objective << "\n";
   if (settings.fit)
     writeRefined(os, *settings.fit);
-  if (settings.fit && settings.fit->sampledTokens)
-    os << "the model wrote " << counted(settings.fit->sampledTokens, "token") << " in "
-       << format("%.1f s", settings.fit->sampleSeconds) << "\n";
+  if (settings.fit)
+    writeSampled(os, *settings.fit);
   os << "judged on " << counted(card.all.tokens, "token") << " of "
      << counted(card.sequences, "text")
      << (settings.fit && settings.fit->splitsText
@@ -231,6 +240,7 @@ llvm::json::Value ctxc::fitJson(const CardSettings::Fit &fit) {
                             {"kl_after_passes", fit.divergenceAfter},
                             {"choosing_texts", fit.choosingTexts},
                             {"sampled_tokens", fit.sampledTokens},
+                            {"written_prompts", fit.writtenPrompts},
                             {"sample_seconds", fit.sampleSeconds},
                             {"seconds", fit.seconds},
                             {"processor_seconds", fit.processorSeconds}};

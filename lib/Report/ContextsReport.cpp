@@ -45,9 +45,7 @@ void ctxc::writeContexts(llvm::raw_ostream &os, Cards cards, const CardSettings:
     os << llvm::formatv("strength: {0} of what was fitted\n", strength);
   writeFitted(os, fit);
   writeRefined(os, fit);
-  if (fit.sampledTokens)
-    os << "the model wrote " << counted(fit.sampledTokens, "token") << " in "
-       << format("%.1f s", fit.sampleSeconds) << "\n";
+  writeSampled(os, fit);
   size_t width = 7;
   for (const ContextCard &each : cards)
     width = std::max(width, printableLine(each.name).size());

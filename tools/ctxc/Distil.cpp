@@ -179,6 +179,7 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   task.fit.seed = opened.seed;
   task.fit.splitsText = texts->splitsText;
   task.fit.sampledTokens = texts->sampledTokens;
+  task.fit.writtenPrompts = texts->writtenPrompts;
   task.fit.sampleSeconds = texts->seconds;
   task.about.texts = std::move(texts->heldOut);
   task.about.unrelated = std::move(texts->driftTexts);

@@ -1,4 +1,5 @@
 #include "DistilTexts.h"
+#include "ctxc/Session/WrittenPrompts.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/TokenProgress.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -27,14 +28,17 @@ std::vector<OptionSpec> driver::textOptions() {
              "lines (.jsonl). Without --held-out a fifth is used only for the card. Default:\n"
              "every second text begins with a few words of a text that the model wrote without\n"
              "the context"}),
+      {"--more-prompts", "N", "the model adds N prompts to those of --prompts, like them"},
       {"--length", "N", "length of an answer that the model writes, in tokens; default 40"},
       {"--temperature", "X", "temperature at which the model writes; default 1"}};
 }
 
 Error driver::checkTextOptions(const Arguments &arguments) {
-  for (StringRef option : {"--prompts", "--length", "--temperature"})
+  for (StringRef option : {"--prompts", "--more-prompts", "--length", "--temperature"})
     if (arguments.has("--text") && arguments.has(option))
       return makeError(option + ": applies where the model writes the texts, but --text is given");
+  if (arguments.has("--more-prompts") && !arguments.has("--prompts"))
+    return makeError("--more-prompts: applies to --prompts FILE, which is not given");
   if (arguments.has("--protection") && arguments.has("--text") && !arguments.has("--unrelated"))
     return makeError("--protection: applies to --unrelated FILE, which is not given");
   return Error::success();
@@ -77,6 +81,7 @@ private:
   Expected<std::vector<TextSequence>> sample(llvm::ArrayRef<int64_t> front, Prompts prompts,
                                              int64_t length, uint64_t stream, DistilTexts &all);
   Error writeUnrelated(DistilTexts &all);
+  Error addPrompts(DistilTexts &all);
   Prompts openings(llvm::ArrayRef<TextSequence> unrelated, size_t count) const;
 
   Model &model;
@@ -85,7 +90,8 @@ private:
   int64_t length = 40;
   double temperature = 1;
   std::vector<int64_t> stops;
-  Prompts prompts; ///< given
+  Prompts prompts;  ///< given
+  int64_t more = 0; ///< so many that the model adds to them
 };
 
 } // namespace
@@ -104,6 +110,10 @@ Expected<Writer> Writer::make(const Arguments &arguments, Model &model, const Co
   if (arguments.has("--prompts"))
     if (Error error = readPrompts(arguments, "--prompts", model).moveInto(writer.prompts))
       return std::move(error);
+  auto more = arguments.integer("--more-prompts", 0, 1 << 20, 0);
+  if (!more)
+    return more.takeError();
+  writer.more = *more;
   writer.stops = stopTokens(*model.checkpoint());
   return writer;
 }
@@ -155,6 +165,18 @@ Writer::Prompts Writer::openings(llvm::ArrayRef<TextSequence> unrelated, size_t 
   return all;
 }
 
+Error Writer::addPrompts(DistilTexts &all) {
+  if (more == 0)
+    return Error::success();
+  PromptsRequest request{context.context, prompts, size_t(more), temperature, stops, seed};
+  auto written = writePrompts(model, request);
+  if (!written)
+    return makeError("--more-prompts: " + llvm::toString(written.takeError()));
+  all.writtenPrompts = written->size();
+  llvm::append_range(prompts, *written);
+  return Error::success();
+}
+
 Error Writer::write(const Arguments &arguments, int64_t most, DistilTexts &all) {
   if (!arguments.has("--unrelated"))
     if (Error error = writeUnrelated(all))
@@ -170,10 +192,13 @@ Error Writer::write(const Arguments &arguments, int64_t most, DistilTexts &all) 
     shuffle(prompts, seed);
     const size_t apart = arguments.has("--held-out") ? 0 : prompts.size() / 5;
     const size_t own = prompts.size() - apart;
-    for (size_t i = 0; i < fitted; ++i)
-      forFit.push_back(prompts[i % own]);
     for (size_t i = 0; apart > 0 && i < heldOut; ++i)
       forCard.push_back(prompts[own + i % apart]);
+    prompts.resize(own);
+    if (Error error = addPrompts(all))
+      return error;
+    for (size_t i = 0; i < fitted; ++i)
+      forFit.push_back(prompts[i % prompts.size()]);
   }
   if (Error error = sample(context.context, forFit, length, 1, all).moveInto(all.fitted))
     return error;

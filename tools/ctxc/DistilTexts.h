@@ -18,6 +18,7 @@ struct DistilTexts {
   bool splitsText = false;                           ///< `heldOut` is some of --text
   /// Of the texts that the model wrote.
   int64_t sampledTokens = 0;
+  int64_t writtenPrompts = 0; ///< prompts that the model added to the given ones
   double seconds = 0;
 };
 

@@ -94,6 +94,7 @@ Error SeveralContexts::readPart(const ContextEntry &entry) {
   fit.choosingTexts += part.choosing.size();
   fit.splitsText |= part.texts.splitsText;
   fit.sampledTokens += part.texts.sampledTokens;
+  fit.writtenPrompts += part.texts.writtenPrompts;
   fit.sampleSeconds += part.texts.seconds;
   parts.push_back(std::move(part));
   return Error::success();

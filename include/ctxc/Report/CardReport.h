@@ -64,6 +64,7 @@ struct CardSettings {
     double divergenceBefore = 0, divergenceAfter = 0;
     /// Of the texts that the model wrote, including unrelated ones.
     int64_t sampledTokens = 0;
+    int64_t writtenPrompts = 0; ///< prompts that the model added to those of a user
     double sampleSeconds = 0;
   };
   std::optional<Fit> fit;
@@ -91,6 +92,7 @@ llvm::json::Value cardJson(const Card &card, const CardSettings &settings);
 /// A line on what was fitted, and one on what refined it, where something did.
 void writeFitted(llvm::raw_ostream &os, const CardSettings::Fit &fit);
 void writeRefined(llvm::raw_ostream &os, const CardSettings::Fit &fit);
+void writeSampled(llvm::raw_ostream &os, const CardSettings::Fit &fit);
 llvm::json::Value fitJson(const CardSettings::Fit &fit);
 
 } // namespace ctxc
