@@ -24,7 +24,7 @@ public:
     if (!text)
       return joinErrors(std::move(problems), text.takeError());
     StrictJson json(*text, context);
-    if (Error e = json.object([&](const std::string &key) {
+    if (Error e = json.object([&](StringRef key) {
           return key == "__metadata__" ? readMetadata(json) : readEntry(json, key);
         }))
       return joinErrors(std::move(problems), std::move(e));
@@ -47,7 +47,7 @@ private:
 
   Expected<StringRef> headerText();
   Error readMetadata(StrictJson &json);
-  Error readEntry(StrictJson &json, const std::string &name);
+  Error readEntry(StrictJson &json, StringRef name);
   void checkSize(const SafetensorsEntry &entry);
   void checkLayout();
 
@@ -76,28 +76,27 @@ Expected<StringRef> HeaderReader::headerText() {
   StringRef text(reinterpret_cast<const char *>(bytes.data()) + 8, length);
   if (text.front() != '{')
     return makeError(context + ": begins with " + quoted(text.take_front(1)) + ", expected '{'");
-  size_t bad;
-  if (!json::isUTF8(text, &bad))
-    return makeError(context + ": at byte " + Twine(bad) + ": not valid UTF-8");
+  if (Error error = checkUtf8(text, context))
+    return std::move(error);
   header.dataStart = 8 + length;
   return text;
 }
 
 Error HeaderReader::readMetadata(StrictJson &json) {
-  return json.object([&](const std::string &key) -> Error {
-    Expected<std::string> value = json.string();
+  return json.object([&](StringRef key) -> Error {
+    Expected<StringRef> value = json.string();
     if (!value)
       return joinErrors(value.takeError(),
                         makeError(context + ": __metadata__ maps " + quoted(key) +
                                   " to something that is not a string"));
-    header.metadata[key] = std::move(*value);
+    header.metadata[key.str()] = value->str();
     return Error::success();
   });
 }
 
-Error HeaderReader::readEntry(StrictJson &json, const std::string &name) {
+Error HeaderReader::readEntry(StrictJson &json, StringRef name) {
   SafetensorsEntry entry;
-  entry.name = name;
+  entry.name = name.str();
   bool hasDType = false, hasShape = false, knownDType = true;
   SmallVector<int64_t, 2> offsets;
   bool hasOffsets = false;
@@ -110,9 +109,9 @@ Error HeaderReader::readEntry(StrictJson &json, const std::string &name) {
       return Error::success();
     });
   };
-  Error failed = json.object([&](const std::string &key) -> Error {
+  Error failed = json.object([&](StringRef key) -> Error {
     if (key == "dtype") {
-      Expected<std::string> value = json.string();
+      Expected<StringRef> value = json.string();
       if (!value)
         return value.takeError();
       hasDType = true;

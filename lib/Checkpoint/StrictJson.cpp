@@ -46,26 +46,26 @@ Error StrictJson::enter() {
   return Error::success();
 }
 
-Error StrictJson::object(function_ref<Error(const std::string &)> member) {
+Error StrictJson::object(function_ref<Error(StringRef)> member) {
   if (Error e = expect('{'))
     return e;
   if (Error e = enter())
     return e;
-  std::vector<std::string> keys;
+  SmallVector<StringRef, 16> keys;
   skipSpace();
   if (at('}')) {
     ++pos;
   } else {
     while (true) {
       skipSpace();
-      Expected<std::string> key = string();
+      Expected<StringRef> key = string();
       if (!key)
         return key.takeError();
       if (Error e = expect(':'))
         return e;
       if (Error e = member(*key))
         return e;
-      keys.push_back(std::move(*key));
+      keys.push_back(*key);
       skipSpace();
       if (at('}')) {
         ++pos;
@@ -153,21 +153,26 @@ Error StrictJson::escape(std::string &out) {
   return Error::success();
 }
 
-Expected<std::string> StrictJson::string() {
+Expected<StringRef> StrictJson::string() {
   if (Error e = expect('"'))
     return std::move(e);
-  std::string out;
+  size_t start = pos;
+  std::string out; // what has been decoded, where there are escapes
   while (true) {
     size_t from = pos;
     while (pos < text.size() && text[pos] != '"' && text[pos] != '\\' &&
            static_cast<unsigned char>(text[pos]) >= 0x20)
       ++pos;
-    out.append(text.data() + from, pos - from);
     if (pos == text.size())
       return fail("the text ends inside a string");
+    if (at('"') && from == start) {
+      ++pos;
+      return text.slice(start, pos - 1);
+    }
+    out.append(text.data() + from, pos - from);
     if (at('"')) {
       ++pos;
-      return out;
+      return StringRef(out).copy(decoded);
     }
     if (!at('\\'))
       return fail("a control character in a string");
@@ -223,7 +228,7 @@ Expected<int64_t> StrictJson::nonNegativeInteger() {
 Error StrictJson::skip() {
   skipSpace();
   if (at('{'))
-    return object([&](const std::string &) { return skip(); });
+    return object([&](StringRef) { return skip(); });
   if (at('['))
     return array([&] { return skip(); });
   if (at('"'))
@@ -256,10 +261,16 @@ Error StrictJson::end() {
   return Error::success();
 }
 
-Expected<json::Value> ctxc::parseStrictJson(StringRef text, StringRef name) {
+Error ctxc::checkUtf8(StringRef text, const Twine &name) {
   size_t bad;
   if (!json::isUTF8(text, &bad))
     return makeError(name + ": at byte " + Twine(bad) + ": not valid UTF-8");
+  return Error::success();
+}
+
+Expected<json::Value> ctxc::parseStrictJson(StringRef text, StringRef name) {
+  if (Error e = checkUtf8(text, name))
+    return std::move(e);
   StrictJson reader(text, name);
   if (Error e = reader.skip())
     return std::move(e);

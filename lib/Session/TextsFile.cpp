@@ -16,9 +16,8 @@ static Expected<std::string> textOf(StringRef path, StringRef option) {
   Expected<std::string> text = readSmallFile(path, maxTextBytes);
   if (!text)
     return makeError(option + ": " + llvm::toString(text.takeError()));
-  size_t bad;
-  if (!llvm::json::isUTF8(*text, &bad))
-    return makeError(option + ": " + path + ": at byte " + llvm::Twine(bad) + ": not valid UTF-8");
+  if (llvm::Error error = checkUtf8(*text, option + ": " + path))
+    return std::move(error);
   if (text->empty())
     return makeError(option + ": " + path + " is empty; expected text");
   return text;

@@ -81,11 +81,10 @@ static Error readConfig(StringRef path, TokenizerConfig &config) {
   Expected<std::string> text = readSmallFile(path, maxTemplateBytes);
   if (!text)
     return text.takeError();
-  size_t bad;
-  if (!json::isUTF8(*text, &bad))
-    return makeError(path + ": at byte " + Twine(bad) + ": not valid UTF-8");
+  if (Error error = checkUtf8(*text, path))
+    return error;
   StrictJson reader(*text, path);
-  auto member = [&](const std::string &key) -> Error {
+  auto member = [&](StringRef key) -> Error {
     const auto *special =
         llvm::find_if(specialNames, [&](const auto &names) { return names.first == key; });
     bool isSpecial = special != std::end(specialNames);

@@ -39,7 +39,7 @@ static Error readVocabulary(StrictJson &reader, ModelText &model) {
     return makeError(model.place + ".vocab: expected an object of ids; a Unigram model is not "
                                    "supported; use tokenizer.model, or give token ids instead of "
                                    "text");
-  return reader.object([&](const std::string &token) -> Error {
+  return reader.object([&](StringRef token) -> Error {
     Expected<int64_t> id = reader.nonNegativeInteger();
     if (!id)
       return id.takeError();
@@ -55,20 +55,20 @@ static Expected<std::pair<std::string, std::string>> readMerge(StrictJson &reade
   std::vector<std::string> parts;
   if (reader.next() == '[') {
     Error error = reader.array([&]() -> Error {
-      Expected<std::string> part = reader.string();
+      Expected<StringRef> part = reader.string();
       if (!part)
         return part.takeError();
-      parts.push_back(std::move(*part));
+      parts.push_back(part->str());
       return Error::success();
     });
     if (error)
       return std::move(error);
   } else {
-    Expected<std::string> both = reader.string();
+    Expected<StringRef> both = reader.string();
     if (!both)
       return both.takeError();
     SmallVector<StringRef> split;
-    StringRef(*both).split(split, ' ');
+    both->split(split, ' ');
     parts.assign(split.begin(), split.end());
   }
   if (parts.size() != 2)
@@ -89,7 +89,7 @@ static Error readMerges(StrictJson &reader, ModelText &model) {
 Expected<ModelText> ModelText::read(StrictJson &reader, StringRef file) {
   ModelText model;
   model.place = (file + ": model").str();
-  Error error = reader.object([&](const std::string &key) -> Error {
+  Error error = reader.object([&](StringRef key) -> Error {
     if (key == "vocab")
       return readVocabulary(reader, model);
     if (key == "merges")
@@ -97,10 +97,10 @@ Expected<ModelText> ModelText::read(StrictJson &reader, StringRef file) {
     Expected<StringRef> raw = reader.raw();
     if (!raw)
       return raw.takeError();
-    Expected<json::Value> value = parseStrictJson(*raw, model.place + "." + key);
+    Expected<json::Value> value = parseStrictJson(*raw, (Twine(model.place) + "." + key).str());
     if (!value)
       return value.takeError();
-    model.settings[key] = std::move(*value);
+    model.settings[key.str()] = std::move(*value);
     return Error::success();
   });
   if (error)

@@ -113,7 +113,7 @@ Expected<std::string> TokenizerJson::decode(ArrayRef<int64_t> ids) const {
 
 static Error readMembers(StringRef text, StringRef path, ModelText &model, json::Object &members) {
   StrictJson reader(text, path);
-  Error error = reader.object([&](const std::string &key) -> Error {
+  Error error = reader.object([&](StringRef key) -> Error {
     if (key == "model") {
       Expected<ModelText> read = ModelText::read(reader, path);
       if (!read)
@@ -127,7 +127,7 @@ static Error readMembers(StringRef text, StringRef path, ModelText &model, json:
     Expected<json::Value> value = parseStrictJson(*raw, (path + ": " + key).str());
     if (!value)
       return value.takeError();
-    members[key] = std::move(*value);
+    members[key.str()] = std::move(*value);
     return Error::success();
   });
   return error ? std::move(error) : reader.end();
@@ -166,9 +166,8 @@ Expected<std::unique_ptr<Tokenizer>> ctxc::openTokenizerJson(StringRef path) {
 }
 
 Expected<std::unique_ptr<Tokenizer>> ctxc::parseTokenizerJson(StringRef text, StringRef path) {
-  size_t bad;
-  if (!json::isUTF8(text, &bad))
-    return makeError(path + ": at byte " + Twine(bad) + ": not valid UTF-8");
+  if (Error error = checkUtf8(text, path))
+    return std::move(error);
   ModelText model;
   json::Object members;
   if (Error error = readMembers(text, path, model, members))

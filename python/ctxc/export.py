@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import difflib
 import functools
+import gc
 import importlib
 import inspect
 import json
@@ -116,6 +117,21 @@ def followed(module: torch.nn.Module, names: Sequence[str]) -> Iterator[None]:
             module.forward = own
 
 
+@contextlib.contextmanager
+def without_detours() -> Iterator[None]:
+    """Inside the `with` block, torch does not look for garbage among the objects of an export, which nearly all stay, and
+    compiles no graph that nothing runs."""
+    from torch.fx._lazy_graph_module import _use_lazy_graph_module
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with _use_lazy_graph_module(True):
+            yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str]
              ) -> torch.export.ExportedProgram:
     """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
@@ -142,6 +158,7 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
     return without_merged_axes(without_full_masks(program), taken.meta["val"].shape[1])
 
 
+@without_detours()
 def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],
            names: Sequence[str] | None = None, about: dict[str, Any] | None = None,
            buffers: dict[str, torch.Tensor] | None = None) -> torch.export.ExportedProgram:
@@ -339,6 +356,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                                         given.source if given.weights else None)
     nodes = sum(node.op == "call_function" for node in program.graph.nodes)
     print(f"{given.output}: {type(module).__name__}, {nodes} ops")
+    gc.freeze()  # the end of a process looks for garbage once more
 
 
 if __name__ == "__main__":

@@ -110,6 +110,17 @@ def agrees_with_variant(binary, program, found):
     return said(again) == said(found)
 
 
+def load_exporter(folder):
+    """What torch and transformers load when they are first used, so that children have it."""
+    import ctxc.export as exporter
+    from ctxc import small_configs
+    small_configs.causal_types()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exporter.export(torch.nn.Embedding(5, 3), [torch.zeros(1, 7, dtype=torch.long)], folder / "first.pt2")
+    (folder / "first.pt2").unlink()
+
+
 def study(model_type, binary, folder, fresh, with_numbers):
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
@@ -174,9 +185,9 @@ def main():
     given = parser.parse_args()
     sys.path.insert(0, given.package)
     given.folder.mkdir(parents=True, exist_ok=True)
-    import transformers  # children have it then
-    import ctxc.export  # noqa: F401
+    import transformers
     from ctxc import small_configs
+    load_exporter(given.folder)
     types = given.types or small_configs.causal_types()
     failed = 0
     for model_type in types:

@@ -4,7 +4,7 @@
 // the same key twice (even when spelled with different escapes) is an error,
 // and numbers must be integers. Use it directly if the structure is known and may be large; use
 // parseStrictJson to get a json::Value (llvm::json alone neither limits depth nor notices
-// duplicate keys).
+// duplicate keys), or JsonTree if it is large and all of it is wanted.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_CHECKPOINT_STRICTJSON_H
@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Allocator.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <cstdint>
@@ -31,13 +32,13 @@ public:
 
   /// An object: `member` is called with each decoded key and must read exactly
   /// its value.
-  llvm::Error object(llvm::function_ref<llvm::Error(const std::string &key)> member);
+  llvm::Error object(llvm::function_ref<llvm::Error(llvm::StringRef key)> member);
 
   /// An array: `element` is called at each element and must read exactly that element.
   llvm::Error array(llvm::function_ref<llvm::Error()> element);
 
-  /// A string, decoded. Lone surrogates are an error.
-  llvm::Expected<std::string> string();
+  /// A string, decoded; it lives as long as the text and the reader. Lone surrogates are an error.
+  llvm::Expected<llvm::StringRef> string();
 
   /// An integer from 0 to 2^63 - 1 written without fraction, exponent or sign.
   llvm::Expected<int64_t> nonNegativeInteger();
@@ -67,7 +68,11 @@ private:
   llvm::StringRef text, name;
   size_t pos = 0;
   unsigned depth = 0;
+  llvm::BumpPtrAllocator decoded; ///< strings that are written with escapes
 };
+
+/// An error where `text` is no UTF-8, which begins with `name`.
+llvm::Error checkUtf8(llvm::StringRef text, const llvm::Twine &name);
 
 /// `text` as a value, with all checks above. The message begins with `name`.
 llvm::Expected<llvm::json::Value> parseStrictJson(llvm::StringRef text, llvm::StringRef name);

@@ -3,29 +3,29 @@
 #ifndef CTXC_IMPORT_JSONFIELDS_H
 #define CTXC_IMPORT_JSONFIELDS_H
 
+#include "ctxc/Checkpoint/JsonTree.h"
 #include "ctxc/Support/Error.h"
-#include "llvm/Support/JSON.h"
 
 namespace ctxc::pt2 {
 
 /// The member `name` of `object`; messages begin with `where`.
-inline llvm::Expected<const llvm::json::Object *>
-objectIn(const llvm::json::Object &object, llvm::StringRef name, const llvm::Twine &where) {
-  if (const llvm::json::Object *member = object.getObject(name))
+inline llvm::Expected<JsonView> objectIn(JsonView object, llvm::StringRef name,
+                                         const llvm::Twine &where) {
+  if (JsonView member = object[name]; member.isObject())
     return member;
   return makeError(where + ": expected an object '" + name + "'");
 }
 
-inline llvm::Expected<const llvm::json::Array *>
-arrayIn(const llvm::json::Object &object, llvm::StringRef name, const llvm::Twine &where) {
-  if (const llvm::json::Array *member = object.getArray(name))
+inline llvm::Expected<JsonView> arrayIn(JsonView object, llvm::StringRef name,
+                                        const llvm::Twine &where) {
+  if (JsonView member = object[name]; member.isArray())
     return member;
   return makeError(where + ": expected an array '" + name + "'");
 }
 
-inline llvm::Expected<llvm::StringRef> textIn(const llvm::json::Object &object,
-                                              llvm::StringRef name, const llvm::Twine &where) {
-  if (std::optional<llvm::StringRef> member = object.getString(name))
+inline llvm::Expected<llvm::StringRef> textIn(JsonView object, llvm::StringRef name,
+                                              const llvm::Twine &where) {
+  if (std::optional<llvm::StringRef> member = object[name].text())
     return *member;
   return makeError(where + ": expected a string '" + name + "'");
 }

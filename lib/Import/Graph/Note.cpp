@@ -9,18 +9,15 @@ using namespace ctxc::pt2;
 
 static constexpr StringLiteral noteEntry = "extra/ctxc.json";
 
-Expected<json::Object> ctxc::pt2::readJson(const Archive &archive, StringRef entry) {
+Expected<JsonTree> ctxc::pt2::readJson(const Archive &archive, StringRef entry) {
   Expected<std::string> text = archive.read(entry);
   if (!text)
     return text.takeError();
   std::string name = (archive.name() + ": " + entry).str();
-  Expected<json::Value> value = parseStrictJson(*text, name);
-  if (!value)
-    return value.takeError();
-  json::Object *object = value->getAsObject();
-  if (!object)
+  Expected<JsonTree> tree = JsonTree::parse(std::move(*text), name);
+  if (tree && !tree->root().isObject())
     return makeError(name + ": expected an object");
-  return std::move(*object);
+  return tree;
 }
 
 /// What torch's own entries say of shared memory: weights of one payload.
@@ -28,31 +25,28 @@ static Error readPayloads(const Archive &archive, Note &note) {
   StringRef entry = "data/weights/model_weights_config.json";
   if (!archive.has(entry))
     return Error::success();
-  Expected<json::Object> file = readJson(archive, entry);
+  Expected<JsonTree> file = readJson(archive, entry);
   if (!file)
     return file.takeError();
   std::string where = (archive.name() + ": " + entry).str();
-  auto config = objectIn(*file, "config", where);
+  auto config = objectIn(file->root(), "config", where);
   if (!config)
     return config.takeError();
   std::map<std::string, std::string> first; // by payload
-  for (const auto &[name, value] : **config) {
-    const json::Object *weight = value.getAsObject();
-    if (!weight)
-      return makeError(where + ": " + quoted(name) + " is no object");
-    auto payload = textIn(*weight, "path_name", where);
+  for (JsonView weight : *config) {
+    if (!weight.isObject())
+      return makeError(where + ": " + quoted(weight.key()) + " is no object");
+    auto payload = textIn(weight, "path_name", where);
     if (!payload)
       return payload.takeError();
-    const json::Object *meta = weight->getObject("tensor_meta");
-    const json::Object *device = meta ? meta->getObject("device") : nullptr;
-    if (device && device->getString("type") == "meta")
+    if (weight["tensor_meta"]["device"]["type"].text() == "meta")
       return makeError(archive.name() +
                        ": its weights have no memory, so that nothing says which "
                        "names are one tensor; write it with 'python -m ctxc.export', "
                        "which says so");
-    auto [known, isNew] = first.try_emplace(payload->str(), StringRef(name).str());
+    auto [known, isNew] = first.try_emplace(payload->str(), weight.key().str());
     if (!isNew)
-      note.aliases[StringRef(name)] = known->second;
+      note.aliases[weight.key()] = known->second;
   }
   return Error::success();
 }
@@ -64,34 +58,33 @@ Expected<Note> ctxc::pt2::readNote(const Archive &archive) {
       return std::move(error);
     return note;
   }
-  Expected<json::Object> file = readJson(archive, noteEntry);
+  Expected<JsonTree> file = readJson(archive, noteEntry);
   if (!file)
     return file.takeError();
   std::string where = (archive.name() + ": " + noteEntry).str();
-  if (std::optional<int64_t> format = file->getInteger("format"); format != 1)
+  if (std::optional<int64_t> format = file->root()["format"].integer(); format != 1)
     return makeError(where + ": found format " + Twine(format.value_or(0)) +
                      ", expected 1; write the file with the ctxc.export of this version");
-  auto inputs = objectIn(*file, "inputs", where);
+  auto inputs = objectIn(file->root(), "inputs", where);
   if (!inputs)
     return inputs.takeError();
-  for (const auto &[name, role] : **inputs)
-    note.roles[StringRef(name)] = role.getAsString().value_or("").str();
-  auto shared = arrayIn(*file, "shared", where);
+  for (JsonView role : *inputs)
+    note.roles[role.key()] = role.text().value_or("").str();
+  auto shared = arrayIn(file->root(), "shared", where);
   if (!shared)
     return shared.takeError();
-  for (const json::Value &group : **shared) {
-    const json::Array *names = group.getAsArray();
-    if (!names || names->empty() ||
-        any_of(*names, [](const json::Value &name) { return !name.getAsString(); }))
+  for (JsonView group : *shared) {
+    if (!group.isArray() || !group.size() ||
+        any_of(group, [](JsonView name) { return !name.text(); }))
       return makeError(where + ": 'shared' has a group that is no list of names");
-    for (const json::Value &name : drop_begin(*names))
-      note.aliases[*name.getAsString()] = names->front().getAsString()->str();
+    for (JsonView name : drop_begin(group))
+      note.aliases[*name.text()] = (*group.begin()).text()->str();
   }
-  auto visible = objectIn(*file, "visible", where);
+  auto visible = objectIn(file->root(), "visible", where);
   if (!visible)
     return visible.takeError();
-  for (const auto &[name, value] : **visible)
-    if (value.getAsBoolean().value_or(false))
-      note.visible.insert(StringRef(name));
+  for (JsonView value : *visible)
+    if (value.flag().value_or(false))
+      note.visible.insert(value.key());
   return note;
 }

@@ -9,8 +9,8 @@
 #define CTXC_IMPORT_NOTE_H
 
 #include "Archive.h"
+#include "ctxc/Checkpoint/JsonTree.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/JSON.h"
 
 namespace ctxc::pt2 {
 
@@ -24,7 +24,7 @@ struct Note {
 llvm::Expected<Note> readNote(const Archive &archive);
 
 /// An entry of `archive` as a JSON object.
-llvm::Expected<llvm::json::Object> readJson(const Archive &archive, llvm::StringRef entry);
+llvm::Expected<JsonTree> readJson(const Archive &archive, llvm::StringRef entry);
 
 } // namespace ctxc::pt2
 

@@ -36,12 +36,11 @@ static std::optional<DType> dtypeOf(int64_t type) {
 }
 
 /// A list of {"as_int": n}, none negative.
-static bool readInts(const json::Array *list, SmallVectorImpl<int64_t> &to) {
-  if (!list || list->size() > 64)
+static bool readInts(JsonView list, SmallVectorImpl<int64_t> &to) {
+  if (!list.isArray() || list.size() > 64)
     return false;
-  for (const json::Value &each : *list) {
-    const json::Object *object = each.getAsObject();
-    std::optional<int64_t> number = object ? object->getInteger("as_int") : std::nullopt;
+  for (JsonView each : list) {
+    std::optional<int64_t> number = each["as_int"].integer();
     if (!number || *number < 0)
       return false;
     to.push_back(*number);
@@ -53,33 +52,31 @@ Error Payloads::readConfig(StringRef folder, StringRef config) {
   std::string entry = (folder + config).str();
   if (!archive->has(entry))
     return Error::success();
-  Expected<json::Object> file = readJson(*archive, entry);
+  Expected<JsonTree> file = readJson(*archive, entry);
   if (!file)
     return file.takeError();
   std::string where = (archive->name() + ": " + entry).str();
-  auto tensors = objectIn(*file, "config", where);
+  auto tensors = objectIn(file->root(), "config", where);
   if (!tensors)
     return tensors.takeError();
-  for (const auto &[name, value] : **tensors) {
-    const json::Object *tensor = value.getAsObject();
-    const json::Object *meta = tensor ? tensor->getObject("tensor_meta") : nullptr;
-    std::optional<StringRef> path = tensor ? tensor->getString("path_name") : std::nullopt;
-    if (!meta || !path)
+  for (JsonView tensor : *tensors) {
+    JsonView meta = tensor["tensor_meta"], offset = meta["storage_offset"];
+    std::optional<StringRef> path = tensor["path_name"].text();
+    if (!meta.isObject() || !path)
       continue; // an object of Python's, which no graph reads
     Payload payload;
     payload.entry = (folder + *path).str();
-    std::optional<DType> dtype = dtypeOf(meta->getInteger("dtype").value_or(-1));
-    const json::Object *device = meta->getObject("device");
-    const json::Object *offset = meta->getObject("storage_offset");
-    payload.offset = offset ? offset->getInteger("as_int").value_or(-1) : 0;
-    payload.hasMemory = dtype && device && device->getString("type") != "meta" &&
-                        !tensor->getBoolean("use_pickle").value_or(false);
+    std::optional<DType> dtype = dtypeOf(meta["dtype"].integer().value_or(-1));
+    payload.offset = offset.isObject() ? offset["as_int"].integer().value_or(-1) : 0;
+    payload.hasMemory = dtype && meta["device"].isObject() &&
+                        meta["device"]["type"].text() != "meta" &&
+                        !tensor["use_pickle"].flag().value_or(false);
     payload.dtype = dtype.value_or(DType::F32);
-    if (!readInts(meta->getArray("sizes"), payload.shape) ||
-        !readInts(meta->getArray("strides"), payload.strides) ||
+    if (!readInts(meta["sizes"], payload.shape) || !readInts(meta["strides"], payload.strides) ||
         payload.shape.size() != payload.strides.size() || payload.offset < 0)
-      return makeError(where + ": " + quoted(name) + " has sizes or strides that are no numbers");
-    payloads[StringRef(name).str()] = std::move(payload);
+      return makeError(where + ": " + quoted(tensor.key()) +
+                       " has sizes or strides that are no numbers");
+    payloads[tensor.key().str()] = std::move(payload);
   }
   return Error::success();
 }

@@ -39,8 +39,7 @@ static mlir::Type elementType(mlir::Builder &b, int64_t type) {
   }
 }
 
-Expected<Values> Values::read(const json::Object &graph, mlir::MLIRContext *context,
-                              StringRef where) {
+Expected<Values> Values::read(JsonView graph, mlir::MLIRContext *context, StringRef where) {
   Values values;
   values.builder = mlir::Builder(context);
   values.where = where.str();
@@ -52,12 +51,10 @@ Expected<Values> Values::read(const json::Object &graph, mlir::MLIRContext *cont
 }
 
 /// {"as_int": 3} or {"as_expr": {"expr_str": …}}
-Expected<mlir::Attribute> Values::symbol(const json::Object &value) const {
-  if (std::optional<int64_t> number = value.getInteger("as_int"))
+Expected<mlir::Attribute> Values::symbol(JsonView value) const {
+  if (std::optional<int64_t> number = value["as_int"].integer())
     return mlir::Attribute(mlir::Builder(builder).getI64IntegerAttr(*number));
-  const json::Object *expression = value.getObject("as_expr");
-  std::optional<StringRef> text =
-      expression ? expression->getString("expr_str") : std::optional<StringRef>();
+  std::optional<StringRef> text = value["as_expr"]["expr_str"].text();
   std::optional<Size> size = text ? readSize(*text) : std::nullopt;
   if (!size)
     return makeError("a size is neither a number nor an expression of numbers and symbols" +
@@ -67,14 +64,12 @@ Expected<mlir::Attribute> Values::symbol(const json::Object &value) const {
   return mlir::Attribute(mlir::Builder(builder).getStringAttr(std::get<std::string>(*size)));
 }
 
-Error Values::readSizes(const json::Array &sizes, SmallVectorImpl<mlir::Attribute> &to,
+Error Values::readSizes(JsonView sizes, SmallVectorImpl<mlir::Attribute> &to,
                         const Twine &what) const {
   if (sizes.size() > mostAxes)
     return makeError(where + ": " + what + " has " + Twine(sizes.size()) + " axes");
-  for (const json::Value &value : sizes) {
-    const json::Object *size = value.getAsObject();
-    Expected<mlir::Attribute> read =
-        size ? symbol(*size) : Expected<mlir::Attribute>(makeError("a size is no object"));
+  for (JsonView size : sizes) {
+    Expected<mlir::Attribute> read = symbol(size);
     if (!read)
       return makeError(where + ": " + what + ": " + toString(read.takeError()));
     if (auto number = dyn_cast<mlir::IntegerAttr>(*read); number && number.getInt() < 0)
@@ -84,42 +79,34 @@ Error Values::readSizes(const json::Array &sizes, SmallVectorImpl<mlir::Attribut
   return Error::success();
 }
 
-Error Values::readTypes(const json::Object &graph) {
+Error Values::readTypes(JsonView graph) {
   auto tensors = objectIn(graph, "tensor_values", where);
   if (!tensors)
     return tensors.takeError();
-  for (const auto &[name, value] : **tensors) {
-    std::string what = "tensor " + quoted(name);
-    const json::Object *meta = value.getAsObject();
-    if (!meta)
-      return makeError(where + ": " + what + " is no object");
-    mlir::Type element = elementType(builder, meta->getInteger("dtype").value_or(-1));
+  for (JsonView meta : *tensors) {
+    std::string what = "tensor " + quoted(meta.key());
+    int64_t dtype = meta["dtype"].integer().value_or(-1);
+    mlir::Type element = elementType(builder, dtype);
     if (!element)
-      return makeError(where + ": " + what + " has dtype " +
-                       Twine(meta->getInteger("dtype").value_or(-1)) +
+      return makeError(where + ": " + what + " has dtype " + Twine(dtype) +
                        " of torch's schema; expected integers, booleans, f16, bf16, f32 or f64");
-    auto sizes = arrayIn(*meta, "sizes", where + ": " + what);
+    auto sizes = arrayIn(meta, "sizes", where + ": " + what);
     if (!sizes)
       return sizes.takeError();
     SmallVector<mlir::Attribute> read;
-    if (Error error = readSizes(**sizes, read, what))
+    if (Error error = readSizes(*sizes, read, what))
       return error;
-    types[StringRef(name)] = graph::SymbolicType::get(builder.getContext(), read, element);
+    types[meta.key()] = graph::SymbolicType::get(builder.getContext(), read, element);
   }
   return Error::success();
 }
 
-Error Values::readNumbers(const json::Object &graph) {
-  const json::Object *symbols = graph.getObject("sym_int_values");
-  if (!symbols)
-    return Error::success();
-  for (const auto &[name, value] : *symbols) {
-    const json::Object *number = value.getAsObject();
-    Expected<mlir::Attribute> read =
-        number ? symbol(*number) : Expected<mlir::Attribute>(makeError("is no object"));
+Error Values::readNumbers(JsonView graph) {
+  for (JsonView number : graph["sym_int_values"]) {
+    Expected<mlir::Attribute> read = symbol(number);
     if (!read)
-      return makeError(where + ": " + quoted(name) + ": " + toString(read.takeError()));
-    numbers[StringRef(name)] = *read;
+      return makeError(where + ": " + quoted(number.key()) + ": " + toString(read.takeError()));
+    numbers[number.key()] = *read;
   }
   return Error::success();
 }
@@ -152,51 +139,42 @@ Expected<mlir::Attribute> Values::operand(StringRef tensor, Arguments &to) const
   return graph::OperandAttr::get(builder.getContext(), to.operands.size() - 1);
 }
 
-Expected<mlir::Attribute> Values::argument(const json::Object &value, Arguments &to) const {
+Expected<mlir::Attribute> Values::argument(StringRef kind, JsonView is, Arguments &to) const {
   mlir::Builder b = builder;
-  if (value.size() != 1)
-    return makeError(where + ": an argument has " + Twine(value.size()) + " kinds");
-  StringRef kind = value.begin()->first;
-  const json::Value &is = value.begin()->second;
-  const json::Object *object = is.getAsObject();
-  auto name = [&] { return object ? object->getString("name") : std::optional<StringRef>(); };
   if (kind == "as_none")
     return mlir::Attribute(b.getUnitAttr());
-  if (kind == "as_tensor" && name())
-    return operand(*name(), to);
-  if (kind == "as_sym_int" && object) {
-    std::optional<StringRef> symbol = object->getString("as_name");
-    if (std::optional<int64_t> number = object->getInteger("as_int"))
+  if (std::optional<StringRef> name = is["name"].text(); kind == "as_tensor" && name)
+    return operand(*name, to);
+  if (kind == "as_sym_int" && is.isObject()) {
+    std::optional<StringRef> symbol = is["as_name"].text();
+    if (std::optional<int64_t> number = is["as_int"].integer())
       return mlir::Attribute(b.getI64IntegerAttr(*number));
     if (symbol && numbers.contains(*symbol))
       return numbers.lookup(*symbol);
   }
-  if (std::optional<bool> flag = is.getAsBoolean())
+  if (std::optional<bool> flag = is.flag())
     return mlir::Attribute(b.getBoolAttr(*flag));
   if (kind == "as_float" || kind == "as_sym_float") {
-    if (std::optional<double> number = is.getAsNumber())
+    if (std::optional<double> number = is.number())
       return mlir::Attribute(b.getF64FloatAttr(*number));
-    if (std::optional<StringRef> text = is.getAsString()) // "-Infinity"
+    if (std::optional<StringRef> text = is.text()) // "-Infinity"
       return mlir::Attribute(b.getF64FloatAttr(text->starts_with("-") ? -INFINITY
                                                : *text == "NaN"       ? NAN
                                                                       : INFINITY));
   }
-  if (std::optional<int64_t> number = is.getAsInteger())
+  if (std::optional<int64_t> number = is.integer())
     return mlir::Attribute(b.getI64IntegerAttr(*number));
-  if (std::optional<StringRef> text = is.getAsString())
+  if (std::optional<StringRef> text = is.text())
     return mlir::Attribute(b.getStringAttr(*text));
   // A list has elements of the kind that its name says, or is of objects with kinds of their own.
-  if (const json::Array *list = is.getAsArray()) {
+  if (is.isArray()) {
     SmallVector<mlir::Attribute> elements;
     StringRef each = kind;
     each.consume_back("s");
-    for (const json::Value &element : *list) {
-      const json::Object *own = element.getAsObject();
-      bool isTensor = kind == "as_tensors";
-      json::Object wrapped;
-      if (!own || isTensor || (kind == "as_sym_ints"))
-        wrapped[each] = element;
-      Expected<mlir::Attribute> read = argument(wrapped.empty() ? *own : wrapped, to);
+    for (JsonView element : is) {
+      bool hasKind = element.isObject() && kind != "as_tensors" && kind != "as_sym_ints";
+      Expected<mlir::Attribute> read =
+          hasKind ? argument(element, to) : argument(each, element, to);
       if (!read)
         return read.takeError();
       elements.push_back(*read);
@@ -210,15 +188,21 @@ Expected<mlir::Attribute> Values::argument(const json::Object &value, Arguments 
                    " is not supported; expected tensors, numbers, flags, texts and lists of them");
 }
 
-Expected<Values::Arguments> Values::arguments(const json::Array &inputs) const {
+Expected<mlir::Attribute> Values::argument(JsonView value, Arguments &to) const {
+  if (value.size() != 1)
+    return makeError(where + ": an argument has " + Twine(value.size()) + " kinds");
+  JsonView only = *value.begin();
+  return argument(only.key(), only, to);
+}
+
+Expected<Values::Arguments> Values::arguments(JsonView inputs) const {
   Arguments result;
-  for (const json::Value &value : inputs) {
-    const json::Object *input = value.getAsObject();
-    std::optional<StringRef> name = input ? input->getString("name") : std::optional<StringRef>();
-    const json::Object *what = input ? input->getObject("arg") : nullptr;
-    if (!name || name->empty() || !what)
+  for (JsonView input : inputs) {
+    std::optional<StringRef> name = input["name"].text();
+    JsonView what = input["arg"];
+    if (!name || name->empty() || !what.isObject())
       return makeError(where + ": an argument has no name or no value");
-    Expected<mlir::Attribute> read = argument(*what, result);
+    Expected<mlir::Attribute> read = argument(what, result);
     if (!read)
       return read.takeError();
     if (isa<mlir::UnitAttr>(*read))

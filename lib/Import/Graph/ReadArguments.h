@@ -2,10 +2,10 @@
 #ifndef CTXC_IMPORT_READARGUMENTS_H
 #define CTXC_IMPORT_READARGUMENTS_H
 
+#include "ctxc/Checkpoint/JsonTree.h"
 #include "dialects/Graph/Graph.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/JSON.h"
 
 namespace ctxc::pt2 {
 
@@ -13,7 +13,7 @@ namespace ctxc::pt2 {
 class Values {
 public:
   /// Reads types and sizes; messages begin with `where`.
-  static llvm::Expected<Values> read(const llvm::json::Object &graph, mlir::MLIRContext *context,
+  static llvm::Expected<Values> read(JsonView graph, mlir::MLIRContext *context,
                                      llvm::StringRef where);
 
   llvm::Expected<graph::SymbolicType> type(llvm::StringRef tensor) const;
@@ -26,16 +26,18 @@ public:
     llvm::SmallVector<mlir::Value> operands;
     llvm::SmallVector<mlir::NamedAttribute> named;
   };
-  llvm::Expected<Arguments> arguments(const llvm::json::Array &inputs) const;
+  llvm::Expected<Arguments> arguments(JsonView inputs) const;
 
 private:
-  llvm::Error readSizes(const llvm::json::Array &sizes, llvm::SmallVectorImpl<mlir::Attribute> &to,
+  llvm::Error readSizes(JsonView sizes, llvm::SmallVectorImpl<mlir::Attribute> &to,
                         const llvm::Twine &what) const;
-  llvm::Error readTypes(const llvm::json::Object &graph);
-  llvm::Error readNumbers(const llvm::json::Object &graph);
-  llvm::Expected<mlir::Attribute> argument(const llvm::json::Object &value, Arguments &to) const;
+  llvm::Error readTypes(JsonView graph);
+  llvm::Error readNumbers(JsonView graph);
+  /// {"as_int": 3}
+  llvm::Expected<mlir::Attribute> argument(JsonView value, Arguments &to) const;
+  llvm::Expected<mlir::Attribute> argument(llvm::StringRef kind, JsonView is, Arguments &to) const;
   llvm::Expected<mlir::Attribute> operand(llvm::StringRef tensor, Arguments &to) const;
-  llvm::Expected<mlir::Attribute> symbol(const llvm::json::Object &value) const;
+  llvm::Expected<mlir::Attribute> symbol(JsonView value) const;
 
   mlir::Builder builder{static_cast<mlir::MLIRContext *>(nullptr)};
   std::string where;

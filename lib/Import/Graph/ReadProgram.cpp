@@ -16,13 +16,13 @@ using namespace ctxc::pt2;
 /// The schema that this reads; another major version may mean something else by the same words.
 static constexpr int64_t schemaMajor = 8;
 
-static Error checkVersion(const json::Object &file, StringRef where) {
-  const json::Object *schema = file.getObject("schema_version");
-  int64_t major = schema ? schema->getInteger("major").value_or(0) : 0;
-  int64_t minor = schema ? schema->getInteger("minor").value_or(0) : 0;
+static Error checkVersion(JsonView file, StringRef where) {
+  JsonView schema = file["schema_version"];
+  int64_t major = schema["major"].integer().value_or(0);
+  int64_t minor = schema["minor"].integer().value_or(0);
   if (major == schemaMajor)
     return Error::success();
-  StringRef torch = file.getString("torch_version").value_or("of an unknown version");
+  StringRef torch = file["torch_version"].text().value_or("of an unknown version");
   return makeError(where + ": found schema " + Twine(major) + "." + Twine(minor) +
                    " of torch.export, written by torch " + quoted(torch) + "; expected schema " +
                    Twine(schemaMajor) + ", which torch 2.13 writes: export it with that version");
@@ -32,29 +32,27 @@ namespace {
 
 class ProgramReader {
 public:
-  ProgramReader(const json::Object &graph, const json::Object &signature, const Note &note,
-                const Payloads &payloads, Values values, std::string where,
-                mlir::MLIRContext *context)
+  ProgramReader(JsonView graph, JsonView signature, const Note &note, const Payloads &payloads,
+                Values values, std::string where, mlir::MLIRContext *context)
       : graph(graph), signature(signature), note(note), payloads(payloads),
         values(std::move(values)), where(std::move(where)), builder(context) {}
 
   Expected<Program> read();
 
 private:
-  using Kind = std::pair<StringRef, const json::Object *>;
-  Expected<Kind> specOf(const json::Value &value) const;
+  Expected<JsonView> specOf(JsonView value) const;
   Error readInputs();
   Error checkFixedLength() const;
   bool isRead(StringRef tensor) const;
-  Error readInput(const json::Value &spec);
+  Error readInput(JsonView value);
   Error readStored(StringRef tensor, StringRef name, bool fixed);
   Error readNumbers(graph::StoredOp tensor, StringRef name);
-  Error readNode(const json::Value &value);
+  Error readNode(JsonView node);
   Error readOutputs();
   Error findTokens(StringRef name, graph::SymbolicType type);
-  mlir::Location locationOf(StringRef name, const json::Object *metadata);
+  mlir::Location locationOf(StringRef name, JsonView metadata);
 
-  const json::Object &graph, &signature;
+  JsonView graph, signature;
   const Note &note;
   const Payloads &payloads;
   Values values;
@@ -67,12 +65,11 @@ private:
 
 } // namespace
 
-/// The one member of a specification: its kind and what it says.
-Expected<ProgramReader::Kind> ProgramReader::specOf(const json::Value &value) const {
-  const json::Object *spec = value.getAsObject();
-  if (!spec || spec->size() != 1 || !spec->begin()->second.getAsObject())
+/// The one member of a specification: its key is its kind.
+Expected<JsonView> ProgramReader::specOf(JsonView value) const {
+  if (!value.isObject() || value.size() != 1 || !(*value.begin()).isObject())
     return makeError(where + ": the signature has an entry that is no object of one kind");
-  return Kind{StringRef(spec->begin()->first), spec->begin()->second.getAsObject()};
+  return *value.begin();
 }
 
 /// The tokens' axis is the second one of the first input.
@@ -137,37 +134,25 @@ Error ProgramReader::readNumbers(graph::StoredOp tensor, StringRef name) {
 
 /// Whether a node has tensor `name` among its arguments.
 bool ProgramReader::isRead(StringRef name) const {
-  const json::Array *nodes = graph.getArray("nodes");
-  auto names = [&](const json::Value &input) {
-    const json::Object *given = input.getAsObject();
-    const json::Object *what = given ? given->getObject("arg") : nullptr;
-    const json::Object *tensor = what ? what->getObject("as_tensor") : nullptr;
-    const json::Array *list = what ? what->getArray("as_tensors") : nullptr;
-    return (tensor && tensor->getString("name") == name) ||
-           (list && any_of(*list, [&](const json::Value &each) {
-              const json::Object *one = each.getAsObject();
-              return one && one->getString("name") == name;
-            }));
+  auto isIt = [&](JsonView tensor) { return tensor["name"].text() == name; };
+  auto reads = [&](JsonView input) {
+    return isIt(input["arg"]["as_tensor"]) || any_of(input["arg"]["as_tensors"], isIt);
   };
-  return nodes && any_of(*nodes, [&](const json::Value &value) {
-           const json::Object *node = value.getAsObject();
-           const json::Array *inputs = node ? node->getArray("inputs") : nullptr;
-           // A size is in the types, and a check changes nothing.
-           bool makes = node && node->getString("target") != "torch.ops.aten.sym_size.int";
-           return makes && inputs && any_of(*inputs, names);
-         });
+  return any_of(graph["nodes"], [&](JsonView node) {
+    // A size is in the types, and a check changes nothing.
+    return node["target"].text() != "torch.ops.aten.sym_size.int" && any_of(node["inputs"], reads);
+  });
 }
 
-Error ProgramReader::readInput(const json::Value &value) {
-  Expected<Kind> spec = specOf(value);
+Error ProgramReader::readInput(JsonView value) {
+  Expected<JsonView> spec = specOf(value);
   if (!spec)
     return spec.takeError();
-  auto [kind, what] = *spec;
-  const json::Object *argument = what->getObject("arg");
-  if (argument && kind == "user_input")
-    argument = argument->getObject("as_tensor");
-  std::optional<StringRef> tensor =
-      argument ? argument->getString("name") : std::optional<StringRef>();
+  StringRef kind = spec->key();
+  JsonView argument = (*spec)["arg"];
+  if (kind == "user_input")
+    argument = argument["as_tensor"];
+  std::optional<StringRef> tensor = argument["name"].text();
   if (!tensor)
     return kind == "user_input" || kind == "constant_input"
                ? Error::success() // a number or a flag, which the graph has in itself
@@ -190,9 +175,10 @@ Error ProgramReader::readInput(const json::Value &value) {
     mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr(*tensor));
     return values.define(*tensor, graph::InputOp::create(builder, loc, *type, *tensor, role));
   }
-  std::optional<StringRef> name = what->getString(kind == "parameter" ? "parameter_name"
-                                                  : kind == "buffer"  ? "buffer_name"
-                                                                      : "tensor_constant_name");
+  std::optional<StringRef> name = (*spec)[kind == "parameter" ? "parameter_name"
+                                          : kind == "buffer"  ? "buffer_name"
+                                                              : "tensor_constant_name"]
+                                      .text();
   if (!name)
     return makeError(where + ": the signature has an input of kind " + quoted(kind) +
                      "; expected parameters, buffers, constants and the model's own inputs");
@@ -203,7 +189,7 @@ Error ProgramReader::readInputs() {
   auto inputs = arrayIn(signature, "input_specs", where);
   if (!inputs)
     return inputs.takeError();
-  for (const json::Value &value : **inputs)
+  for (JsonView value : *inputs)
     if (Error error = readInput(value))
       return error;
   if (!tokens)
@@ -229,10 +215,9 @@ Error ProgramReader::checkFixedLength() const {
   return Error::success();
 }
 
-mlir::Location ProgramReader::locationOf(StringRef name, const json::Object *metadata) {
+mlir::Location ProgramReader::locationOf(StringRef name, JsonView metadata) {
   mlir::StringAttr as = builder.getStringAttr(name);
-  std::optional<StringRef> trace =
-      metadata ? metadata->getString("stack_trace") : std::optional<StringRef>();
+  std::optional<StringRef> trace = metadata["stack_trace"].text();
   std::optional<SourceLine> line = trace ? innermostLine(*trace) : std::nullopt;
   if (!line)
     return mlir::NameLoc::get(as);
@@ -242,44 +227,33 @@ mlir::Location ProgramReader::locationOf(StringRef name, const json::Object *met
 }
 
 /// The path of the innermost module: entries "key,path,class" separated by semicolons.
-static StringRef innermostModule(const json::Object *metadata) {
-  std::optional<StringRef> stack =
-      metadata ? metadata->getString("nn_module_stack") : std::optional<StringRef>();
-  if (!stack)
-    return "";
-  StringRef last = stack->rsplit(';').second;
+static StringRef innermostModule(JsonView metadata) {
+  StringRef stack = metadata["nn_module_stack"].text().value_or("");
+  StringRef last = stack.rsplit(';').second;
   if (last.empty())
-    last = *stack;
+    last = stack;
   auto [key, rest] = last.split(',');
   StringRef path = rest.split(',').first;
   return path.starts_with("_empty_nn_module_stack") ? "" : path;
 }
 
-Error ProgramReader::readNode(const json::Value &value) {
-  const json::Object *node = value.getAsObject();
-  std::optional<StringRef> target = node ? node->getString("target") : std::optional<StringRef>();
-  const json::Array *inputs = node ? node->getArray("inputs") : nullptr;
-  const json::Array *outputs = node ? node->getArray("outputs") : nullptr;
-  if (!target || !inputs || !outputs)
+Error ProgramReader::readNode(JsonView node) {
+  std::optional<StringRef> target = node["target"].text();
+  JsonView inputs = node["inputs"], outputs = node["outputs"];
+  if (!target || !inputs.isArray() || !outputs.isArray())
     return makeError(where + ": a node has no target, no inputs or no outputs");
   SmallVector<StringRef> names;
-  auto add = [&](const json::Object *tensor) {
-    std::optional<StringRef> name = tensor ? tensor->getString("name") : std::optional<StringRef>();
-    names.push_back(name.value_or(""));
-  };
-  for (const json::Value &output : *outputs) {
-    const json::Object *made = output.getAsObject();
-    if (!made)
+  auto add = [&](JsonView tensor) { names.push_back(tensor["name"].text().value_or("")); };
+  for (JsonView output : outputs) {
+    if (!output.isObject())
       return makeError(where + ": a node has an output that is no object");
-    if (made->get("as_tensor"))
-      add(made->getObject("as_tensor"));
-    if (const json::Array *list = made->getArray("as_tensors"))
-      for (const json::Value &tensor : *list)
-        add(tensor.getAsObject());
+    if (JsonView tensor = output["as_tensor"])
+      add(tensor);
+    for_each(output["as_tensors"], add);
   }
   if (names.empty())
     return Error::success(); // a size, which is in the types, or a check
-  auto arguments = values.arguments(*inputs);
+  auto arguments = values.arguments(inputs);
   if (!arguments)
     return arguments.takeError();
   SmallVector<mlir::Type> types;
@@ -289,7 +263,7 @@ Error ProgramReader::readNode(const json::Value &value) {
       return type.takeError();
     types.push_back(*type);
   }
-  const json::Object *metadata = node->getObject("metadata");
+  JsonView metadata = node["metadata"];
   bool visible = note.visible.contains(names.front());
   auto call = graph::CallOp::create(
       builder, locationOf(names.front(), metadata), types, nameOfOp(*target), arguments->operands,
@@ -305,17 +279,14 @@ Error ProgramReader::readOutputs() {
   if (!outputs)
     return outputs.takeError();
   SmallVector<mlir::Value> results;
-  for (const json::Value &value : **outputs) {
-    Expected<Kind> spec = specOf(value);
+  for (JsonView value : *outputs) {
+    Expected<JsonView> spec = specOf(value);
     if (!spec)
       return spec.takeError();
-    auto [kind, what] = *spec;
-    if (kind != "user_output")
-      return makeError(where + ": the program has a result of kind " + quoted(kind) +
+    if (spec->key() != "user_output")
+      return makeError(where + ": the program has a result of kind " + quoted(spec->key()) +
                        ", which it keeps between calls; export the model without a cache");
-    const json::Object *argument = what->getObject("arg");
-    const json::Object *tensor = argument ? argument->getObject("as_tensor") : nullptr;
-    std::optional<StringRef> name = tensor ? tensor->getString("name") : std::optional<StringRef>();
+    std::optional<StringRef> name = (*spec)["arg"]["as_tensor"]["name"].text();
     if (!name)
       continue;
     auto result = values.tensor(*name);
@@ -343,7 +314,7 @@ Expected<Program> ProgramReader::read() {
   auto nodes = arrayIn(graph, "nodes", where);
   if (!nodes)
     return nodes.takeError();
-  for (const json::Value &node : **nodes)
+  for (JsonView node : *nodes)
     if (Error error = readNode(node))
       return std::move(error);
   if (Error error = readOutputs())
@@ -357,27 +328,27 @@ Expected<Program> ProgramReader::read() {
 
 Expected<Program> ctxc::pt2::readProgram(const Archive &archive, const Payloads &payloads,
                                          mlir::MLIRContext &context) {
-  Expected<json::Object> file = readJson(archive, "models/model.json");
+  Expected<JsonTree> file = readJson(archive, "models/model.json");
   if (!file)
     return file.takeError();
   std::string where = (archive.name() + ": models/model.json").str();
-  if (Error error = checkVersion(*file, where))
+  if (Error error = checkVersion(file->root(), where))
     return std::move(error);
   Expected<Note> note = readNote(archive);
   if (!note)
     return note.takeError();
-  auto module = objectIn(*file, "graph_module", where);
+  auto module = objectIn(file->root(), "graph_module", where);
   if (!module)
     return module.takeError();
-  auto graph = objectIn(**module, "graph", where);
+  auto graph = objectIn(*module, "graph", where);
   if (!graph)
     return graph.takeError();
-  auto signature = objectIn(**module, "signature", where);
+  auto signature = objectIn(*module, "signature", where);
   if (!signature)
     return signature.takeError();
-  Expected<Values> values = Values::read(**graph, &context, where);
+  Expected<Values> values = Values::read(*graph, &context, where);
   if (!values)
     return values.takeError();
-  return ProgramReader(**graph, **signature, *note, payloads, std::move(*values), where, &context)
+  return ProgramReader(*graph, *signature, *note, payloads, std::move(*values), where, &context)
       .read();
 }
