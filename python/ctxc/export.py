@@ -61,11 +61,9 @@ def lets_through(mask: torch.Tensor) -> bool:
     return bool((hidden[:-1] == hidden[-1]).any())
 
 
-def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module, length: int,
-                  roles: dict[str, str]) -> dict[str, bool]:
+def visible_masks(program: torch.export.ExportedProgram, length: int, roles: dict[str, str]) -> dict[str, bool]:
     """For each value of (…, tokens, tokens) that depends on positions alone: whether it lets a token see another."""
-    stored = {**dict(module.named_parameters(remove_duplicate=False)),
-              **dict(module.named_buffers(remove_duplicate=False)), **program.constants}
+    stored = {**program.state_dict, **program.constants}
     known: dict[str, Any] = {}
     for spec in program.graph_signature.input_specs:
         name = spec.arg.name
@@ -167,7 +165,7 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
         "inputs": roles,
         "tokens": length,
         "shared": shared_parameters(module),
-        "visible": visible_masks(program, module, length, roles),
+        "visible": visible_masks(program, length, roles),
         **(about or {}),
     }
     with warnings.catch_warnings():
