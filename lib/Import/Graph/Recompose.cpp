@@ -143,8 +143,35 @@ static Attribute filledWith(Value value) {
   return {};
 }
 
+/// What is written log(1 + eˣ).
+static Value softplusOf(Value value) {
+  value = beforeCopies(value);
+  graph::CallOp log = callOf(value, "log"), more = callOf(value, "log1p");
+  Value power = more ? more.getOperand(0) : Value();
+  if (log)
+    power = besideNumber(callOf(beforeCopies(log.getOperand(0)), "add"), 1);
+  graph::CallOp exp = power ? callOf(beforeCopies(power), "exp") : graph::CallOp();
+  return exp ? beforeCopies(exp.getOperand(0)) : Value();
+}
+
+/// softplus(x) = where(x > t, x, log(1 + eˣ)): above 15 the two differ by less than the last place of
+/// a float32.
+static bool recomposeSoftplus(graph::CallOp call) {
+  graph::CallOp compared = callOf(call.getTensor("condition"), "gt");
+  Value x = call.getTensor("self"), otherwise = call.getTensor("other");
+  std::optional<double> from = compared ? numberOf(compared, "other") : std::nullopt;
+  if (!x || !otherwise || from.value_or(0) < 15 || x.getType() != call.getResult(0).getType() ||
+      beforeCopies(compared.getTensor("self")) != beforeCopies(x) ||
+      softplusOf(otherwise) != beforeCopies(x))
+    return false;
+  NewCall(call).tensor("self", x).replace(call.getResult(0), "aten.softplus.default");
+  return true;
+}
+
 /// masked_fill(x, mask, c) = where(mask, c, x).
-static void recomposeFill(graph::CallOp call) {
+static void recomposeChoice(graph::CallOp call) {
+  if (recomposeSoftplus(call))
+    return;
   Value mask = call.getTensor("condition"), with = call.getTensor("self"),
         x = call.getTensor("other");
   Attribute number = mask && with && x ? filledWith(with) : Attribute();
@@ -168,13 +195,25 @@ static void recomposeConvolution(graph::CallOp call) {
   made.replace(call.getResult(0), "aten.conv1d.default");
 }
 
+/// squeeze along one axis.
+static void recomposeSqueeze(graph::CallOp call) {
+  auto dims = dyn_cast_or_null<ArrayAttr>(call.getArgument("dim"));
+  if (!dims || dims.size() != 1)
+    return;
+  NewCall(call)
+      .tensor("self", call.getOperand(0))
+      .argument("dim", dims[0])
+      .replace(call.getResult(0), "aten.squeeze.dim");
+}
+
 void pt2::recompose(graph::ProgramOp program) {
   static constexpr std::pair<StringLiteral, void (*)(graph::CallOp)> rules[] = {
       {"aten.native_layer_norm.default", recomposeLayerNorm},
       {"aten.bmm.default", recomposeProduct},
       {"aten.convolution.default", recomposeConvolution},
+      {"aten.squeeze.dims", recomposeSqueeze},
       {"aten.sub.Tensor", recomposeDifference},
-      {"aten.where.self", recomposeFill}};
+      {"aten.where.self", recomposeChoice}};
   for (auto call : llvm::make_early_inc_range(program.getBody().getOps<graph::CallOp>()))
     for (auto [target, rule] : rules)
       if (call.getTarget() == target)
