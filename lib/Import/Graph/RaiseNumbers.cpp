@@ -130,10 +130,10 @@ Raiser::Results Raiser::choice(graph::CallOp call) {
 /// Whether entries of the result are functions of entries of the operands, or are these.
 static bool isByEntry(graph::CallOp call) {
   static constexpr StringLiteral names[] = {
-      "neg",     "exp",    "softplus", "sigmoid", "tanh",    "add",        "sub",
-      "rsub",    "mul",    "div",      "view",    "reshape", "unsqueeze",  "squeeze",
-      "expand",  "select", "_to_copy", "to",      "clone",   "contiguous", "_unsafe_view",
-      "type_as", "alias",  "detach",   "square",  "relu",    "slice",      "clamp"};
+      "neg",    "exp",    "softplus", "sigmoid", "tanh",    "add",        "sub",
+      "rsub",   "mul",    "div",      "view",    "reshape", "unsqueeze",  "squeeze",
+      "expand", "select", "_to_copy", "to",      "clone",   "contiguous", "type_as",
+      "alias",  "detach", "square",   "relu",    "slice",   "clamp"};
   return call.getTarget().starts_with("aten.") && llvm::is_contained(names, call.getBaseName());
 }
 

@@ -1,5 +1,5 @@
-// Ops as PyTorch's modules call them, where a program has them in parts: `run_decompositions()` with
-// PyTorch's own table leaves only the ops of its core.
+// Ops as PyTorch's modules call them, where a program has them in parts: `run_decompositions()`
+// with PyTorch's own table leaves only the ops of its core.
 #include "GraphValues.h"
 #include "Spelling.h"
 
@@ -53,7 +53,7 @@ static void recomposeLayerNorm(graph::CallOp call) {
 namespace {
 /// An operand of bmm.
 struct Factor {
-  Value value;                ///< the operand of matmul
+  Value value;                 ///< the operand of matmul
   ArrayRef<Attribute> leading; ///< the axes that are one in bmm
 };
 } // namespace
@@ -78,27 +78,36 @@ static Factor beforeMerging(Value value) {
   return factor;
 }
 
-/// matmul(a, b): bmm of both with their leading axes in one, which is then divided again.
-static void recomposeProduct(graph::CallOp call) {
-  Factor a = beforeMerging(call.getTensor("self")), b = beforeMerging(call.getTensor("mat2"));
+/// matmul(a, b), where each leading axis stands for itself.
+static void recomposeParts(graph::CallOp product, Value result) {
+  Factor a = beforeMerging(product.getTensor("self")), b = beforeMerging(product.getTensor("mat2"));
   if (!a.value || !b.value || a.leading != b.leading)
     return;
-  for (Operation *user : call.getResult(0).getUsers()) {
+  for (Operation *user : result.getUsers()) {
     auto view = dyn_cast<graph::CallOp>(user);
     if (!view || view.getTarget() != "aten.view.default")
       continue;
     ArrayRef<Attribute> sizes = sizesOf(view.getResult(0));
-    if (sizes.size() < 3 || sizes.drop_back(2) != a.leading ||
-        sizes.take_back(2) != sizesOf(call.getResult(0)).take_back(2))
-      continue;
-    NewCall(view)
-        .tensor("self", a.value)
-        .tensor("other", b.value)
-        .replace(view.getResult(0), "aten.matmul.default");
+    if (sizes.size() >= 3 && sizes.drop_back(2) == a.leading &&
+        sizes.take_back(2) == sizesOf(result).take_back(2))
+      NewCall(view)
+          .tensor("self", a.value)
+          .tensor("other", b.value)
+          .replace(view.getResult(0), "aten.matmul.default");
   }
 }
 
-/// diff(x, prepend=p): p and x side by side from the second entry on, minus the same up to the last.
+/// matmul(a, b): mm, or bmm, for which leading axes are made one.
+static void recomposeProduct(graph::CallOp call) {
+  recomposeParts(call, call.getResult(0));
+  NewCall(call)
+      .tensor("self", call.getTensor("self"))
+      .tensor("other", call.getTensor("mat2"))
+      .replace(call.getResult(0), "aten.matmul.default");
+}
+
+/// diff(x, prepend=p): p and x side by side from the second entry on, minus the same up to the
+/// last.
 static void recomposeDifference(graph::CallOp call) {
   std::optional<Sides> sides = sidesOf(call);
   graph::CallOp later = sides && sides->right ? callOf(sides->left, "slice") : graph::CallOp();
@@ -154,8 +163,8 @@ static Value softplusOf(Value value) {
   return exp ? beforeCopies(exp.getOperand(0)) : Value();
 }
 
-/// softplus(x) = where(x > t, x, log(1 + eˣ)): above 15 the two differ by less than the last place of
-/// a float32.
+/// softplus(x) = where(x > t, x, log(1 + eˣ)): above 15 the two differ by less than the last place
+/// of a float32.
 static bool recomposeSoftplus(graph::CallOp call) {
   graph::CallOp compared = callOf(call.getTensor("condition"), "gt");
   Value x = call.getTensor("self"), otherwise = call.getTensor("other");
@@ -180,6 +189,16 @@ static void recomposeChoice(graph::CallOp call) {
   NewCall made(call);
   made.tensor("self", x).tensor("mask", mask).argument("value", number);
   made.replace(call.getResult(0), "aten.masked_fill.Scalar");
+}
+
+/// softmax, in the type of its operand.
+static void recomposeSoftmax(graph::CallOp call) {
+  Value x = call.getTensor("self");
+  if (x.getType() == call.getResult(0).getType())
+    NewCall(call)
+        .tensor("self", x)
+        .argument("dim", call.getArgument("dim"))
+        .replace(call.getResult(0), "aten.softmax.int");
 }
 
 /// conv1d, which is a convolution along one axis.
@@ -209,7 +228,9 @@ static void recomposeSqueeze(graph::CallOp call) {
 void pt2::recompose(graph::ProgramOp program) {
   static constexpr std::pair<StringLiteral, void (*)(graph::CallOp)> rules[] = {
       {"aten.native_layer_norm.default", recomposeLayerNorm},
+      {"aten.mm.default", recomposeProduct},
       {"aten.bmm.default", recomposeProduct},
+      {"aten._softmax.default", recomposeSoftmax},
       {"aten.convolution.default", recomposeConvolution},
       {"aten.squeeze.dims", recomposeSqueeze},
       {"aten.sub.Tensor", recomposeDifference},
