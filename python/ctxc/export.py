@@ -140,6 +140,17 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
     return without_merged_axes(without_full_masks(program), taken.meta["val"].shape[1])
 
 
+def write(program: torch.export.ExportedProgram, path: str | os.PathLike[str], note: dict[str, Any]) -> None:
+    """Writes `program`, and what the reader has to know of it beside the program itself."""
+    for node in program.graph.nodes:  # half of the file, and of use to torch's own debugging alone
+        node.meta.pop("from_node", None)
+        node.meta.pop("torch_fn", None)
+    note = {**note, "visible": visible_masks(program, note["tokens"], note["inputs"])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
+        torch.export.save(program, path, extra_files={"ctxc.json": json.dumps(note)})
+
+
 def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],
            names: Sequence[str] | None = None, about: dict[str, Any] | None = None,
            buffers: dict[str, torch.Tensor] | None = None) -> torch.export.ExportedProgram:
@@ -155,9 +166,6 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
         for name, tensor in (buffers or {}).items():
             if name in held and held[name].is_meta and held[name].shape == tensor.shape:
                 held[name] = tensor.to(held[name].dtype)
-    for node in program.graph.nodes:  # half of the file, and of use to torch's own debugging alone
-        node.meta.pop("from_node", None)
-        node.meta.pop("torch_fn", None)
     roles = {name: role_of(name, tensor) for name, tensor in zip(names, inputs)}
     note = {
         "format": 1,
@@ -165,12 +173,9 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
         "inputs": roles,
         "tokens": length,
         "shared": shared_parameters(module),
-        "visible": visible_masks(program, length, roles),
         **(about or {}),
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
-        torch.export.save(program, path, extra_files={"ctxc.json": json.dumps(note)})
+    write(program, path, note)
     return program
 
 
