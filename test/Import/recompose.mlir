@@ -63,7 +63,11 @@ graph.program @differences tokens "s" {
   // The earlier minus the later.
   // CHECK: graph.call "aten.sub.Tensor"
   %r = graph.call "aten.sub.Tensor"(%e, %l) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!positions, !positions) -> !positions
-  graph.return %d, %r : !positions, !positions
+  // CHECK: graph.call "aten.rsub.Scalar"(%{{.*}}) {other = 1 : i64, self = #graph.operand<0>}
+  %o = graph.call "aten.sub.Tensor"(%p) {self = 1, other = #graph.operand<0>} in "" : (!positions) -> !positions
+  // CHECK: graph.call "aten.sub.Tensor"(%{{.*}}) {other = 1 : i64, self = #graph.operand<0>}
+  %u = graph.call "aten.sub.Tensor"(%p) {self = #graph.operand<0>, other = 1} in "" : (!positions) -> !positions
+  graph.return %d, %r, %o, %u : !positions, !positions, !positions, !positions
 }
 
 !wide = !graph.tensor<[1, "s", 4], f32>

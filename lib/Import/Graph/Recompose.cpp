@@ -106,6 +106,15 @@ static void recomposeProduct(graph::CallOp call) {
       .replace(call.getResult(0), "aten.matmul.default");
 }
 
+/// rsub(x, c) = c − x.
+static void recomposeFromNumber(graph::CallOp call) {
+  if (numberOf(call, "self") && call.getNumOperands() == 1 && !call.getArgument("alpha"))
+    NewCall(call)
+        .tensor("self", call.getOperand(0))
+        .argument("other", call.getArgument("self"))
+        .replace(call.getResult(0), "aten.rsub.Scalar");
+}
+
 /// diff(x, prepend=p): p and x side by side from the second entry on, minus the same up to the
 /// last.
 static void recomposeDifference(graph::CallOp call) {
@@ -233,6 +242,7 @@ void pt2::recompose(graph::ProgramOp program) {
       {"aten._softmax.default", recomposeSoftmax},
       {"aten.convolution.default", recomposeConvolution},
       {"aten.squeeze.dims", recomposeSqueeze},
+      {"aten.sub.Tensor", recomposeFromNumber},
       {"aten.sub.Tensor", recomposeDifference},
       {"aten.where.self", recomposeChoice}};
   for (auto call : llvm::make_early_inc_range(program.getBody().getOps<graph::CallOp>()))
