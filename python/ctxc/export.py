@@ -248,6 +248,15 @@ def export_config(config: Any, path: str | os.PathLike[str], weights: Any = None
     raise AssertionError
 
 
+def first_position(model: Any) -> int:
+    """What a model calls the first token's position: some count from behind the id of padding where they get no positions."""
+    for module in model.modules():
+        padding = getattr(module, "padding_idx", None)
+        if hasattr(module, "create_position_ids_from_input_ids") and hasattr(module, "position_embeddings") and padding is not None:
+            return int(padding) + 1
+    return 0
+
+
 def model_of(config: Any, device: str = "meta", weights: Any = None
              ) -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
     """The causal model of a config of transformers, its inputs, their names, and what the file says about it. With
@@ -281,9 +290,12 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
 
     # use_cache is set in the call as well, since some models read it from there alone.
     if takes_positions:
+        first = first_position(model)
+
         def forward(input_ids: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
             torch._check(input_ids.shape[1] == position_ids.shape[1])  # type: ignore
-            return inner(input_ids=input_ids, position_ids=position_ids, use_cache=False,  # type: ignore
+            own = position_ids + first if first else position_ids
+            return inner(input_ids=input_ids, position_ids=own, use_cache=False,  # type: ignore
                          **told(input_ids)).logits
         model.forward = forward
         return model, [ids, ids.clone()], ["input_ids", "position_ids"], about
