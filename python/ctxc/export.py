@@ -62,11 +62,9 @@ def lets_through(mask: torch.Tensor) -> bool:
     return bool((hidden[:-1] == hidden[-1]).any())
 
 
-def visible_masks(program: torch.export.ExportedProgram, module: torch.nn.Module, length: int,
-                  roles: dict[str, str]) -> dict[str, bool]:
+def visible_masks(program: torch.export.ExportedProgram, length: int, roles: dict[str, str]) -> dict[str, bool]:
     """For each value of (…, tokens, tokens) that depends on positions alone: whether it lets a token see another."""
-    stored = {**dict(module.named_parameters(remove_duplicate=False)),
-              **dict(module.named_buffers(remove_duplicate=False)), **program.constants}
+    stored = {**program.state_dict, **program.constants}
     known: dict[str, Any] = {}
     for spec in program.graph_signature.input_specs:
         name = spec.arg.name
@@ -158,6 +156,17 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
     return without_merged_axes(without_full_masks(program), taken.meta["val"].shape[1])
 
 
+def write(program: torch.export.ExportedProgram, path: str | os.PathLike[str], note: dict[str, Any]) -> None:
+    """Writes `program`, and what the reader has to know of it beside the program itself."""
+    for node in program.graph.nodes:  # half of the file, and of use to torch's own debugging alone
+        node.meta.pop("from_node", None)
+        node.meta.pop("torch_fn", None)
+    note = {**note, "visible": visible_masks(program, note["tokens"], note["inputs"])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
+        torch.export.save(program, path, extra_files={"ctxc.json": json.dumps(note)})
+
+
 @without_detours()
 def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],
            names: Sequence[str] | None = None, about: dict[str, Any] | None = None,
@@ -174,9 +183,6 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
         for name, tensor in (buffers or {}).items():
             if name in held and held[name].is_meta and held[name].shape == tensor.shape:
                 held[name] = tensor.to(held[name].dtype)
-    for node in program.graph.nodes:  # half of the file, and of use to torch's own debugging alone
-        node.meta.pop("from_node", None)
-        node.meta.pop("torch_fn", None)
     roles = {name: role_of(name, tensor) for name, tensor in zip(names, inputs)}
     note = {
         "format": 1,
@@ -184,12 +190,9 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
         "inputs": roles,
         "tokens": length,
         "shared": shared_parameters(module),
-        "visible": visible_masks(program, module, length, roles),
         **(about or {}),
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
-        torch.export.save(program, path, extra_files={"ctxc.json": json.dumps(note)})
+    write(program, path, note)
     return program
 
 
@@ -262,6 +265,15 @@ def export_config(config: Any, path: str | os.PathLike[str], weights: Any = None
     raise AssertionError
 
 
+def first_position(model: Any) -> int:
+    """What a model calls the first token's position: some count from behind the id of padding where they get no positions."""
+    for module in model.modules():
+        padding = getattr(module, "padding_idx", None)
+        if hasattr(module, "create_position_ids_from_input_ids") and hasattr(module, "position_embeddings") and padding is not None:
+            return int(padding) + 1
+    return 0
+
+
 def model_of(config: Any, device: str = "meta", weights: Any = None
              ) -> tuple[torch.nn.Module, list[torch.Tensor], list[str], dict[str, Any]]:
     """The causal model of a config of transformers, its inputs, their names, and what the file says about it. With
@@ -295,9 +307,12 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
 
     # use_cache is set in the call as well, since some models read it from there alone.
     if takes_positions:
+        first = first_position(model)
+
         def forward(input_ids: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
             torch._check(input_ids.shape[1] == position_ids.shape[1])  # type: ignore
-            return inner(input_ids=input_ids, position_ids=position_ids, use_cache=False,  # type: ignore
+            own = position_ids + first if first else position_ids
+            return inner(input_ids=input_ids, position_ids=own, use_cache=False,  # type: ignore
                          **told(input_ids)).logits
         model.forward = forward
         return model, [ids, ids.clone()], ["input_ids", "position_ids"], about

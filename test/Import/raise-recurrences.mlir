@@ -1,4 +1,4 @@
-// RUN: ctxc-opt %s --split-input-file --graph-raise | FileCheck %s
+// RUN: ctxc-opt %s --split-input-file --graph-recompose --graph-raise | FileCheck %s
 
 // A recurrence that python/ctxc/export.py writes as one op. Its steps are clamped from below; −exp(A) are its rates.
 // CHECK-LABEL: xf.block @model(

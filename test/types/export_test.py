@@ -197,6 +197,27 @@ class Programs(unittest.TestCase):
             self.assertTrue([name for name in names if "index_put" in name])
 
 
+class Positions(unittest.TestCase):
+    def compare(self, model_type):
+        torch.manual_seed(0)
+        config = small_configs.small_config(model_type)
+        model = export.causal_model(config, attn_implementation="eager").eval()
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.3)
+        ids = torch.randint(3, 100, (1, 7))
+        expected = logits_of(model, ids)
+        module = export.model_of(config, "cpu", model)[0]
+        with torch.no_grad():
+            self.assertLess((module(ids, torch.arange(7)[None]) - expected).abs().max(), 1e-4)
+            self.assertGreater((module(ids, torch.arange(7)[None] + 1) - expected).abs().max(), 1e-3)
+
+    def test_from_behind_padding(self):
+        self.compare("roberta")
+
+    def test_from_zero(self):
+        self.compare("bert")
+
+
 class Configs(unittest.TestCase):
     def test_part_of_a_config(self):
         model = export.causal_model(small_configs.small_config("musicgen"), attn_implementation="eager")

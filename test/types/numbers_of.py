@@ -91,7 +91,9 @@ class Judge:
             hooks.append(self.model.get_submodule(name).register_forward_hook(watch(name), with_kwargs=True))
         arguments = {"input_ids": self.ids[:, -length:], "use_cache": False}
         if self.takes_positions:
-            arguments["position_ids"] = torch.arange(TOKENS - length, TOKENS).unsqueeze(0)
+            from ctxc.export import first_position
+            first = first_position(self.model)
+            arguments["position_ids"] = torch.arange(first + TOKENS - length, first + TOKENS).unsqueeze(0)
         try:
             logits = last_of(self.model(**arguments).logits, length)
         except Stop:

@@ -34,6 +34,10 @@ TYPE.pt2`). The patch is added to the weights of transformers' model, which then
 If the paper's sites give no verdict, the table has the verdict of `--sites all`, which also patches the mixer's own last
 matrix, marked with *(all)*.
 
+Neither other names of a program's values, nor another order of ops that do not depend on each other, nor the absence of
+weights, nor PyTorch's own table of decompositions (`run_decompositions()`, which leaves only the ops of its core) changes a
+verdict or a plan (`test/types/variant.py`).
+
 The column *runs by* says what runs the type: *kernels* are ctxc's own, with a KV cache or another state; *program* is
 the exported program, in float64, because `xf` has no op for some part of it. A table below names this part.
 

@@ -42,8 +42,9 @@ def logits(model, takes_positions, ids, positions):
     chosen = torch.tensor([[ids[position] for position in positions]])
     with torch.no_grad():
         if takes_positions:
-            return numbers_of.last_of(model(input_ids=chosen, position_ids=torch.tensor([positions]),
-                                            use_cache=False).logits, len(positions))
+            from ctxc.export import first_position
+            own = torch.tensor([positions]) + first_position(model)
+            return numbers_of.last_of(model(input_ids=chosen, position_ids=own, use_cache=False).logits, len(positions))
         with Positions(positions):
             return numbers_of.last_of(model(input_ids=chosen, use_cache=False).logits, len(positions))
 

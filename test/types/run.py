@@ -5,8 +5,8 @@
 
 PACKAGE is the folder of the Python package. FOLDER keeps the exported programs and, for each type, what was found
 (TYPE.json), and is gone on with; --fresh exports again. --page writes the table (docs/torch-types.md), and --against
-compares with it. Fails where numbers contradict a verdict, where it depends on names or on the order of ops, or where a
-type has not the page's verdict."""
+compares with it. Fails where numbers contradict a verdict, where it depends on names, on the order of ops or on PyTorch's
+own decompositions, or where a type has not the page's verdict."""
 import argparse
 import copy
 import hashlib
@@ -97,17 +97,31 @@ def plan_of(group):
     return [re.sub(r"\.weight$", "", site["parameter"]) for side in ("input", "output") for site in group[side]]
 
 
-def agrees_with_variant(binary, program, found):
-    """Whether other names, another order of the same ops, and no weights give the same verdicts and plans."""
-    other = program.with_suffix(".variant.pt2")
-    variant.write_variant(program, other, seed=1)
-    again = checked(binary, other, *(["--sites", "all"] if found["sites"] == "all" else []))
-    other.unlink()
+def parts_of(result):
+    """The verdict and the plan of each layer, or why there are none."""
+    return result.get("reason") or [
+        layer and (layer["path"], layer["verdict"], sorted(layer["input"]), sorted(layer["output"]))
+        for layer in result["layers"]]
 
-    def said(result):
-        return [(layer["path"], layer["verdict"], sorted(layer["input"]), sorted(layer["output"]))
-                for layer in result.get("layers", [])]
-    return said(again) == said(found)
+
+def differences(binary, program, found):
+    """What else than the program changes a verdict or a plan: other names, another order of the same ops, and no
+    weights; or PyTorch's own decompositions, in their order and in another."""
+    options = ["--sites", "all"] if found["sites"] == "all" else []
+    other, decomposed = program.with_suffix(".variant.pt2"), program.with_suffix(".decomposed.pt2")
+    variant.write_decomposed(program, decomposed)
+    variants = {"names or order": (program, 1), "decompositions": (decomposed, None),
+                "names or order of decomposed ops": (decomposed, 2)}
+    differing = []
+    for name, (source, seed) in variants.items():
+        if seed:
+            variant.write_variant(source, other, seed)
+        again = checked(binary, other if seed else source, *options)
+        if parts_of(again) != parts_of(found):
+            differing.append(f"{name} ({page.verdict_of(again)})")
+    other.unlink()
+    decomposed.unlink()
+    return differing
 
 
 def load_exporter(folder):
@@ -149,12 +163,14 @@ def study(model_type, binary, folder, fresh, with_numbers):
         row.update(found)
         key = hashlib.sha256(json.dumps(found.get("layers")).encode()).hexdigest()
         if row.get("numbers_of") != key:
-            for name in ("numbers", "numbers_of", "stable", "patch"):
+            for name in ("numbers", "numbers_of", "patch"):
                 row.pop(name, None)
         if "reason" in found:
             row["stage"] = stage
-        elif with_numbers:
-            row["stable"] = agrees_with_variant(binary, program, found)
+        else:
+            stage = "variants"
+            row["differences"] = differences(binary, program, found)
+        if "reason" not in found and with_numbers:
             has_plans = found["layers"] and all(layer and layer["output"] for layer in found["layers"])
             if has_plans and not page.is_good(row):
                 stage = "numbers"
@@ -181,7 +197,7 @@ def main():
     parser.add_argument("--page", type=Path)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--fresh", action="store_true")
-    parser.add_argument("--no-numbers", action="store_true", help="check alone")
+    parser.add_argument("--no-numbers", action="store_true", help="compare verdicts alone")
     given = parser.parse_args()
     sys.path.insert(0, given.package)
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -203,11 +219,12 @@ def main():
             file.write_text(json.dumps({"type": model_type, "stage": "ended", "reason": f"ended with status {status}"}))
         row = json.loads(file.read_text())
         good, patched = page.is_good(row), page.is_good_patch(row)
-        failed += good is False or patched is False or not row.get("stable", True)
+        differing = ", ".join(row.get("differences", []))
+        failed += good is False or patched is False or bool(differing) or row.get("stage") == "variants"
         said = "" if good is None else "agrees" if good else f"IS NOT SO: {row['numbers']}"
         said += "" if patched is None else ", patched" if patched else f", NOT PATCHED: {row['patch']}"
         print(model_type, page.verdict_of(row), said,
-              "" if row.get("stable", True) else "DEPENDS ON NAMES OR ORDER",
+              f"DEPENDS ON {differing}" if differing else "",
               "" if page.has_verdict(row) else page.obstacle(row), *row.get("opaque", []),
               f"{time.time() - start:.0f} s", flush=True)
     rows = [json.loads((given.folder / f"{t}.json").read_text()) for t in types]

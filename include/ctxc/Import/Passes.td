@@ -11,6 +11,16 @@ def ReportTokenAxes : Pass<"graph-report-token-axes", "::ctxc::graph::ProgramOp"
   }];
 }
 
+def Recompose : Pass<"graph-recompose", "::ctxc::graph::ProgramOp"> {
+  let summary = "put together what PyTorch's own table of decompositions takes apart";
+  let description = [{
+    The reader of `.pt2` files does this. Patterns know ops as PyTorch's modules call them; a program on which
+    `run_decompositions()` was called without a table has only the ops of PyTorch's core, such as the parts of a
+    softplus, or a `bmm` with all leading axes in one in the place of a `matmul`. Calls whose results nothing reads are
+    erased.
+  }];
+}
+
 def RaiseProgram : Pass<"graph-raise", "::mlir::ModuleOp"> {
   let summary = "raise a program to the xf blocks that it computes for one token";
   let description = [{

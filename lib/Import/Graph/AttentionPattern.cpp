@@ -68,7 +68,7 @@ Value Matcher::beforeShapes(Value value) const {
   while (true) {
     value = beforeCopies(value);
     graph::CallOp shape;
-    for (StringRef name : {"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "expand"})
+    for (StringRef name : {"view", "reshape", "unsqueeze", "squeeze", "expand"})
       shape = shape ? shape : callOf(value, name);
     Value from = shape ? shape.getOperand(0) : Value();
     if (!from || typeOf(from).getRank() < 2 || typeOf(value).getRank() < 2 ||
@@ -87,10 +87,8 @@ std::optional<AttentionPattern> Matcher::match(Value mixed) {
   if (graph::CallOp whole = callOf(value, "scaled_dot_product_attention"))
     return matchWhole(whole) ? std::optional(found) : std::nullopt;
   graph::CallOp product = callOf(value, "matmul");
-  product = product ? product : callOf(value, "bmm");
   Value weights = product ? product.getTensor("self") : Value();
-  found.value =
-      product ? product.getTensor(product.getBaseName() == "bmm" ? "mat2" : "other") : Value();
+  found.value = product ? product.getTensor("other") : Value();
   if (!found.value || !axes.isData(weights) || !axes.isData(found.value) ||
       axes.countAxes(weights) != 2 || axes.axis(found.value) != typeOf(found.value).getRank() - 2) {
     stop(value);
@@ -150,7 +148,6 @@ bool Matcher::matchWeights(Value weights) {
     }
   }
   graph::CallOp softmax = callOf(weights, "softmax");
-  softmax = softmax ? softmax : callOf(weights, "_softmax");
   std::optional<int64_t> dim = softmax ? integerOf(softmax, "dim") : std::nullopt;
   int64_t rank = typeOf(weights).getRank();
   if (!dim || (*dim + rank) % rank != rank - 1)
@@ -218,7 +215,7 @@ bool Matcher::matchScores(Value scores) {
     if (!call || !axes.isData(scores) || axes.countAxes(scores) != 2)
       return stop(scores);
     StringRef name = call.getBaseName();
-    if (name == "matmul" || name == "bmm")
+    if (name == "matmul")
       return matchProduct(call);
     if (name == "baddbmm")
       return matchSum(call);
@@ -279,7 +276,7 @@ bool Matcher::matchSum(graph::CallOp call) {
 bool Matcher::matchProduct(graph::CallOp call) {
   StringRef name = call.getBaseName();
   found.query = call.getTensor(name == "baddbmm" ? "batch1" : "self");
-  found.key = call.getTensor(name == "baddbmm" ? "batch2" : name == "bmm" ? "mat2" : "other");
+  found.key = call.getTensor(name == "baddbmm" ? "batch2" : "other");
   if (!added.placeSlopes() || !found.query || !found.key || !axes.isData(found.query) ||
       !axes.isData(found.key) || axes.axis(found.query) != typeOf(found.query).getRank() - 2 ||
       axes.axis(found.key) != typeOf(found.key).getRank() - 1)

@@ -39,7 +39,7 @@ Follower::Method Follower::methodOf(StringRef name) {
       .Case("expand", &Follower::expanded)
       .Case("repeat", &Follower::repeated)
       .Cases({"cat", "concat", "concatenate"}, &Follower::concatenated)
-      .Cases({"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze"}, &Follower::reshaped)
+      .Cases({"view", "reshape", "unsqueeze", "squeeze"}, &Follower::reshaped)
       .Cases({"transpose", "permute", "t"}, &Follower::turned)
       .Cases({"slice", "select"}, &Follower::part)
       .Case("index", &Follower::indexed)

@@ -1,11 +1,13 @@
 #include "ctxc/Import/Passes.h"
 #include "RaiseModel.h"
+#include "Spelling.h"
 #include "ctxc/Analysis/TokenAxes.h"
 
 namespace ctxc {
 
 #define GEN_PASS_DEF_REPORTTOKENAXES
 #define GEN_PASS_DEF_RAISEPROGRAM
+#define GEN_PASS_DEF_RECOMPOSE
 #include "ctxc/Import/Passes.h.inc"
 
 namespace {
@@ -18,6 +20,10 @@ struct ReportTokenAxes : impl::ReportTokenAxesBase<ReportTokenAxes> {
         mlir::emitRemark(call.getLoc(), reason);
     markAllAnalysesPreserved();
   }
+};
+
+struct Recompose : impl::RecomposeBase<Recompose> {
+  void runOnOperation() override { pt2::recompose(getOperation()); }
 };
 
 struct RaiseProgram : impl::RaiseProgramBase<RaiseProgram> {

@@ -36,9 +36,8 @@ struct Grouped {
 
 /// `value` before ops that keep its numbers, or repeat each of them.
 static Value beforeRepeats(Value value) {
-  static constexpr StringLiteral names[] = {"view",  "reshape",   "_unsafe_view", "expand",
-                                            "clone", "unsqueeze", "squeeze",      "_to_copy",
-                                            "to",    "contiguous"};
+  static constexpr StringLiteral names[] = {
+      "view", "reshape", "expand", "clone", "unsqueeze", "squeeze", "_to_copy", "to", "contiguous"};
   while (auto call = value ? value.getDefiningOp<graph::CallOp>() : graph::CallOp()) {
     if (!call.getTarget().starts_with("aten.") || !llvm::is_contained(names, call.getBaseName()))
       break;

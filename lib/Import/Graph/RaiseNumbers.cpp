@@ -64,17 +64,6 @@ Raiser::Results Raiser::clamped(graph::CallOp call) {
   return {x};
 }
 
-/// What is written log(1 + eˣ).
-static Value softplusOf(Value value) {
-  value = beforeCopies(value);
-  graph::CallOp log = callOf(value, "log"), more = callOf(value, "log1p");
-  Value power = more ? more.getOperand(0) : Value();
-  if (log)
-    power = besideNumber(callOf(beforeCopies(log.getOperand(0)), "add"), 1);
-  graph::CallOp exp = power ? callOf(beforeCopies(power), "exp") : graph::CallOp();
-  return exp ? beforeCopies(exp.getOperand(0)) : Value();
-}
-
 /// The larger or the smaller entries of two values: b + relu(a − b), and b − relu(b − a).
 Raiser::Results Raiser::extreme(graph::CallOp call) {
   Value self = call.getTensor("self"), other = call.getTensor("other");
@@ -116,7 +105,7 @@ Value Raiser::notOf(Location loc, Value flag) {
   return plus(loc, xf::TimesOp::create(builder, loc, flag, llvm::APFloat(-1.0f)), 1);
 }
 
-/// One of two values by a comparison with a number; log(1 + eˣ) in two parts is one function.
+/// One of two values by a comparison with a number.
 Raiser::Results Raiser::choice(graph::CallOp call) {
   Value condition = call.getTensor("condition"), x = call.getTensor("self"),
         otherwise = call.getTensor("other");
@@ -125,12 +114,6 @@ Raiser::Results Raiser::choice(graph::CallOp call) {
   if (!compared || !compared.getTarget().starts_with("aten.") || !a || !otherwise ||
       !isData(otherwise) || !isa<FloatType>(ranked(a).getElementType()))
     return {};
-  // Above 15 the two differ by less than the last place of a float32.
-  std::optional<double> from = numberOf(compared, "other");
-  if (compared.getBaseName() == "gt" && from && *from >= 15 &&
-      beforeCopies(compared.getTensor("self")) == beforeCopies(x) &&
-      softplusOf(otherwise) == beforeCopies(x))
-    return {activation(call.getLoc(), xf::ActivationKind::softplus, a)};
   Value b = lookup(otherwise), flag = b ? flagOf(compared) : Value();
   if (!flag || a.getType() != b.getType() || flag.getType() != a.getType())
     return {};
@@ -147,10 +130,10 @@ Raiser::Results Raiser::choice(graph::CallOp call) {
 /// Whether entries of the result are functions of entries of the operands, or are these.
 static bool isByEntry(graph::CallOp call) {
   static constexpr StringLiteral names[] = {
-      "neg",     "exp",    "softplus", "sigmoid", "tanh",    "add",        "sub",
-      "rsub",    "mul",    "div",      "view",    "reshape", "unsqueeze",  "squeeze",
-      "expand",  "select", "_to_copy", "to",      "clone",   "contiguous", "_unsafe_view",
-      "type_as", "alias",  "detach",   "square",  "relu",    "slice",      "clamp"};
+      "neg",    "exp",    "softplus", "sigmoid", "tanh",    "add",        "sub",
+      "rsub",   "mul",    "div",      "view",    "reshape", "unsqueeze",  "squeeze",
+      "expand", "select", "_to_copy", "to",      "clone",   "contiguous", "type_as",
+      "alias",  "detach", "square",   "relu",    "slice",   "clamp"};
   return call.getTarget().starts_with("aten.") && llvm::is_contained(names, call.getBaseName());
 }
 

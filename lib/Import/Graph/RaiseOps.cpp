@@ -17,7 +17,7 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
   using Method = Results (Raiser::*)(graph::CallOp);
   auto method = llvm::StringSwitch<Method>(call.getBaseName())
                     .Cases({"linear", "addmm"}, &Raiser::linear)
-                    .Cases({"matmul", "mm"}, &Raiser::product)
+                    .Case("matmul", &Raiser::product)
                     .Cases({"add", "sub", "rsub"}, &Raiser::sum)
                     .Cases({"mul", "neg"}, &Raiser::times)
                     .Case("div", &Raiser::quotient)
@@ -28,9 +28,8 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
                     .Cases({"min", "max", "minimum", "maximum"}, &Raiser::extreme)
                     .Case("where", &Raiser::choice)
                     .Cases({"layer_norm", "rms_norm"}, &Raiser::normed)
-                    .Cases({"softmax", "_softmax"}, &Raiser::softmax)
-                    .Cases({"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten",
-                            "unflatten"},
+                    .Case("softmax", &Raiser::softmax)
+                    .Cases({"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten"},
                            &Raiser::sameOrder)
                     .Cases({"transpose", "permute", "t", "numpy_T"}, &Raiser::permuted)
                     .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous",
@@ -195,12 +194,11 @@ Raiser::Results Raiser::linear(graph::CallOp call) {
 }
 
 Raiser::Results Raiser::product(graph::CallOp call) {
-  bool isMm = call.getBaseName() == "mm";
   for (auto pattern : {&Raiser::expertProduct, &Raiser::productFromLeft})
-    if (Value y = isMm ? Value() : (this->*pattern)(call))
+    if (Value y = (this->*pattern)(call))
       return {y};
   Value x = lookup(call.getTensor("self"));
-  auto [weight, turned] = beforeTurn(call.getTensor(isMm ? "mat2" : "other"));
+  auto [weight, turned] = beforeTurn(call.getTensor("other"));
   graph::StoredOp stored = storedOf(weight);
   if (!x || !isData(call.getTensor("self")) || !stored ||
       ranked(parameter(stored)).getRank() != 2 ||

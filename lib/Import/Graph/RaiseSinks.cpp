@@ -34,7 +34,6 @@ static Value scoresOf(Value attended) {
   graph::CallOp product = callOf(beforeCopies(attended), "matmul");
   Value weights = product ? beforeCopies(product.getTensor("self")) : Value();
   graph::CallOp softmax = weights ? callOf(weights, "softmax") : graph::CallOp();
-  softmax = softmax || !weights ? softmax : callOf(weights, "_softmax");
   return softmax ? beforeCopies(softmax.getTensor("self")) : Value();
 }
 

@@ -319,7 +319,7 @@ Expected<Program> ProgramReader::read() {
       return std::move(error);
   if (Error error = readOutputs())
     return std::move(error);
-  dropUnusedResults(op);
+  recompose(op);
   if (failed(mlir::verify(*program.module)))
     return makeError(where + ": the program does not verify; see the messages above");
   program.lines = std::move(lines);

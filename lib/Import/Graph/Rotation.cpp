@@ -36,7 +36,6 @@ static bool isPartOfRotation(graph::CallOp call) {
                                             "type_as",
                                             "to",
                                             "transpose",
-                                            "_unsafe_view",
                                             "split_with_sizes",
                                             "view_as_complex",
                                             "view_as_real",

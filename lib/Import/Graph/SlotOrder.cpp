@@ -65,7 +65,7 @@ private:
     std::optional<int64_t> dim = integerOf(call, "dim");
     if (dim)
       *dim += *dim < 0 ? rank + (name == "unsqueeze") : 0;
-    if (is({"softmax", "_softmax", "silu", "rms_norm"}))
+    if (is({"softmax", "silu", "rms_norm"}))
       return all(call, slot);
     if (is({"unsqueeze"}))
       return dim && all(call, slot + (*dim <= slot));
@@ -75,7 +75,7 @@ private:
       return dim.value_or(0) != slot && all(call, slot);
     if (is({"sum", "mean"}))
       return reduced(call, slot);
-    if (is({"view", "reshape", "_unsafe_view"}))
+    if (is({"view", "reshape"}))
       return viewed(call, slot);
     return false;
   }

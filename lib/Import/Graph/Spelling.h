@@ -11,9 +11,9 @@ namespace ctxc::pt2 {
 /// arguments.
 std::string nameOfOp(llvm::StringRef target);
 
-/// Replaces native_layer_norm, whose further results only training needs, by layer_norm: programs
-/// have it after `run_decompositions()` with PyTorch's own table.
-void dropUnusedResults(graph::ProgramOp program);
+/// Replaces what `run_decompositions()` with PyTorch's own table makes of an op by the op itself,
+/// where a pattern reads that; and erases calls whose results nothing reads.
+void recompose(graph::ProgramOp program);
 
 } // namespace ctxc::pt2
 

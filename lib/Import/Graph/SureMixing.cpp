@@ -33,16 +33,29 @@ static bool isHarmless(Value fixed, const TokenAxes &axes) {
 /// Ops that lose nothing that varies in general: they move numbers, or compute analytic functions
 /// that are not constant.
 static bool isGeneric(graph::CallOp call, const TokenAxes &axes) {
-  static constexpr StringLiteral names[] = {
-      "linear",      "matmul",    "bmm",     "mm",           "addmm",     "softmax",
-      "_softmax",    "add",       "sub",     "mul",          "div",       "neg",
-      "pow",         "mean",      "rsqrt",   "sqrt",         "cat",       "concat",
-      "slice",       "view",      "reshape", "_unsafe_view", "unsqueeze", "squeeze",
-      "permute",     "transpose", "t",       "expand",       "clone",     "contiguous",
-      "_to_copy",    "to",        "dropout", "layer_norm",   "rms_norm",  "silu",
-      "gelu",        "sigmoid",   "tanh",    "split",        "chunk",     "split_with_sizes",
-      "masked_fill", "where",     "select",  "unbind",       "flatten",   "alias",
-      "detach"};
+  static constexpr StringLiteral names[] = {"linear",      "matmul",
+                                            "addmm",       "softmax",
+                                            "add",         "sub",
+                                            "mul",         "div",
+                                            "neg",         "pow",
+                                            "mean",        "rsqrt",
+                                            "sqrt",        "cat",
+                                            "concat",      "slice",
+                                            "view",        "reshape",
+                                            "unsqueeze",   "squeeze",
+                                            "permute",     "transpose",
+                                            "t",           "expand",
+                                            "clone",       "contiguous",
+                                            "_to_copy",    "to",
+                                            "dropout",     "layer_norm",
+                                            "rms_norm",    "silu",
+                                            "gelu",        "sigmoid",
+                                            "tanh",        "split",
+                                            "chunk",       "split_with_sizes",
+                                            "masked_fill", "where",
+                                            "select",      "unbind",
+                                            "flatten",     "alias",
+                                            "detach"};
   if (!call.getTarget().starts_with("aten.") || !llvm::is_contained(names, call.getBaseName()))
     return false;
   StringRef name = call.getBaseName();
@@ -71,7 +84,7 @@ bool ctxc::pt2::surelyMixes(ArrayRef<graph::CallOp> region, const TokenAxes &axe
     if (!isGeneric(call, axes))
       return false;
     StringRef name = call.getBaseName();
-    if (name != "softmax" && name != "_softmax")
+    if (name != "softmax")
       continue;
     // Of scores with a row for each token, along the tokens.
     auto type = cast<graph::SymbolicType>(call.getOperand(0).getType());
