@@ -1,5 +1,6 @@
 // The results of tiles of slots become the result of all slots (AttentionTile.h).
 #include "lib/Lowering/CPU/AttentionTile.h"
+#include "lib/Lowering/CPU/VectorBody.h"
 
 using namespace mlir;
 using namespace ctxc;
