@@ -17,19 +17,27 @@
 // CHECK: memref.alloc(%[[RESULTS]]) : memref<?xf32>
 // CHECK: memref.alloc(%[[RESULTS]]) : memref<?x48xf32>
 // CHECK-NOT: memref.alloc
-// A second thread is asked for from 2^15 products on.
 // CHECK: %[[PRODUCTS:.*]] = arith.muli %[[ROWS]], %{{.*}}
-// CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %[[PRODUCTS]], %c32768
 // CHECK: %[[ONE:.*]] = arith.cmpi eq, %[[ROWS]], %c1
 // CHECK: scf.if %[[ONE]] {
 // A single row's tiles begin with that of the first slot which it sees.
 // CHECK: memref.load %{{.*}} : memref<1xi64>
+// A second thread is asked for from 2^15 products on.
+// CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %[[PRODUCTS]], %c32768
 // CHECK: scf.if %[[SHARED]] {
 // CHECK: llvm.call
 // CHECK: } else {
 // CHECK: call @kernel_attention_0_one(
-// CHECK: call @kernel_attention_0_merge(
+// The tiles of the 8 queries are merged; each tile has 8 times 48 numbers.
+// CHECK: %[[MERGED:.*]] = arith.muli %{{.*}}, %c384
+// CHECK: %[[MANY:.*]] = arith.cmpi ugt, %[[MERGED]], %c32768
+// CHECK: scf.if %[[MANY]] {
+// CHECK: llvm.call {{.*}}%c8_i64
 // CHECK: } else {
+// CHECK: call @kernel_attention_0_merge(%{{.*}}, %c8_i64)
+// CHECK: } else {
+// CHECK: %[[SHAREDROWS:.*]] = arith.cmpi ugt, %[[PRODUCTS]], %c32768
+// CHECK: scf.if %[[SHAREDROWS]] {
 // CHECK: llvm.call
 // CHECK: call @kernel_attention_0_rows(
 // CHECK-NOT: kernel.attention(
@@ -42,7 +50,17 @@
 // CHECK: vector.fma
 // CHECK: math.exp {{.*}} : f32
 // CHECK: arith.divf {{.*}} : vector<16xf32>
+
+// A single row takes a part of a unit's keys, and then of the values of the unit before it, so that
+// it goes on reading memory; both are asked for ahead: 12 rows of 2 × 32 numbers are 3072 bytes.
 // CHECK-LABEL: func.func private @kernel_attention_0_one(
+// CHECK-SAME: %[[FRAME:[a-z0-9]+]]: !llvm.ptr
+// CHECK: %[[KEYS:.*]] = {{.*}} : !llvm.struct{{.*}} to memref<?x2x32xf32>
+// CHECK: %[[VALUES:.*]] = {{.*}} : !llvm.struct{{.*}} to memref<?x2x48xf32>
+// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c16 {
+// CHECK: memref.prefetch %[[KEYS]]
+// CHECK: memref.prefetch %[[VALUES]]
+// CHECK: math.exp {{.*}} : vector<16xf32>
 // CHECK-LABEL: func.func private @kernel_attention_0_merge(
 #row = affine_map<(s, g, r, t) -> (s)>
 #slot = affine_map<(s, g, r, t) -> (t)>

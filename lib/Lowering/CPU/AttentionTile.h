@@ -34,6 +34,10 @@ struct TileResults {
   mlir::Value largest, total, mixed, first;
 };
 
+/// For a single row: how many bytes of keys or values are asked for ahead. Within a page the
+/// processor's own requests go on from there; requests farther ahead interrupt these.
+constexpr int64_t bytesAhead = 3072;
+
 /// Emits the code for one kernel.attention on memory.
 class AttentionTile : protected LoopBuilder {
 protected:
@@ -62,9 +66,17 @@ protected:
   void computeTile(const Queries &queries, Value from, Value to, Value scores,
                    const TileResults &results, int64_t part, const ValuesCopy &copy = {});
 
+  /// The steps of computeTile. Products and mixed values of slots [from, to) are those of a part of
+  /// the tile that begins at slot `first`.
+  void writeProducts(const Queries &queries, Value first, Value from, Value to, Value scores);
   /// Replaces products by scores and then by powers, and writes the largest scores and the sums.
   void writePowers(const Queries &queries, Value from, Value to, Value scores,
                    const TileResults &results);
+  void startMixed(const Queries &queries, const TileResults &results);
+  void addMixed(const Queries &queries, Value first, Value from, Value to, Value scores,
+                const TileResults &results, const ValuesCopy &copy = {});
+  /// How many slots are multiplied at once.
+  int64_t slotsAtOnce(int64_t known) const;
   /// Memory on the stack of the function that is being written.
   Value scratch(mlir::ArrayRef<int64_t> shape, mlir::Type element);
 
@@ -91,16 +103,15 @@ private:
   At places(const Queries &queries, Value i, int64_t count);
   void forGroups(const Queries &queries, llvm::function_ref<void(Value, Value)> body);
   void forSome(const Queries &queries, int64_t step, llvm::function_ref<void(Value, int64_t)> body);
-  int64_t queriesAtOnce(const Queries &queries) const;
-  void writeProducts(const Queries &queries, Value from, Value to, Value scores);
-  void writeProduct(Value group, const At &at, Value slot, int64_t slots, Value scores,
-                    Value firstQuery, Value firstSlot, bool requestsAhead);
+  int64_t queriesAtOnce(int64_t known) const;
+  void writeProduct(const Queries &queries, Value group, Value query, int64_t count, Value slot,
+                    int64_t slots, Value scores, Value firstQuery, Value firstSlot);
   Value scoreOf(Value product, Value group, Value row, Value head, Value slot, Value mask);
-  void writeMixed(const Queries &queries, Value from, Value to, Value scores,
-                  const TileResults &results, int64_t part, const ValuesCopy &copy);
-  void addValues(Value group, int64_t queries, Value firstQuery, Value from, Value to, Value first,
-                 int64_t vectors, Value mask, Value scores, Value firstSlot,
-                 const TileResults &results, const ValuesCopy &copy, bool requestsAhead);
+  void addValues(const Queries &queries, Value group, int64_t count, Value firstQuery, Value from,
+                 Value to, Value first, int64_t vectors, Value mask, Value scores, Value firstSlot,
+                 const TileResults &results, const ValuesCopy &copy);
+  /// For a single row: how many slots ahead keys or values are asked for.
+  static int64_t slotsAhead(Value state);
   void forVectors(int64_t atOnce, llvm::function_ref<void(Value, int64_t, Value)> body);
   /// A vector of keys or values, widened to float32.
   Value loadState(Value memref, mlir::ValueRange at, Value mask);

@@ -4,14 +4,15 @@
 // a single row (decoding), a unit is a tile of slots for some groups; the tiles are merged
 // afterwards. Both merge the same tiles in the same order.
 #include "ctxc/Lowering/Passes.h"
+#include "lib/Lowering/CPU/AttentionEmitter.h"
 #include "lib/Lowering/CPU/Contraction.h"
-#include "lib/Lowering/CPU/RoundedAttention.h"
 #include "lib/Lowering/CPU/VectorBody.h"
 #include "lib/Lowering/CPU/VectorSums.h"
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Order.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -32,78 +33,27 @@ constexpr int64_t queriesOfBlock = 64;
 constexpr int64_t queriesOfRoundedBlock = 256;
 /// How many slots are multiplied with the weights of a block before the next vectors of a value.
 constexpr int64_t slotsOfBlock = 64;
-/// For a single row: how many slots all groups take before they go on to the next ones.
-constexpr int64_t slotsOfOne = 16;
 /// For a single row, the groups that a unit of work has: so many that the keys of a slot are at
 /// least this many numbers.
 constexpr int64_t numbersOfUnit = 512;
 /// With fewer products, a second thread costs more time than it saves.
 constexpr int64_t sharedProducts = 1 << 15;
 
-class FunctionEmitter : RoundedAttention {
-public:
-  FunctionEmitter(kernel::AttentionOp op, const CpuTarget &target, int64_t number)
-      : RoundedAttention(OpBuilder(op), op, target), kernel(op->getParentOfType<func::FuncOp>()),
-        name((kernel.getName() + "_attention_" + Twine(number)).str()) {
-    heads = std::min(repeat, queriesOfTile);
-    parts = llvm::divideCeil(repeat, heads);
-    unitGroups = std::min<int64_t>(llvm::divideCeil(numbersOfUnit, width), groups);
-  }
-
-  void lower();
-
-private:
-  /// A function of the frame and of a range of units, at whose start the builder is then.
-  struct Function {
-    func::FuncOp function;
-    Value begin, end;
-  };
-  Function beginFunction(StringRef suffix);
-  /// How many rows share converted or cached slots: those of a tile, and of a block of tiles.
-  struct Shape {
-    bool isRounded;
-    int64_t queries; ///< of a tile, at most
-    int64_t tileRows, tiles;
-    int64_t blockRows() const { return tiles * tileRows; }
-  };
-  Shape shapeOf(bool isRounded);
-  /// Memory for a tile of queries and of slots, and for a block's results so far.
-  struct Memory {
-    Value scores, values;
-    TileResults tile;
-    Running running;
-  };
-  func::FuncOp writeRows() { return writeBlocks("_rows", shapeOf(false)); }
-  func::FuncOp writeRounded() { return writeBlocks("_rounded", shapeOf(true)); }
-  func::FuncOp writeBlocks(StringRef suffix, const Shape &shape);
-  void writeBlock(const Shape &shape, Value unit, const Memory &memory);
-  Value unitsOf(const Shape &shape);
-  func::FuncOp writeOne();
-  func::FuncOp writeMerge();
-  Value numbers(ArrayRef<int64_t> shape);
-
-  /// The first slot that row `row` sees.
-  Value firstSeen(Value row);
-  /// The first slot of a single row's first tile.
-  Value firstOfOne() { return multiples(firstSeen(index(0)), slotsOfTile); }
-  /// How many slots rows before `end` see at most.
-  Value seenBefore(Value end) { return op.getCausal() ? add(sub(slots, rows), end) : slots; }
-
-  func::FuncOp kernel;
-  std::string name;
-  LLVM::LLVMStructType frame;
-  int64_t heads; ///< of a group, that a unit of work has; the last one may have fewer
-  int64_t parts; ///< into which a group's heads are divided
-  int64_t unitGroups;
-  Value rows, slots; ///< how many there are, in the function that is being written
-  Values tiles;      ///< a single row's results of each tile: largest, total, mixed
-};
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
 
-FunctionEmitter::Function FunctionEmitter::beginFunction(StringRef suffix) {
+AttentionEmitter::AttentionEmitter(kernel::AttentionOp op, const CpuTarget &target, int64_t number)
+    : RoundedAttention(OpBuilder(op), op, target), kernel(op->getParentOfType<func::FuncOp>()),
+      name((kernel.getName() + "_attention_" + Twine(number)).str()) {
+  heads = std::min(repeat, queriesOfTile);
+  parts = llvm::divideCeil(repeat, heads);
+  unitGroups = std::min<int64_t>(llvm::divideCeil(numbersOfUnit, width), groups);
+}
+
+AttentionEmitter::Function AttentionEmitter::beginFunction(StringRef suffix) {
   Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
   b.setInsertionPointAfter(kernel);
   auto function =
@@ -135,9 +85,9 @@ FunctionEmitter::Function FunctionEmitter::beginFunction(StringRef suffix) {
 }
 
 /// Memory of float32 on the function's stack.
-Value FunctionEmitter::numbers(ArrayRef<int64_t> shape) { return scratch(shape, b.getF32Type()); }
+Value AttentionEmitter::numbers(ArrayRef<int64_t> shape) { return scratch(shape, b.getF32Type()); }
 
-Value FunctionEmitter::firstSeen(Value row) {
+Value AttentionEmitter::firstSeen(Value row) {
   if (!in.window)
     return index(0);
   Value limit = arith::IndexCastOp::create(
@@ -148,7 +98,7 @@ Value FunctionEmitter::firstSeen(Value row) {
   return arith::SelectOp::create(b, loc, isUnlimited, index(0), first);
 }
 
-FunctionEmitter::Shape FunctionEmitter::shapeOf(bool isRounded) {
+AttentionEmitter::Shape AttentionEmitter::shapeOf(bool isRounded) {
   Shape shape{isRounded, isRounded ? roundedQueries : queriesOfTile, 1, 1};
   shape.tileRows = std::max<int64_t>(shape.queries / heads, 1);
   int64_t ofBlock = isRounded ? queriesOfRoundedBlock : queriesOfBlock;
@@ -157,12 +107,12 @@ FunctionEmitter::Shape FunctionEmitter::shapeOf(bool isRounded) {
 }
 
 /// How many units of work there are.
-Value FunctionEmitter::unitsOf(const Shape &shape) {
+Value AttentionEmitter::unitsOf(const Shape &shape) {
   Value blocks = over(add(rows, index(shape.blockRows() - 1)), shape.blockRows());
   return times(blocks, groups * parts);
 }
 
-func::FuncOp FunctionEmitter::writeBlocks(StringRef suffix, const Shape &shape) {
+func::FuncOp AttentionEmitter::writeBlocks(StringRef suffix, const Shape &shape) {
   auto [function, begin, end] = beginFunction(suffix);
   int64_t queries = shape.queries, all = shape.blockRows() * heads;
   Memory memory{numbers({queries, slotsOfTile}),
@@ -180,7 +130,7 @@ func::FuncOp FunctionEmitter::writeBlocks(StringRef suffix, const Shape &shape) 
 }
 
 /// All slots for the rows of one block and the heads of one group, or some of these heads.
-void FunctionEmitter::writeBlock(const Shape &shape, Value unit, const Memory &memory) {
+void AttentionEmitter::writeBlock(const Shape &shape, Value unit, const Memory &memory) {
   Value block = over(unit, groups * parts);
   Value rest = sub(unit, times(block, groups * parts));
   Value group = over(rest, parts), head = times(sub(rest, times(group, parts)), heads);
@@ -236,50 +186,11 @@ void FunctionEmitter::writeBlock(const Shape &shape, Value unit, const Memory &m
   forEach(all, [&](Value g, Value query, Value row, Value h) { finish(placed(query, row, g, h)); });
 }
 
-func::FuncOp FunctionEmitter::writeOne() {
-  auto [function, begin, end] = beginFunction("_one");
-  Value scores = numbers({unitGroups * repeat, slotsOfTile});
-  int64_t units = llvm::divideCeil(groups, unitGroups);
-  Value zero = index(0), one = index(1), ofRow = firstOfOne();
-  forRange(begin, end, 1, [&](Value unit) {
-    Value tile = over(unit, units), group = times(sub(unit, times(tile, units)), unitGroups);
-    Value some = groups % unitGroups ? least(index(unitGroups), sub(index(groups), group))
-                                     : index(unitGroups);
-    Value from = add(ofRow, times(tile, slotsOfTile));
-    Value first = times(add(times(tile, groups), group), repeat);
-    computeTile({zero, one, group, some, zero, index(repeat), repeat}, from,
-                least(add(from, index(slotsOfTile)), slots), scores,
-                {tiles[0], tiles[1], tiles[2], first}, slotsOfOne);
-  });
-  func::ReturnOp::create(b, loc);
-  return function;
-}
-
-/// Merges the tiles of a single row; the range is that of the tiles.
-func::FuncOp FunctionEmitter::writeMerge() {
-  auto [function, begin, end] = beginFunction("_merge");
-  Running running{numbers({1}), numbers({1}), index(0), index(0), {}, {}};
-  Queries all{index(0), index(1), index(0), index(groups), index(0), index(repeat), repeat};
-  Value from = begin, to = end;
-  forEach(all, [&](Value group, Value query, Value, Value head) {
-    Running own = running;
-    own.group = group;
-    own.head = head;
-    start(own);
-    forRange(from, to, 1, [&](Value tile) {
-      merge(own, {tiles[0], tiles[1], tiles[2], times(tile, groups * repeat)}, query);
-    });
-    finish(own);
-  });
-  func::ReturnOp::create(b, loc);
-  return function;
-}
-
 //===----------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------===//
 
-void FunctionEmitter::lower() {
+void AttentionEmitter::lower() {
   b.setInsertionPoint(op);
   auto query = op.getQuery();
   auto count = [&](Value memref) -> Value { return memref::DimOp::create(b, loc, memref, 0); };
@@ -307,11 +218,11 @@ void FunctionEmitter::lower() {
     tiles = given;
     return (this->*write)();
   };
-  func::FuncOp ofMerge = written(&FunctionEmitter::writeMerge),
-               ofOne = written(&FunctionEmitter::writeOne),
-               ofRows = written(&FunctionEmitter::writeRows), ofMany;
+  func::FuncOp ofMerge = written(&AttentionEmitter::writeMerge),
+               ofOne = written(&AttentionEmitter::writeOne),
+               ofRows = written(&AttentionEmitter::writeRows), ofMany;
   if (isRounded())
-    ofMany = written(&FunctionEmitter::writeRounded);
+    ofMany = written(&AttentionEmitter::writeRounded);
 
   b = atOp;
   rows = allRows;
@@ -319,9 +230,9 @@ void FunctionEmitter::lower() {
   in.window = op.getWindow();
   Value zero = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(0));
   Value products = arith::MulIOp::create(b, loc, allRows, times(allSlots, groups * repeat * width));
-  Value isShared = isLess(index(sharedProducts), products);
-  auto call = [&](func::FuncOp function, Value units) {
+  auto call = [&](func::FuncOp function, Value units, Value products) {
     Value n = toI64(b, loc, units);
+    Value isShared = isLess(index(sharedProducts), products);
     auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
@@ -332,20 +243,22 @@ void FunctionEmitter::lower() {
   Value isOne = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, allRows, index(1));
   auto branch = scf::IfOp::create(b, loc, isOne, /*withElseRegion=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
-  Value seen = over(add(sub(allSlots, firstOfOne()), index(slotsOfTile - 1)), slotsOfTile);
-  call(ofOne, times(seen, llvm::divideCeil(groups, unitGroups)));
-  func::CallOp::create(b, loc, ofMerge, ValueRange{stored, zero, toI64(b, loc, seen)});
+  Value seen = tilesOfOne();
+  call(ofOne, times(seen, llvm::divideCeil(groups, unitGroups)), products);
+  call(ofMerge, index(groups * repeat), times(seen, groups * repeat * out));
   b.setInsertionPointToStart(branch.elseBlock());
   if (isRounded()) {
     Value many = isLess(index(Contraction::manyVectors - 1), allRows);
     auto ofRounded = scf::IfOp::create(b, loc, many, /*withElseRegion=*/true);
     b.setInsertionPointToStart(ofRounded.thenBlock());
-    call(ofMany, unitsOf(shapeOf(true)));
+    call(ofMany, unitsOf(shapeOf(true)), products);
     b.setInsertionPointToStart(ofRounded.elseBlock());
   }
-  call(ofRows, unitsOf(shapeOf(false)));
+  call(ofRows, unitsOf(shapeOf(false)), products);
   op.erase();
 }
+
+namespace {
 
 /// Replaces an operand whose last dimension does not lie in line by a copy whose does.
 void putInLine(OpOperand &operand) {
@@ -386,7 +299,7 @@ struct LowerAttention : ctxc::impl::LowerAttentionBase<LowerAttention> {
       for (OpOperand &operand : op->getOpOperands())
         if (&operand != &op.getMixedMutable())
           putInLine(operand);
-      FunctionEmitter(op, target, i).lower();
+      AttentionEmitter(op, target, i).lower();
     }
   }
 };
