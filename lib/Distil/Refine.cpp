@@ -272,6 +272,13 @@ void Refiner::move(int64_t step, double length) {
     vector.second.move(step, length);
 }
 
+/// Relative to the longest. Adam's first steps know little: what they change much, later ones would
+/// have to change back.
+static double stepLength(int64_t step, int64_t steps) {
+  const double warm = std::max(steps / 8., 1.);
+  return std::min((step + 1) / warm, 1 - double(step) / steps);
+}
+
 /// A step for each group of the texts, with one of what should not change beside it.
 llvm::Error Refiner::pass(int64_t number) {
   const int64_t steps = fitted.size();
@@ -286,7 +293,7 @@ llvm::Error Refiner::pass(int64_t number) {
       return makeError("the loss of pass " + llvm::Twine(number + 1) +
                        " of the refinement is not finite; expected fewer passes");
     const int64_t step = number * steps + i;
-    move(step + 1, 1 - double(step) / (steps * request.fit.passes));
+    move(step + 1, stepLength(step, steps * request.fit.passes));
     if (llvm::Error error = weights.add(adapter))
       return error;
     // The last step is told when the last pass is judged.

@@ -17,6 +17,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -104,14 +105,15 @@ def parts_of(result):
         for layer in result["layers"]]
 
 
-def differences(binary, program, found):
+def differences(binary, program, found, with_decompositions):
     """What else than the program changes a verdict or a plan: other names, another order of the same ops, and no
     weights; or PyTorch's own decompositions, in their order and in another."""
     options = ["--sites", "all"] if found["sites"] == "all" else []
     other, decomposed = program.with_suffix(".variant.pt2"), program.with_suffix(".decomposed.pt2")
-    variant.write_decomposed(program, decomposed)
-    variants = {"names or order": (program, 1), "decompositions": (decomposed, None),
-                "names or order of decomposed ops": (decomposed, 2)}
+    variants = {"names or order": (program, 1)}
+    if with_decompositions:
+        variant.write_decomposed(program, decomposed)
+        variants.update({"decompositions": (decomposed, None), "names or order of decomposed ops": (decomposed, 2)})
     differing = []
     for name, (source, seed) in variants.items():
         if seed:
@@ -120,22 +122,23 @@ def differences(binary, program, found):
         if parts_of(again) != parts_of(found):
             differing.append(f"{name} ({page.verdict_of(again)})")
     other.unlink()
-    decomposed.unlink()
+    decomposed.unlink(missing_ok=True)
     return differing
 
 
-def load_exporter(folder):
+def load_exporter():
     """What torch and transformers load when they are first used, so that children have it."""
     import ctxc.export as exporter
     from ctxc import small_configs
     small_configs.causal_types()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exporter.export(torch.nn.Embedding(5, 3), [torch.zeros(1, 7, dtype=torch.long)], folder / "first.pt2")
-    (folder / "first.pt2").unlink()
+        with tempfile.TemporaryDirectory() as folder:
+            exporter.export(torch.nn.Embedding(5, 3), [torch.zeros(1, 7, dtype=torch.long)], f"{folder}/first.pt2")
 
 
-def study(model_type, binary, folder, fresh, with_numbers):
+def study(model_type, given):
+    binary, folder, fresh = given.binary, given.folder, given.fresh
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
@@ -169,8 +172,8 @@ def study(model_type, binary, folder, fresh, with_numbers):
             row["stage"] = stage
         else:
             stage = "variants"
-            row["differences"] = differences(binary, program, found)
-        if "reason" not in found and with_numbers:
+            row["differences"] = differences(binary, program, found, not given.no_decompositions)
+        if "reason" not in found and not given.no_numbers:
             has_plans = found["layers"] and all(layer and layer["output"] for layer in found["layers"])
             if has_plans and not page.is_good(row):
                 stage = "numbers"
@@ -198,12 +201,13 @@ def main():
     parser.add_argument("--against", type=Path)
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--no-numbers", action="store_true", help="compare verdicts alone")
+    parser.add_argument("--no-decompositions", action="store_true", help="not those of PyTorch's own, which take longest")
     given = parser.parse_args()
     sys.path.insert(0, given.package)
     given.folder.mkdir(parents=True, exist_ok=True)
     import transformers
     from ctxc import small_configs
-    load_exporter(given.folder)
+    load_exporter()
     types = given.types or small_configs.causal_types()
     failed = 0
     for model_type in types:
@@ -211,7 +215,7 @@ def main():
         child = os.fork()
         if child == 0:
             signal.alarm(LIMIT)
-            study(model_type, given.binary, given.folder, given.fresh, not given.no_numbers)
+            study(model_type, given)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         file = given.folder / f"{model_type}.json"

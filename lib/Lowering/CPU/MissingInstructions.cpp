@@ -14,7 +14,7 @@ namespace ctxc {
 } // namespace ctxc
 
 /// a b + c with two roundings.
-template <typename Fma> static void split(Fma op, Value a, Value b, Value c) {
+template <typename Fma> static void splitFma(Fma op, Value a, Value b, Value c) {
   OpBuilder builder(op);
   Value product = arith::MulFOp::create(builder, op.getLoc(), a, b);
   op.replaceAllUsesWith(arith::AddFOp::create(builder, op.getLoc(), product, c).getResult());
@@ -80,9 +80,9 @@ struct ExpandMissingInstructions
   void runOnOperation() override {
     getOperation().walk([&](Operation *op) {
       if (auto sum = dyn_cast<vector::FMAOp>(op); sum && !fma)
-        return split(sum, sum.getLhs(), sum.getRhs(), sum.getAcc());
+        return splitFma(sum, sum.getLhs(), sum.getRhs(), sum.getAcc());
       if (auto sum = dyn_cast<math::FmaOp>(op); sum && !fma)
-        return split(sum, sum.getA(), sum.getB(), sum.getC());
+        return splitFma(sum, sum.getA(), sum.getB(), sum.getC());
       auto extend = dyn_cast<arith::ExtFOp>(op);
       if (!extend || !getElementTypeOrSelf(extend.getType()).isF32())
         return;
