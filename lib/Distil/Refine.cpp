@@ -27,7 +27,7 @@ private:
                                   size_t most, double weight);
   llvm::Expected<Group> groupOf(llvm::ArrayRef<TextSequence> texts, const Front &truthAfter);
   llvm::Error pass(int64_t number);
-  void move(int64_t step, double length);
+  void move(int64_t step, int64_t steps);
   llvm::Expected<double> judge();
   llvm::Expected<Passage> read(const Group &group, size_t first);
   llvm::Expected<double> pullBack(const Group &group);
@@ -263,20 +263,17 @@ llvm::Expected<double> Refiner::judge() {
   return sum / tokens;
 }
 
-void Refiner::move(int64_t step, double length) {
-  for (auto [left, right] : llvm::zip(lefts, rights)) {
-    left.move(step, length);
-    right.move(step, length);
+/// Step `step` of `steps`, from 0 on. The first ones are short where there was no change before:
+/// Adam takes whole steps as soon as it has seen one gradient.
+void Refiner::move(int64_t step, int64_t steps) {
+  const double length = 1 - double(step) / steps;
+  const double ofOthers = std::min((step + 1) / std::max(steps / 8., 1.), length);
+  for (auto [i, left, right] : llvm::enumerate(lefts, rights)) {
+    left.move(step + 1, i < sites ? length : ofOthers);
+    right.move(step + 1, i < sites ? length : ofOthers);
   }
   for (auto &vector : vectors)
-    vector.second.move(step, length);
-}
-
-/// Relative to the longest. Adam's first steps know little: what they change much, later ones would
-/// have to change back.
-static double stepLength(int64_t step, int64_t steps) {
-  const double warm = std::max(steps / 8., 1.);
-  return std::min((step + 1) / warm, 1 - double(step) / steps);
+    vector.second.move(step + 1, length);
 }
 
 /// A step for each group of the texts, with one of what should not change beside it.
@@ -293,7 +290,7 @@ llvm::Error Refiner::pass(int64_t number) {
       return makeError("the loss of pass " + llvm::Twine(number + 1) +
                        " of the refinement is not finite; expected fewer passes");
     const int64_t step = number * steps + i;
-    move(step + 1, stepLength(step, steps * request.fit.passes));
+    move(step, steps * request.fit.passes);
     if (llvm::Error error = weights.add(adapter))
       return error;
     // The last step is told when the last pass is judged.

@@ -119,11 +119,14 @@ def followed(module: torch.nn.Module, names: Sequence[str]) -> Iterator[None]:
 def without_detours() -> Iterator[None]:
     """Inside the `with` block, torch does not look for garbage among the objects of an export, which nearly all stay, and
     compiles no graph that nothing runs."""
-    from torch.fx._lazy_graph_module import _use_lazy_graph_module
+    lazy: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    with contextlib.suppress(ImportError):  # it is torch's own, which another release may have elsewhere
+        from torch.fx._lazy_graph_module import _use_lazy_graph_module
+        lazy = _use_lazy_graph_module(True)
     collects = gc.isenabled()
     gc.disable()
     try:
-        with _use_lazy_graph_module(True):
+        with lazy:
             yield
     finally:
         if collects:

@@ -48,6 +48,22 @@ graph.program @crossed tokens "s" {
   graph.return %e : !graph.tensor<[2, 3, "s", "s"], f32>
 }
 
+// CHECK-LABEL: graph.program @repeated
+graph.program @repeated tokens "s" {
+  %q = graph.input "q" as "activation" : !graph.tensor<[1, 2, "s", 4], f32>
+  %k = graph.input "k" as "activation" : !graph.tensor<[2, 4, "s"], f32>
+  // CHECK: [[A:%.*]] = graph.call "aten.expand.default"
+  %a = graph.call "aten.expand.default"(%q) {self = #graph.operand<0>, size = [3, 2, "s", 4]} in "" : (!graph.tensor<[1, 2, "s", 4], f32>) -> !graph.tensor<[3, 2, "s", 4], f32>
+  %b = graph.call "aten.view.default"(%a) {self = #graph.operand<0>, size = [6, "s", 4]} in "" : (!graph.tensor<[3, 2, "s", 4], f32>) -> !graph.tensor<[6, "s", 4], f32>
+  %e = graph.call "aten.expand.default"(%k) {self = #graph.operand<0>, size = [3, 2, 4, "s"]} in "" : (!graph.tensor<[2, 4, "s"], f32>) -> !graph.tensor<[3, 2, 4, "s"], f32>
+  %c = graph.call "aten.view.default"(%e) {self = #graph.operand<0>, size = [6, 4, "s"]} in "" : (!graph.tensor<[3, 2, 4, "s"], f32>) -> !graph.tensor<[6, 4, "s"], f32>
+  // The first axis is repeated for both, so that the product needs it of one.
+  // CHECK: graph.call "aten.matmul.default"([[A]], %{{.*}}) {{.*}} : (!graph.tensor<[3, 2, "s", 4], f32>, !graph.tensor<[2, 4, "s"], f32>)
+  %d = graph.call "aten.bmm.default"(%b, %c) {self = #graph.operand<0>, mat2 = #graph.operand<1>} in "" : (!graph.tensor<[6, "s", 4], f32>, !graph.tensor<[6, 4, "s"], f32>) -> !graph.tensor<[6, "s", "s"], f32>
+  %f = graph.call "aten.view.default"(%d) {self = #graph.operand<0>, size = [3, 2, "s", "s"]} in "" : (!graph.tensor<[6, "s", "s"], f32>) -> !graph.tensor<[3, 2, "s", "s"], f32>
+  graph.return %f : !graph.tensor<[3, 2, "s", "s"], f32>
+}
+
 !positions = !graph.tensor<[1, "s"], si64>
 !more = !graph.tensor<[1, "s + 1"], si64>
 

@@ -53,8 +53,9 @@ static void recomposeLayerNorm(graph::CallOp call) {
 namespace {
 /// An operand of bmm.
 struct Factor {
-  Value value;                 ///< the operand of matmul
-  ArrayRef<Attribute> leading; ///< the axes that are one in bmm
+  Value whole;                 ///< with all leading axes
+  Value value;                 ///< before they were repeated, which matmul does itself
+  ArrayRef<Attribute> leading; ///< the axes of `whole` that are one in bmm
 };
 } // namespace
 
@@ -68,8 +69,7 @@ static Factor beforeMerging(Value value) {
   if (sizes.size() < 3 || sizesOf(value).size() != 3 ||
       sizes.take_back(2) != sizesOf(value).take_back(2))
     return {};
-  Factor factor{beforeCopies(whole), sizes.drop_back(2)};
-  // matmul repeats leading axes itself.
+  Factor factor{beforeCopies(whole), beforeCopies(whole), sizes.drop_back(2)};
   if (graph::CallOp repeated = callOf(factor.value, "expand")) {
     Value one = repeated.getOperand(0);
     if (sizesOf(one).size() >= 2 && sizesOf(one).take_back(2) == sizes.take_back(2))
@@ -78,11 +78,24 @@ static Factor beforeMerging(Value value) {
   return factor;
 }
 
+/// Whether the product of both has all leading axes: each of them is that of one or the other.
+static bool haveLeading(const Factor &a, const Factor &b) {
+  auto has = [&](const Factor &factor, size_t fromBehind) {
+    ArrayRef<Attribute> own = sizesOf(factor.value).drop_back(2);
+    return fromBehind < own.size() &&
+           own[own.size() - 1 - fromBehind] == a.leading[a.leading.size() - 1 - fromBehind];
+  };
+  return llvm::all_of(llvm::seq(a.leading.size()),
+                      [&](size_t axis) { return has(a, axis) || has(b, axis); });
+}
+
 /// matmul(a, b), where each leading axis stands for itself.
 static void recomposeParts(graph::CallOp product, Value result) {
   Factor a = beforeMerging(product.getTensor("self")), b = beforeMerging(product.getTensor("mat2"));
   if (!a.value || !b.value || a.leading != b.leading)
     return;
+  if (!haveLeading(a, b))
+    a.value = a.whole;
   for (Operation *user : result.getUsers()) {
     auto view = dyn_cast<graph::CallOp>(user);
     if (!view || view.getTarget() != "aten.view.default")
