@@ -1,6 +1,6 @@
 //===- JsonTree.h - a large JSON text as one table ------------------------===//
 //
-// json::Value takes kilobytes for each object and copies arrays as they grow. A JsonTree is for
+// A json::Value allocates a map for each object, and moves arrays as they grow. A JsonTree is for
 // texts of many megabytes: one pass with all checks of StrictJson, after which every value is an
 // entry of one table, in the order of the text.
 //
