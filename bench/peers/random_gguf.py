@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Makes GGUF files of models with random weights, only for timing.
 
-  random_gguf.py FOLDER      FOLDER/llama-like.gguf and FOLDER/gpt-oss-like.gguf
+  random_gguf.py FOLDER      FOLDER/llama-like.gguf, gpt-oss-like.gguf and gpt-oss-same.gguf
 
 The first is a Llama of 250 million parameters in bfloat16, whose widths are multiples of 256, so that every type has
 blocks for them. The second has gpt-oss's layers, with 16 experts of which 4 are active and the types of gpt-oss's own
-files: banks of experts in MXFP4, the other matrices in Q8_0. Neither has a tokenizer.
+files: banks of experts in MXFP4, the other matrices in Q8_0. The third differs from it in the routers alone: their biases
+decide, so that all tokens of a layer choose the same experts. None has a tokenizer.
 """
 
 import sys
@@ -38,8 +39,8 @@ class Writer:
         numbers = around + 0.1 * self.random.standard_normal(shape)
         self.file.add_tensor(name, numbers.astype(np.float32))
 
-    def matrix(self, name, *shape, kind):
-        numbers = self.random.standard_normal(shape, dtype=np.float32) * shape[-1] ** -0.5
+    def matrix(self, name, *shape, kind, scale=1.0):
+        numbers = self.random.standard_normal(shape, dtype=np.float32) * (scale * shape[-1] ** -0.5)
         self.file.add_tensor(name, gguf.quantize(numbers, kind), raw_dtype=kind)
 
     def close(self):
@@ -76,7 +77,11 @@ def llama_like(path, layers=16, inner=2816, dim=64):
     w.close()
 
 
-def gpt_oss_like(path, layers=12, inner=1024, dim=64, experts=16, active=4):
+def gpt_oss_same(path):
+    gpt_oss_like(path, of_router=1e-4)
+
+
+def gpt_oss_like(path, layers=12, inner=1024, dim=64, experts=16, active=4, of_router=1.0):
     w = Writer(path, "gpt-oss", layers, inner, dim)
     w.file.add_sliding_window(128)
     w.file.add_expert_count(experts)
@@ -89,7 +94,7 @@ def gpt_oss_like(path, layers=12, inner=1024, dim=64, experts=16, active=4):
             w.vector(f"{at}attn_{name}.bias", width)
         w.vector(at + "attn_sinks.weight", HEADS)
         w.vector(at + "post_attention_norm.weight", HIDDEN, around=1)
-        w.matrix(at + "ffn_gate_inp.weight", experts, HIDDEN, kind=Type.F32)
+        w.matrix(at + "ffn_gate_inp.weight", experts, HIDDEN, kind=Type.F32, scale=of_router)
         w.vector(at + "ffn_gate_inp.bias", experts)
         for name, outputs, inputs in (("gate", inner, HIDDEN), ("up", inner, HIDDEN), ("down", HIDDEN, inner)):
             w.matrix(f"{at}ffn_{name}_exps.weight", experts, outputs, inputs, kind=Type.MXFP4)
@@ -102,7 +107,7 @@ def make(folder):
     """The files; they are written if they do not exist."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     made = []
-    for name, write in (("llama-like", llama_like), ("gpt-oss-like", gpt_oss_like)):
+    for name, write in (("llama-like", llama_like), ("gpt-oss-like", gpt_oss_like), ("gpt-oss-same", gpt_oss_same)):
         path = Path(folder) / f"{name}.gguf"
         if not path.is_file():
             unfinished = path.with_suffix(".part")

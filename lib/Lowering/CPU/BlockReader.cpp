@@ -45,11 +45,15 @@ public:
     if (hasTables(lanes))
       return ofTable(k);
     enum { Bytes, Half, Scale = Half + 2, Minimum, Fifth };
-    Value all = once(Bytes, [&] { return bytes(layout.bytesAt, 16); });
-    Value half = once(Half + k / 16, [&] { return nibble(all, k / 16); });
-    auto wide = VectorType::get({lanes}, b.getI32Type());
-    Value q = arith::ExtUIOp::create(b, loc, wide, part(half, k % 16));
+    Value q;
+    if (widensWhatItLoads(lanes)) {
+      q = wideNibbles(layout.bytesAt + k % 16, lanes, k / 16);
+    } else {
+      Value all = once(Bytes, [&] { return bytes(layout.bytesAt, 16); });
+      q = widened(part(once(Half + k / 16, [&] { return nibble(all, k / 16); }), k % 16));
+    }
     if (layout.fifthAt) {
+      Type wide = q.getType();
       Value fifth = once(Fifth, [&] {
         return vector::BroadcastOp::create(b, loc, wide, loaded(b.getI32Type(), layout.fifthAt));
       });
@@ -58,11 +62,10 @@ public:
     if (layout.zero)
       q = minus(q, layout.zero);
     Value scale = once(Scale, [&] { return shared16(0); });
-    Value scaled = product(scale, arith::SIToFPOp::create(b, loc, floats(lanes), q));
     if (!layout.minimumAt)
-      return scaled;
+      return product(scale, floatsOf(q));
     Value minimum = once(Minimum, [&] { return shared16(layout.minimumAt); });
-    return arith::AddFOp::create(b, loc, scaled, minimum);
+    return exactProductPlus(scale, floatsOf(q), minimum);
   }
 
 private:
@@ -221,14 +224,19 @@ public:
     Value all = once(Bytes + pair, [&] { return bytes((hasFifth ? 48 : 16) + 32 * pair, 32); });
     Value both = once(Scales, [&] { return scalesOfK(); });
     Value scale = once(Scale + group, [&] { return repeated(both, group, lanes); });
-    Value minimum = once(Minimum + group, [&] { return repeated(both, 8 + group, lanes); });
+    Value minimum = once(Minimum + group, [&]() -> Value {
+      return arith::NegFOp::create(b, loc, repeated(both, 8 + group, lanes));
+    });
     if (hasTables(lanes) && !hasFifth) {
-      Value numbers = once(Numbers + group, [&]() -> Value {
-        Value multiples = product(scale, table([](int64_t i) { return float(i); }));
-        return arith::SubFOp::create(b, loc, multiples, minimum);
+      Value numbers = once(Numbers + group, [&] {
+        return exactProductPlus(scale, table([](int64_t i) { return float(i); }), minimum);
       });
       Value wide = once(Wide + 2 * pair + k % 32 / 16, [&] { return widened(part(all, k % 32)); });
       return lookedUp(numbers, group % 2 ? right(wide, 4) : wide);
+    }
+    if (widensWhatItLoads(lanes) && !hasFifth) {
+      Value q = wideNibbles(16 + 32 * pair + k % 32, lanes, group % 2);
+      return exactProductPlus(scale, floatsOf(q), minimum);
     }
     Value q = once(Integers + group, [&] {
       Value low = nibble(all, group % 2);
@@ -238,8 +246,7 @@ public:
       Value placed = group < 4 ? left(fifth, 4 - group) : right(fifth, group - 4);
       return either(low, masked(placed, 16));
     });
-    return arith::SubFOp::create(
-        b, loc, product(scale, numbersOf(part(q, k % 32), /*isSigned=*/false)), minimum);
+    return exactProductPlus(scale, numbersOf(part(q, k % 32), /*isSigned=*/false), minimum);
   }
 
 private:

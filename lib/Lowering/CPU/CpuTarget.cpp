@@ -50,6 +50,8 @@ static void setVectors(CpuTarget &target, const llvm::StringSet<> &has) {
                    });
     if (isFasterAhead(has))
       target.readings = Readings::ahead();
+  } else if (target.lanes == 8) {
+    target.readings = Readings::ofEightLanes();
   }
 }
 

@@ -25,6 +25,13 @@ Readings Readings::ahead() {
   return readings;
 }
 
+Readings Readings::ofEightLanes() {
+  Readings readings;
+  readings.f32 = readings.half = readings.blocks = {4, false};
+  readings.longF32 = readings.longHalf = {8, false};
+  return readings;
+}
+
 bool Readings::operator==(const Readings &other) const {
   return llvm::all_of(kinds(),
                       [&](const Kind &kind) { return this->*kind.member == other.*kind.member; });

@@ -46,9 +46,8 @@ Value StoredBlock::repeated(Value v, int64_t i, int64_t count) {
 
 Value StoredBlock::numbersOf(Value v, bool isSigned) {
   auto wide = withElement(v, b.getI32Type());
-  Value integers = isSigned ? Value(arith::ExtSIOp::create(b, loc, wide, v))
-                            : Value(arith::ExtUIOp::create(b, loc, wide, v));
-  return arith::SIToFPOp::create(b, loc, withElement(v, b.getF32Type()), integers);
+  return floatsOf(isSigned ? Value(arith::ExtSIOp::create(b, loc, wide, v))
+                           : Value(arith::ExtUIOp::create(b, loc, wide, v)));
 }
 
 Value StoredBlock::table(llvm::function_ref<float(int64_t)> number) {

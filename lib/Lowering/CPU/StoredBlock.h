@@ -64,8 +64,24 @@ protected:
   Value lookedUp(Value table, Value indices);
   /// Numbers of 8 bits in lanes of 32.
   Value widened(Value v);
+  /// Whether bytes are loaded where they are widened. (8 lanes are those of AVX2, which widens eight bytes of memory in
+  /// one instruction, and needs another one to move those of a register to its lowest eight.)
+  static bool widensWhatItLoads(int64_t lanes) { return lanes == 8; }
+  /// The four bits of each of `count` bytes from `offset` on, in lanes of 32.
+  Value wideNibbles(int64_t offset, int64_t count, bool isHigh) {
+    return nibble(widened(bytes(offset, count)), isHigh);
+  }
+  /// Integers in lanes of 32 as float32.
+  Value floatsOf(Value integers) {
+    auto type = mlir::cast<VectorType>(integers.getType());
+    return mlir::arith::SIToFPOp::create(b, loc, type.clone(b.getF32Type()), integers);
+  }
 
   Value product(Value v, Value w) { return mlir::arith::MulFOp::create(b, loc, v, w); }
+  /// v w + u, where v w has at most 24 bits: in one rounding or in two, it is the same.
+  Value exactProductPlus(Value v, Value w, Value u) {
+    return mlir::vector::FMAOp::create(b, loc, v, w, u);
+  }
 
   /// The scales of a block of 256 in the K formats of four and five bits (vector<16 x f32>): d s
   /// for each 32, then e t, of which a number is d s q - e t.

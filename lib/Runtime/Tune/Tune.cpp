@@ -100,7 +100,7 @@ llvm::Error Tuner::takeMemory() {
 llvm::SmallVector<Reading> Tuner::waysOf(llvm::StringRef kind) const {
   llvm::SmallVector<Reading> ways;
   for (int64_t streams : {1, 2, 4, 8}) {
-    if (streams > host.lanes || 2 * streams > host.registers / 2)
+    if (streams > host.lanes || streams > host.registers / 2) // of one vector; of two, fewer are read
       break;
     for (bool asksAhead : {false, true})
       ways.push_back({streams, asksAhead});
@@ -140,14 +140,17 @@ llvm::Expected<TunedKind> Tuner::tuneKind(const Sample &sample) {
   const Readings::Kind &kind = *llvm::find_if(
       Readings::kinds(), [&](const Readings::Kind &each) { return each.name == sample.kind; });
   std::vector<Kernel> compiled;
-  for (const Reading &way : waysOf(sample.kind)) {
+  const llvm::SmallVector<Reading> ways = waysOf(sample.kind);
+  Reading byDefault = host.readings.*kind.member;
+  byDefault.streams = std::min(byDefault.streams, ways.back().streams);
+  for (const Reading &way : ways) {
     CpuTarget target = host;
     target.readings.*kind.member = way;
     auto kernel = compile(sample, target);
     if (!kernel)
       return kernel.takeError();
     compiled.push_back(std::move(*kernel));
-    if (way == host.readings.*kind.member)
+    if (way == byDefault)
       tuned.byDefault = tuned.tried.size();
     tuned.tried.push_back({way, {0, 0}});
   }

@@ -48,7 +48,10 @@ TEST_P(Mixers, GiveTransformersLogits) {
   for (Executor *executor : {model.reference.get(), model.compiled.get()}) {
     ASSERT_NE(executor, nullptr);
     auto run = executor->start(own.size());
-    EXPECT_LE(largestDifference(read(*executor, *run, 0, own.size()), expected), tolerance());
+    // Transformers computed in float32; what compiled kernels add is an error of its own.
+    double errors = executor == model.reference.get() ? 1 : 2;
+    EXPECT_LE(largestDifference(read(*executor, *run, 0, own.size()), expected),
+              errors * tolerance());
   }
 }
 

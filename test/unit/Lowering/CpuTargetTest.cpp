@@ -16,6 +16,13 @@ TEST(CpuTarget, LinesAreAskedForAheadOnSapphireRapidsAndItsSuccessors) {
     EXPECT_FALSE(named(name).readings.half.asksAhead) << name.str();
 }
 
+TEST(CpuTarget, MoreRowsAreReadSideBySideWithEightLanes) {
+  for (llvm::StringRef name : {"x86-64-v3", "haswell", "znver3"})
+    EXPECT_EQ(named(name).readings, Readings::ofEightLanes()) << name.str();
+  for (llvm::StringRef name : {"x86-64-v2", "znver4"})
+    EXPECT_EQ(named(name).readings, Readings()) << name.str();
+}
+
 /// As in a virtual machine that reports another model number.
 TEST(CpuTarget, WhatIsFasterDoesNotDependOnTheName) {
   llvm::SmallVector<llvm::StringRef> features = {"avx512f", "avx512bw", "avx512vl", "avx512bf16"};
