@@ -64,8 +64,9 @@ protected:
   Value lookedUp(Value table, Value indices);
   /// Numbers of 8 bits in lanes of 32.
   Value widened(Value v);
-  /// Whether bytes are loaded where they are widened. (8 lanes are those of AVX2, which widens eight bytes of memory in
-  /// one instruction, and needs another one to move those of a register to its lowest eight.)
+  /// Whether bytes are loaded where they are widened. (8 lanes are those of AVX2, which widens
+  /// eight bytes of memory in one instruction, and needs another one to move those of a register to
+  /// its lowest eight.)
   static bool widensWhatItLoads(int64_t lanes) { return lanes == 8; }
   /// The four bits of each of `count` bytes from `offset` on, in lanes of 32.
   Value wideNibbles(int64_t offset, int64_t count, bool isHigh) {

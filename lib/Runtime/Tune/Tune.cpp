@@ -100,7 +100,8 @@ llvm::Error Tuner::takeMemory() {
 llvm::SmallVector<Reading> Tuner::waysOf(llvm::StringRef kind) const {
   llvm::SmallVector<Reading> ways;
   for (int64_t streams : {1, 2, 4, 8}) {
-    if (streams > host.lanes || streams > host.registers / 2) // of one vector; of two, fewer are read
+    if (streams > host.lanes ||
+        streams > host.registers / 2) // of one vector; of two, fewer are read
       break;
     for (bool asksAhead : {false, true})
       ways.push_back({streams, asksAhead});
