@@ -45,6 +45,23 @@ def other_value(value):
     return "another" if isinstance(value, str) else 7
 
 
+def changed(description, config, values):
+    """`config` with other values of keys that the description reads."""
+    part = description.get("within")
+    return {**config, part: {**config[part], **values}} if part else {**config, **values}
+
+
+def check_refused(ctxc, description, config, values, *parts):
+    """Every one of the `values` is refused by the name of its key, in a message with these `parts`."""
+    code, _, said = check(ctxc, changed(description, config, values))
+    before = f"{description['within']}." if "within" in description else ""
+    for key, value in values.items():
+        start = f"config.json: key '{before}{key}' = "
+        message = next((line for line in said.splitlines() if start in line), "")
+        expect(code == 2 and message and all(part in message for part in parts),
+               f"{description['model_type']}: {key} = {value!r} is not refused by its name, with {parts}\n{said}")
+
+
 def check_type(ctxc, description, config, expected):
     name = description["model_type"]
     # "(all)" marks the verdict of the sites that reach a mixer's last matrix.
@@ -53,18 +70,12 @@ def check_type(ctxc, description, config, expected):
     expect(verdicts == {verdict}, f"{name}: found the verdicts {sorted(verdicts)}; expected {expected}\n{said}")
     code, _, said = check(ctxc, {**config, "a_key_of_tomorrow": 3})
     expect(code == 2 and "'a_key_of_tomorrow' = 3" in said, f"{name}: a key that nobody knows is not refused\n{said}")
-    for key, rule in description["fixed"].items():
-        value = other_value(rule["value"])
-        code, _, said = check(ctxc, {**config, key: value})
-        expect(code == 2 and f"config.json: key '{key}' = " in said and "; expected " in said,
-               f"{name}: {key} = {value} is not refused by its name\n{said}")
-        expect(WAY_OUT in said, f"{name}: {key} = {value}: the message has no way out\n{said}")
-    for key, rule in description["sizes"].items():
-        if rule["integer"] and rule.get("least", 1) > 0:
-            code, _, said = check(ctxc, {**config, key: 0})
-            expect(code == 2 and f"'{key}' = 0" in said, f"{name}: {key} = 0 is not refused\n{said}")
-        code, _, said = check(ctxc, {**config, key: "many"})
-        expect(code == 2 and f"'{key}' = 'many'" in said, f"{name}: {key} = 'many' is not refused\n{said}")
+    sizes = description["sizes"]
+    check_refused(ctxc, description, config, {"a_key_of_tomorrow": 3}, " = 3 ")
+    check_refused(ctxc, description, config, {key: other_value(rule["value"]) for key, rule in description["fixed"].items()},
+                  "; expected ", WAY_OUT)
+    check_refused(ctxc, description, config, {key: 0 for key, rule in sizes.items() if rule["integer"] and rule.get("least", 1) > 0}, " = 0 ")
+    check_refused(ctxc, description, config, {key: "many" for key in sizes}, " = 'many' ")
 
 
 def check_page(page, described, known):

@@ -138,7 +138,7 @@ class Defaults:
         skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters"}
         for name in sorted(set(self.default) - set(sizes) - self.lists - skipped):
             values = [config.get(name) for config in self.configs]
-            if not self.is_read(name):
+            if name in self.sampler.idle or not self.is_read(name):
                 unread.append(name)
             elif all(v == values[0] for v in values):
                 fixed[name] = {"value": as_stored(values[0]), "absent": as_stored(self.default[name])}
@@ -151,6 +151,8 @@ class Defaults:
                 raise texts.Unsupported(f"{name} is read, and gives no number of the program")
         if self.default.get("is_decoder") is False or getattr(self.sampler.default, "is_decoder", None) is False:
             fixed["is_decoder"] = {"value": True, "absent": False}
+        if self.sampler.part:  # a class may build a part of any type
+            fixed["model_type"] = {"value": self.default["model_type"], "absent": self.default["model_type"]}
         known = published.KEYS.get(self.sampler.model_type, {})
         fixed.update({name: {"value": value, "absent": value} for name, value in known.items() if value is not None})
         unread += [name for name, value in known.items() if value is None]

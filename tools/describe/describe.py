@@ -62,6 +62,7 @@ class Describer:
         self.ctxc, self.model_type, self.folder, self.choices = ctxc, model_type, folder, choices
         self.sampler = samples.Sampler(model_type)
         self.read: set[str] = set()
+        self.read_beside: set[str] = set()  # of a config whose part has the program's keys
         self.known: dict[str, str] = {}
 
     def raised(self, settings: dict[str, Any]) -> str:
@@ -73,8 +74,9 @@ class Describer:
     def exported(self, settings: dict[str, Any]) -> str:
         config = self.sampler.build(settings)
         path = self.folder / f"{self.model_type}-{os.getpid()}.pt2"
-        with reads_of(type(config), self.read):
-            export.export_config(config, path)
+        whole = self.sampler.whole(config)
+        with reads_of(type(config), self.read), reads_of(type(whole), self.read_beside) if whole is not config else contextlib.nullcontext():
+            export.export_config(whole, path)
         run = subprocess.run([self.ctxc, "import", str(path)], capture_output=True, text=True)
         path.unlink()
         if run.returncode:
@@ -132,9 +134,32 @@ class Describer:
         flips: dict[str, tuple[Any, template.Sections]] = {}
         for name, other in self.flips():
             with contextlib.suppress(Exception):
-                tied = template.tied(base) if name == template.TIE else None
+                tied = template.tied(base) if name == template.TIE and other else None
                 flips[name] = (other, tied or self.sections({name: other}, dict(known)))
-        return template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known))
+        self.sampler.idle = self.idle_parts()
+        found = template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known))
+        return {**found, **self.around(set(found.get("choices", ())))}
+
+    def idle_parts(self) -> set[str]:
+        """The parts of a config beside the program's keys: with others of them, the program is the same."""
+        parts, idle = self.sampler.parts, set()
+        if self.sampler.part:
+            return idle
+        settings = self.sampler.settings(FITTED[0])
+        for name, other in self.sampler.other_parts().items():
+            self.sampler.parts = {**parts, name: other}
+            if self.exported(settings) == self.raised(settings):
+                idle.add(name)
+        self.sampler.parts = parts
+        return idle
+
+    def around(self, choices: set[str]) -> dict[str, Any]:
+        """The part of a config that has the program's keys, and what is beside it without effect. A choice may stand in both."""
+        if not self.sampler.part:
+            return {}
+        whole, rules = self.sampler.whole(self.sampler.build(self.sampler.settings(FITTED[0]))), defaults.any_value()
+        beside = sorted(name for name in whole.to_dict() if name not in self.read_beside | choices | {self.sampler.part} and not rules(name))
+        return {"within": self.sampler.part, "beside": beside}
 
     def together(self, base: template.Sections, flips: dict[str, tuple[Any, template.Sections]],
                  known: dict[tuple[str, ...], str]) -> dict[frozenset[str], template.Sections]:

@@ -17,6 +17,7 @@ public:
         type(description.getString("model_type").value_or("").str()) {}
 
   std::string program();
+  void checkAround(hf::ConfigReader &around);
 
 private:
   const llvm::json::Object &object(const llvm::json::Object &in, llvm::StringRef key) const {

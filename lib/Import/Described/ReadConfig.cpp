@@ -227,6 +227,14 @@ json::Value Instance::choice(StringRef key) {
   return given && !isOff ? *given : absent ? *absent : json::Value(nullptr);
 }
 
+/// Reports what `around`, whose part this config is, says otherwise.
+void Instance::checkAround(ConfigReader &around) {
+  for (StringRef key : keysOf(object(description, "choices")))
+    if (const json::Value *said = around.raw(key); said && *said != choice(key))
+      around.problem(key, "differs from " + text(choice(key)) + ", which '" +
+                              description.getString("within").value_or("") + "' says" + wayOut);
+}
+
 bool Instance::holds(const json::Object &when, std::optional<size_t> layer) {
   for (const auto &[key, expected] : when) {
     auto list = lists.find(key);
