@@ -138,7 +138,7 @@ class Describer:
                 flips[name] = (other, tied or self.sections({name: other}, dict(known)))
         self.sampler.idle = self.idle_parts()
         found = template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known))
-        return {**found, **self.around(set(found.get("choices", ())))}
+        return {**found, **self.around([name for name in samples.SHARED if name in found.get("choices", ())])}
 
     def idle_parts(self) -> set[str]:
         """The parts of a config beside the program's keys: with others of them, the program is the same."""
@@ -153,13 +153,13 @@ class Describer:
         self.sampler.parts = parts
         return idle
 
-    def around(self, choices: set[str]) -> dict[str, Any]:
-        """The part of a config that has the program's keys, and what is beside it without effect. A choice may stand in both."""
+    def around(self, shared: list[str]) -> dict[str, Any]:
+        """The part of a config that has the program's keys, and what is beside it without effect. What is `shared` may stand in both."""
         if not self.sampler.part:
             return {}
         whole, rules = self.sampler.whole(self.sampler.build(self.sampler.settings(FITTED[0]))), defaults.any_value()
-        beside = sorted(name for name in whole.to_dict() if name not in self.read_beside | choices | {self.sampler.part} and not rules(name))
-        return {"within": self.sampler.part, "beside": beside}
+        beside = sorted(name for name in whole.to_dict() if name not in {*self.read_beside, *shared, self.sampler.part} and not rules(name))
+        return {"within": self.sampler.part, "shared": shared, "beside": beside}
 
     def together(self, base: template.Sections, flips: dict[str, tuple[Any, template.Sections]],
                  known: dict[tuple[str, ...], str]) -> dict[frozenset[str], template.Sections]:

@@ -39,8 +39,9 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu
                "gelu_fast": "gelu_tanh", "silu": "silu", "swish": "silu", "relu": "relu", "relu2": "relu2",
                "sigmoid": "sigmoid", "tanh": "tanh", "quick_gelu": "quick_gelu"}
 # For types that have no models of the first sizes; "heads as width" for those whose heads must be as wide as the model.
-OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours")
+OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours", "even widths")
 TOKENS = ("pad_token_id",)
+SHARED = ("tie_word_embeddings",)  # what a config and a part of it must say alike
 # Keys whose null and whose number give different programs, with a number for each sample.
 NUMBER = "number"
 OPTIONAL = {"sliding_window": (5, 7, 11, 9), "clip_qkv": (1.5, 2.25, 1.75, 3.5)}
@@ -221,7 +222,7 @@ class Sampler:
         if base == 1:
             return (1, 1, 3, 2)[index] if "shared" in name else None
         if span := RANGES.get(str(base)) or self.table_of(name):
-            return self.prime(name, index, *span)
+            return self.prime(name, index, *span) * (2 if base == 96 and self.sizes == "even widths" else 1)
         return None
 
     def varied(self) -> list[str]:
@@ -298,7 +299,7 @@ class Sampler:
         if not self.part:
             return config
         said = config.to_dict()
-        shared = {name: said[name] for name in ("tie_word_embeddings",) if name in said and name in self.whole_kind().to_dict()}
+        shared = {name: said[name] for name in SHARED if name in said and name in self.whole_kind().to_dict()}
         found = self.whole_kind(**{**copy.deepcopy(self.parts), **shared, self.part: said})
         self.run_eagerly(getattr(found, self.part))
         return self.run_eagerly(found)

@@ -229,10 +229,12 @@ json::Value Instance::choice(StringRef key) {
 
 /// Reports what `around`, whose part this config is, says otherwise.
 void Instance::checkAround(ConfigReader &around) {
-  for (StringRef key : keysOf(object(description, "choices")))
+  for (const json::Value &shared : array(description, "shared")) {
+    StringRef key = *shared.getAsString();
     if (const json::Value *said = around.raw(key); said && *said != choice(key))
       around.problem(key, "differs from " + text(choice(key)) + ", which '" +
                               description.getString("within").value_or("") + "' says" + wayOut);
+  }
 }
 
 bool Instance::holds(const json::Object &when, std::optional<size_t> layer) {
