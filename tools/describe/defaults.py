@@ -55,9 +55,9 @@ class Defaults:
     """`used` are the keys of expressions, `lists` those with an entry for each layer, `read` what the model's code reads."""
 
     def __init__(self, sampler: samples.Sampler, configs: list[dict[str, Any]], used: set[str], lists: set[str],
-                 choices: set[str], read: set[str], fitter: fits.Fitter):
+                 choices: set[str], read: set[str], fitter: fits.Fitter, is_idle: Callable[[str], bool]):
         self.sampler, self.configs, self.used, self.lists, self.read, self.fitter = sampler, configs, used, lists, read, fitter
-        self.choices = choices
+        self.choices, self.is_idle = choices, is_idle
         self.default = sampler.default.to_dict()
 
     def built(self, settings: dict[str, Any], name: str, value: Any = REMOVED) -> Any:
@@ -147,6 +147,8 @@ class Defaults:
             elif twin := self.twin_of(name, values):
                 equal.append([name, twin])
                 sizes[name] = self.size(name)
+            elif self.is_idle(name):
+                unread.append(name)
             else:
                 raise texts.Unsupported(f"{name} is read, and gives no number of the program")
         if self.default.get("is_decoder") is False or getattr(self.sampler.default, "is_decoder", None) is False:

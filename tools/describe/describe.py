@@ -137,14 +137,12 @@ class Describer:
                 tied = template.tied(base) if name == template.TIE and other else None
                 flips[name] = (other, tied or self.sections({name: other}, dict(known)))
         self.sampler.idle = self.idle_parts()
-        found = template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known))
+        found = template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known), self.is_idle)
         return {**found, **self.around([name for name in samples.SHARED if name in found.get("choices", ())])}
 
     def idle_parts(self) -> set[str]:
         """The parts of a config beside the program's keys: with others of them, the program is the same."""
         parts, idle = self.sampler.parts, set()
-        if self.sampler.part:
-            return idle
         settings = self.sampler.settings(FITTED[0])
         for name, other in self.sampler.other_parts().items():
             self.sampler.parts = {**parts, name: other}
@@ -153,13 +151,24 @@ class Describer:
         self.sampler.parts = parts
         return idle
 
+    def is_idle(self, name: str) -> bool:
+        """Whether the program is the same with another value of one key."""
+        settings, other = (self.sampler.settings(index) for index in FITTED)
+        try:
+            return settings[name] != other[name] and self.raised({**settings, name: other[name]}) == self.raised(settings)
+        except Exception:
+            return False
+
     def around(self, shared: list[str]) -> dict[str, Any]:
         """The part of a config that has the program's keys, and what is beside it without effect. What is `shared` may stand in both."""
         if not self.sampler.part:
             return {}
         whole, rules = self.sampler.whole(self.sampler.build(self.sampler.settings(FITTED[0]))), defaults.any_value()
-        beside = sorted(name for name in whole.to_dict() if name not in {*self.read_beside, *shared, self.sampler.part} and not rules(name))
-        return {"within": self.sampler.part, "shared": shared, "beside": beside}
+        said = whole.to_dict()
+        others = sorted(name for name in said if name not in {*shared, self.sampler.part} and not rules(name))
+        beside = [name for name in others if name not in self.read_beside or name in self.sampler.idle]
+        around = {name: {"value": said[name], "absent": said[name]} for name in others if name not in beside}
+        return {"within": self.sampler.part, "shared": shared, "beside": beside, **({"around": around} if around else {})}
 
     def together(self, base: template.Sections, flips: dict[str, tuple[Any, template.Sections]],
                  known: dict[tuple[str, ...], str]) -> dict[frozenset[str], template.Sections]:

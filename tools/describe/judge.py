@@ -180,10 +180,11 @@ class Judge:
         """Settings of other forms that the description reads, and whose programs may have other ops: one head of keys, or
         one head, and rotations that depend on the length of the run."""
         sizes, found = self.description["sizes"], []
+        is_width = "head_dim" not in sizes or self.description.get("made_with") == "heads as width"
         for names in ((samples.KV_NAMES,), (samples.KV_NAMES, samples.ATTENTION_HEADS)):
             ones = {name: 1 for some in names for name in some if sizes.get(name, {}).get("least") == 1}
             if ones and (len(names) == 1 or set(ones) & set(samples.ATTENTION_HEADS)):
-                found.append({**ones, **({"hidden_size": 72} if len(names) > 1 and "head_dim" not in sizes else {})})
+                found.append({**ones, **({"hidden_size": 72} if len(names) > 1 and is_width else {})})
         rope = self.description.get("ropes", {}).get("rope_parameters", {})
         if rope.get("long"):
             given = self.settings({})["rope_parameters"]

@@ -16,6 +16,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 HEADS, KV_HEADS, HEAD_DIM = (6, 10, 12, 9), (3, 5, 4, 3), (24, 40, 56, 72)
 HEADS_OF_FOUR, KV_HEADS_OF_FOUR = (8, 12, 16, 20), (4, 6, 8, 5)  # where heads are computed in four parts
 WIDTH_OF_A_HEAD = (22, 26, 34, 46)  # where heads have a dimension of their own
+MULTIPLES = (7, 11, 13, 9)  # to which a size is rounded up
 EXPERTS, CHOSEN = (6, 7, 9, 8), (2, 3, 4, 3)
 ATTENTION_HEADS = """num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads
     attention_heads""".split()
@@ -89,7 +90,8 @@ class Sampler:
         self.base = {name: value for name, value in given.items() if not hasattr(value, "to_dict")}
         default = self.default.to_dict()
         self.base.update({name: value for name, value in default.items()
-                          if self.table_of(name) and isinstance(value, int) and value > 8 and value != default.get("vocab_size")})
+                          if isinstance(value, int) and (name.endswith("multiple_of") or self.table_of(name) and value > 8
+                                                         and value != default.get("vocab_size"))})
         self.names = set(default)
         self.undeclared = [name for name in UNDECLARED if name not in self.names and is_asked_for(self.kind, name)]
         self.names |= set(self.undeclared)
@@ -203,6 +205,8 @@ class Sampler:
             return self.prime(name, index, *STATE_RANGES[name]) if name in self.base else None
         if any(word in name for word in STATE_SPACE):
             return None
+        if name.endswith("multiple_of"):
+            return MULTIPLES[index]
         if name in ATTENTION_HEADS:
             return self.heads[index]
         if name in EXPERT_COUNTS:
@@ -288,6 +292,8 @@ class Sampler:
         """The parts with one more layer, and with other sizes inside of them."""
         found = {}
         for name, part in self.parts.items():
+            if name == self.part:
+                continue
             given = small_configs.settings_of(type(part))
             more = {key: value + 1 for key, value in given.items() if key in COUNT_KEYS and isinstance(value, int)}
             wider = {key: 2 * value for key, value in given.items() if small_configs.SIZE_OF.get(key) in (32, 96) and isinstance(value, int)}

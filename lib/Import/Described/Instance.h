@@ -43,7 +43,7 @@ private:
   std::vector<std::string> readList(llvm::StringRef key, const llvm::json::Object &rule,
                                     int64_t layers);
   std::vector<std::string> listByRule(const llvm::json::Array &rule, int64_t layers);
-  void checkFixed();
+  void checkFixed(hf::ConfigReader &reader, const llvm::json::Object &described);
   bool holds(const llvm::json::Object &when, std::optional<size_t> layer);
   const llvm::json::Object *choose(const llvm::json::Array &among, std::optional<size_t> layer,
                                    const llvm::Twine &what);
