@@ -140,6 +140,9 @@ class Defaults:
             values = [config.get(name) for config in self.configs]
             if name in self.sampler.idle or not self.is_read(name):
                 unread.append(name)
+            elif behind := self.by_layers(name):
+                equal.append([name, behind])
+                sizes[name] = {"absent": behind, "least": 0, "integer": True}
             elif all(v == values[0] for v in values):
                 fixed[name] = {"value": as_stored(values[0]), "absent": as_stored(self.default[name])}
             elif rules(name) or "chunk" in name or name in samples.STATE_RANGES or isinstance(values[0], float):  # varied, and without effect
@@ -159,6 +162,18 @@ class Defaults:
         fixed.update({name: {"value": value, "absent": value} for name, value in known.items() if value is not None})
         unread += [name for name, value in known.items() if value is None]
         return {"sizes": sizes, "lists": lists, "fixed": fixed, "unread": sorted(unread), "equal": equal}
+
+    def by_layers(self, name: str) -> str | None:
+        """The index of the last layer, or their number, where the class gives it to a key that is left out."""
+        behind = set()
+        for count in (3, 6):
+            try:
+                value = self.sampler.with_layers(count).to_dict()[name]
+            except Exception:
+                return None
+            behind.add(value - count if isinstance(value, int) and not isinstance(value, bool) else None)
+        found = behind.pop() if len(behind) == 1 else None
+        return None if found not in (0, -1) else f"{self.sampler.layer_key} - 1" if found else self.sampler.layer_key
 
     def twin_of(self, name: str, values: list[Any]) -> str | None:
         """A size that has the same values, so that the program does not tell which of both it has."""
