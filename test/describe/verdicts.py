@@ -45,26 +45,40 @@ def other_value(value):
     return "another" if isinstance(value, str) else 7
 
 
+def changed(description, config, values):
+    """`config` with other values of keys that the description reads."""
+    part = description.get("within")
+    return {**config, part: {**config[part], **values}} if part else {**config, **values}
+
+
+def expect_named(name, said, key, value, *parts):
+    """What is said of a refused config names the key and its value, with these parts."""
+    start = f"config.json: key '{key}' = "
+    message = next((line for line in said.splitlines() if start in line), "")
+    expect(message and all(part in message for part in parts), f"{name}: {key} = {value!r} is not refused by its name, with {parts}\n{said}")
+
+
 def check_type(ctxc, description, config, expected):
     name = description["model_type"]
     # "(all)" marks the verdict of the sites that reach a mixer's last matrix.
     verdict = expected and expected.removesuffix(" (all)")
     code, verdicts, said = check(ctxc, config, *(["--sites", "all"] if expected != verdict else []))
     expect(verdicts == {verdict}, f"{name}: found the verdicts {sorted(verdicts)}; expected {expected}\n{said}")
-    code, _, said = check(ctxc, {**config, "a_key_of_tomorrow": 3})
-    expect(code == 2 and "'a_key_of_tomorrow' = 3" in said, f"{name}: a key that nobody knows is not refused\n{said}")
-    for key, rule in description["fixed"].items():
-        value = other_value(rule["value"])
-        code, _, said = check(ctxc, {**config, key: value})
-        expect(code == 2 and f"config.json: key '{key}' = " in said and "; expected " in said,
-               f"{name}: {key} = {value} is not refused by its name\n{said}")
-        expect(WAY_OUT in said, f"{name}: {key} = {value}: the message has no way out\n{said}")
-    for key, rule in description["sizes"].items():
-        if rule["integer"] and rule.get("least", 1) > 0:
-            code, _, said = check(ctxc, {**config, key: 0})
-            expect(code == 2 and f"'{key}' = 0" in said, f"{name}: {key} = 0 is not refused\n{said}")
-        code, _, said = check(ctxc, {**config, key: "many"})
-        expect(code == 2 and f"'{key}' = 'many'" in said, f"{name}: {key} = 'many' is not refused\n{said}")
+    # A run tells of all that is wrong with a config.
+    before = f"{description['within']}." if "within" in description else ""
+    fixed = {key: other_value(rule["value"]) for key, rule in description["fixed"].items()}
+    around = {key: other_value(rule["value"]) for key, rule in description.get("around", {}).items()}
+    none = {key: 0 for key, rule in description["sizes"].items() if rule["integer"] and rule.get("least", 1) > 0}
+    code, _, said = check(ctxc, {**changed(description, config, {**fixed, **none, "a_key_of_tomorrow": 3}), **around, "another": 3})
+    expect(code == 2, f"{name}: a config of other keys is not refused")
+    for key, value in [*[(before + key, value) for key, value in fixed.items()], *around.items()]:
+        expect_named(name, said, key, value, "; expected ", WAY_OUT)
+    for key, value in [(before + "a_key_of_tomorrow", 3), ("another", 3), *[(before + key, 0) for key in none]]:
+        expect_named(name, said, key, value, f" = {value} ")
+    code, _, said = check(ctxc, changed(description, config, {key: "many" for key in description["sizes"]}))
+    for key in description["sizes"]:
+        expect_named(name, said, before + key, "many", " = 'many' ")
+    expect(code == 2, f"{name}: a config without numbers is not refused")
 
 
 def check_page(page, described, known):

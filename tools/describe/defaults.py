@@ -55,9 +55,9 @@ class Defaults:
     """`used` are the keys of expressions, `lists` those with an entry for each layer, `read` what the model's code reads."""
 
     def __init__(self, sampler: samples.Sampler, configs: list[dict[str, Any]], used: set[str], lists: set[str],
-                 choices: set[str], read: set[str], fitter: fits.Fitter):
+                 choices: set[str], read: set[str], fitter: fits.Fitter, is_idle: Callable[[str], bool]):
         self.sampler, self.configs, self.used, self.lists, self.read, self.fitter = sampler, configs, used, lists, read, fitter
-        self.choices = choices
+        self.choices, self.is_idle = choices, is_idle
         self.default = sampler.default.to_dict()
 
     def built(self, settings: dict[str, Any], name: str, value: Any = REMOVED) -> Any:
@@ -138,8 +138,11 @@ class Defaults:
         skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters"}
         for name in sorted(set(self.default) - set(sizes) - self.lists - skipped):
             values = [config.get(name) for config in self.configs]
-            if not self.is_read(name):
+            if name in self.sampler.idle or not self.is_read(name):
                 unread.append(name)
+            elif behind := self.by_layers(name):
+                equal.append([name, behind])
+                sizes[name] = {"absent": behind, "least": 0, "integer": True}
             elif all(v == values[0] for v in values):
                 fixed[name] = {"value": as_stored(values[0]), "absent": as_stored(self.default[name])}
             elif rules(name) or "chunk" in name or name in samples.STATE_RANGES or isinstance(values[0], float):  # varied, and without effect
@@ -147,14 +150,30 @@ class Defaults:
             elif twin := self.twin_of(name, values):
                 equal.append([name, twin])
                 sizes[name] = self.size(name)
+            elif self.is_idle(name):
+                unread.append(name)
             else:
                 raise texts.Unsupported(f"{name} is read, and gives no number of the program")
         if self.default.get("is_decoder") is False or getattr(self.sampler.default, "is_decoder", None) is False:
             fixed["is_decoder"] = {"value": True, "absent": False}
+        if self.sampler.part:  # a class may build a part of any type
+            fixed["model_type"] = {"value": self.default["model_type"], "absent": self.default["model_type"]}
         known = published.KEYS.get(self.sampler.model_type, {})
         fixed.update({name: {"value": value, "absent": value} for name, value in known.items() if value is not None})
         unread += [name for name, value in known.items() if value is None]
         return {"sizes": sizes, "lists": lists, "fixed": fixed, "unread": sorted(unread), "equal": equal}
+
+    def by_layers(self, name: str) -> str | None:
+        """The index of the last layer, or their number, where the class gives it to a key that is left out."""
+        behind = set()
+        for count in (3, 6):
+            try:
+                value = self.sampler.with_layers(count).to_dict()[name]
+            except Exception:
+                return None
+            behind.add(value - count if isinstance(value, int) and not isinstance(value, bool) else None)
+        found = behind.pop() if len(behind) == 1 else None
+        return None if found not in (0, -1) else f"{self.sampler.layer_key} - 1" if found else self.sampler.layer_key
 
     def twin_of(self, name: str, values: list[Any]) -> str | None:
         """A size that has the same values, so that the program does not tell which of both it has."""

@@ -62,6 +62,7 @@ class Describer:
         self.ctxc, self.model_type, self.folder, self.choices = ctxc, model_type, folder, choices
         self.sampler = samples.Sampler(model_type)
         self.read: set[str] = set()
+        self.read_beside: set[str] = set()  # of a config whose part has the program's keys
         self.known: dict[str, str] = {}
 
     def raised(self, settings: dict[str, Any]) -> str:
@@ -73,8 +74,9 @@ class Describer:
     def exported(self, settings: dict[str, Any]) -> str:
         config = self.sampler.build(settings)
         path = self.folder / f"{self.model_type}-{os.getpid()}.pt2"
-        with reads_of(type(config), self.read):
-            export.export_config(config, path)
+        whole = self.sampler.whole(config)
+        with reads_of(type(config), self.read), reads_of(type(whole), self.read_beside) if whole is not config else contextlib.nullcontext():
+            export.export_config(whole, path)
         run = subprocess.run([self.ctxc, "import", str(path)], capture_output=True, text=True)
         path.unlink()
         if run.returncode:
@@ -132,9 +134,41 @@ class Describer:
         flips: dict[str, tuple[Any, template.Sections]] = {}
         for name, other in self.flips():
             with contextlib.suppress(Exception):
-                tied = template.tied(base) if name == template.TIE else None
+                tied = template.tied(base) if name == template.TIE and other else None
                 flips[name] = (other, tied or self.sections({name: other}, dict(known)))
-        return template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known))
+        self.sampler.idle = self.idle_parts()
+        found = template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known), self.is_idle)
+        return {**found, **self.around([name for name in samples.SHARED if name in found.get("choices", ())])}
+
+    def idle_parts(self) -> set[str]:
+        """The parts of a config beside the program's keys: with others of them, the program is the same."""
+        parts, idle = self.sampler.parts, set()
+        settings = self.sampler.settings(FITTED[0])
+        for name, other in self.sampler.other_parts().items():
+            self.sampler.parts = {**parts, name: other}
+            if self.exported(settings) == self.raised(settings):
+                idle.add(name)
+        self.sampler.parts = parts
+        return idle
+
+    def is_idle(self, name: str) -> bool:
+        """Whether the program is the same with another value of one key."""
+        settings, other = (self.sampler.settings(index) for index in FITTED)
+        try:
+            return settings[name] != other[name] and self.raised({**settings, name: other[name]}) == self.raised(settings)
+        except Exception:
+            return False
+
+    def around(self, shared: list[str]) -> dict[str, Any]:
+        """The part of a config that has the program's keys, and what is beside it without effect. What is `shared` may stand in both."""
+        if not self.sampler.part:
+            return {}
+        whole, rules = self.sampler.whole(self.sampler.build(self.sampler.settings(FITTED[0]))), defaults.any_value()
+        said = whole.to_dict()
+        others = sorted(name for name in said if name not in {*shared, self.sampler.part} and not rules(name))
+        beside = [name for name in others if name not in self.read_beside or name in self.sampler.idle]
+        around = {name: {"value": said[name], "absent": said[name]} for name in others if name not in beside}
+        return {"within": self.sampler.part, "shared": shared, "beside": beside, **({"around": around} if around else {})}
 
     def together(self, base: template.Sections, flips: dict[str, tuple[Any, template.Sections]],
                  known: dict[tuple[str, ...], str]) -> dict[frozenset[str], template.Sections]:

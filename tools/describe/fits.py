@@ -50,6 +50,7 @@ class Fitter:
         for q, x in [(n, v) for n, v in self.products if "/" in n and "*" not in n and not n.endswith("/ 2")]:
             self.products.append((f"{q} / 2", [v / 2 for v in x]))
             self.products += [(f"{name} * ({q})", [v * w for v, w in zip(values, x)]) for name, values in ints.items() if name not in q]
+        self.products += self.rounded(ints)
         for name, values in self.products:
             self.add(name, values)
         for name, values in self.products:
@@ -58,6 +59,18 @@ class Fitter:
         self.terms = [(text, tuple(float(x) for x in key)) for key, text in self.simple.items()]
         self.sums: dict[tuple[str, ...], str] | None = None
         self.floats: dict[tuple[str, ...], str] | None = None
+
+    def rounded(self, ints: dict[str, Values]) -> list[tuple[str, list[float]]]:
+        """Sizes, or two thirds of them, times a factor, rounded up to a multiple of another key."""
+        found = []
+        for by in (name for name in ints if name.endswith("multiple_of")):
+            for name, values in ints.items():
+                for base, sizes in ((name, list(values)), (f"floor(2 * {name} / 3)", [2 * v // 3 for v in values])):
+                    forms = [(base, sizes)] + [(f"floor({key} * {base})", [math.floor(x * v) for x, v in zip(factors, sizes)])
+                                               for key, factors in self.keys.items() if key.endswith("multiplier")]
+                    found += [(f"{by} * floor(({form} + {by} - 1) / {by})", [m * ((v + m - 1) // m) for v, m in zip(rounded, ints[by])])
+                              for form, rounded in forms]
+        return found
 
     def add(self, text: str, values: Sequence[float]) -> None:
         self.simple.setdefault(key_of(values), text)

@@ -125,14 +125,17 @@ class Judge:
         settings = self.settings(flipped)
         expected = self.describer.raised(settings)
         directory = self.work / "config"
-        self.sampler.build(settings).save_pretrained(directory)
+        self.sampler.whole(self.sampler.build(settings)).save_pretrained(directory)
         compare(texts.read(self.imported(directory)), texts.read(expected))
 
     def said(self, config: dict[str, Any]) -> str | None:
         """The program of a config.json; None where it is refused."""
         directory = self.work / "said"
         directory.mkdir(exist_ok=True)
-        (directory / "config.json").write_text(json.dumps({**{k: defaults.as_stored(v) for k, v in config.items()}, "model_type": self.model_type}))
+        stored = {name: defaults.as_stored(value) for name, value in config.items()}
+        if part := self.sampler.part:
+            stored = {part: stored, **{name: value for name, value in stored.items() if name == template.TIE}}
+        (directory / "config.json").write_text(json.dumps({**stored, "model_type": self.model_type}))
         try:
             return self.imported(directory)
         except Differs:
@@ -167,7 +170,7 @@ class Judge:
     def keep(self, file: Path) -> None:
         """Keeps the judged config in `file`."""
         directory = self.work / "kept"
-        self.sampler.build(self.settings({})).save_pretrained(directory)
+        self.sampler.whole(self.sampler.build(self.settings({}))).save_pretrained(directory)
         lines = file.read_text().splitlines() if file.exists() else []
         lines = [line for line in lines if json.loads(line)["model_type"] != self.model_type]
         lines.append(json.dumps(json.loads((directory / "config.json").read_text()), sort_keys=True))
@@ -177,10 +180,11 @@ class Judge:
         """Settings of other forms that the description reads, and whose programs may have other ops: one head of keys, or
         one head, and rotations that depend on the length of the run."""
         sizes, found = self.description["sizes"], []
+        is_width = "head_dim" not in sizes or self.description.get("made_with") == "heads as width"
         for names in ((samples.KV_NAMES,), (samples.KV_NAMES, samples.ATTENTION_HEADS)):
             ones = {name: 1 for some in names for name in some if sizes.get(name, {}).get("least") == 1}
             if ones and (len(names) == 1 or set(ones) & set(samples.ATTENTION_HEADS)):
-                found.append({**ones, **({"hidden_size": 72} if len(names) > 1 and "head_dim" not in sizes else {})})
+                found.append({**ones, **({"hidden_size": 72} if len(names) > 1 and is_width else {})})
         rope = self.description.get("ropes", {}).get("rope_parameters", {})
         if rope.get("long"):
             given = self.settings({})["rope_parameters"]
@@ -200,7 +204,7 @@ class Judge:
 
     def logits(self, changed: dict[str, Any]) -> float:
         """How far ctxc's logits are from transformers', of a model with random weights."""
-        config = self.sampler.build({**self.settings({}), **changed})
+        config = self.sampler.whole(self.sampler.build({**self.settings({}), **changed}))
         directory = self.work / "model"
         torch.manual_seed(7)
         model = export.causal_model(config, attn_implementation="eager").float().eval()

@@ -17,7 +17,7 @@ CONDITIONS: tuple[tuple[str, Callable[[int, int], bool]], ...] = (
 COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 24, 31)
 
 
-def parameters_of_layers(config: Any) -> list[frozenset[str]]:
+def parameters_of_layers(config: Any, count: int) -> list[frozenset[str]]:
     """The names that the parameters of each layer have in it."""
     with torch.device("meta"):
         model = export.causal_model(config)
@@ -26,7 +26,6 @@ def parameters_of_layers(config: Any) -> list[frozenset[str]]:
         found = re.match(r"((?:\w+\.)*?)(\d+)\.(.*)$", name)
         if found:
             stacks.setdefault(found[1], {}).setdefault(int(found[2]), set()).add(found[3])
-    count = samples.Sampler.layer_count(config)
     layers = max((layers for layers in stacks.values() if sorted(layers) == list(range(count))), key=lambda s: sum(map(len, s.values())))
     return [frozenset(layers[index]) for index in range(count)]
 
@@ -38,8 +37,8 @@ class Stack:
         self.seen: list[frozenset[str]] = []
         self.is_mixed = False
 
-    def kinds_of(self, config: Any) -> list[str]:
-        layers = parameters_of_layers(config)
+    def kinds_of(self, config: Any, count: int) -> list[str]:
+        layers = parameters_of_layers(config, count)
         self.seen += [kind for kind in dict.fromkeys(layers) if kind not in self.seen]
         self.is_mixed |= len(set(layers)) > 1
         return [str(self.seen.index(layer)) for layer in layers]
@@ -66,7 +65,7 @@ class Rules:
         try:
             config = self.sampler.with_layers(count, **settings)
             said = config.to_dict()
-            values = self.sampler.stack.kinds_of(config) if self.name == MIXED else said.get(self.name)
+            values = self.sampler.kinds_in(config) if self.name == MIXED else said.get(self.name)
         except Exception:
             return None
         if not isinstance(values, list) or len(values) != count:

@@ -16,6 +16,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 HEADS, KV_HEADS, HEAD_DIM = (6, 10, 12, 9), (3, 5, 4, 3), (24, 40, 56, 72)
 HEADS_OF_FOUR, KV_HEADS_OF_FOUR = (8, 12, 16, 20), (4, 6, 8, 5)  # where heads are computed in four parts
 WIDTH_OF_A_HEAD = (22, 26, 34, 46)  # where heads have a dimension of their own
+MULTIPLES = (7, 11, 13, 9)  # to which a size is rounded up
 EXPERTS, CHOSEN = (6, 7, 9, 8), (2, 3, 4, 3)
 ATTENTION_HEADS = """num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads
     attention_heads""".split()
@@ -24,6 +25,8 @@ KV_NAMES = """num_key_value_heads num_kv_heads n_head_kv kv_n_heads multi_query_
 RANGES = {"64": (0, 0), "96": (191, 733), "32": (41, 181), "128": (211, 1511), "8": (5, 12), "24": (61, 119), "16": (31, 127)}
 EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "kv_lora_rank": (62, 250), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
         "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20)}
+# Sizes of further tables, by the ends of their names.
+OTHER_TABLES = {"_embed_dim": (61, 119), "_vocab_size": (211, 1511)}
 STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
 # Sizes of state spaces that may be varied: groups divide heads, and heads of keys those of values.
 STATE_SIZES = {"linear_num_key_heads": (2, 5, 3, 4), "linear_num_value_heads": (4, 15, 6, 8), "linear_num_heads": (5, 7, 8, 6),
@@ -37,8 +40,9 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu
                "gelu_fast": "gelu_tanh", "silu": "silu", "swish": "silu", "relu": "relu", "relu2": "relu2",
                "sigmoid": "sigmoid", "tanh": "tanh", "quick_gelu": "quick_gelu"}
 # For types that have no models of the first sizes; "heads as width" for those whose heads must be as wide as the model.
-OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours")
+OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours", "even widths")
 TOKENS = ("pad_token_id",)
+SHARED = ("tie_word_embeddings",)  # what a config and a part of it must say alike
 # Keys whose null and whose number give different programs, with a number for each sample.
 NUMBER = "number"
 OPTIONAL = {"sliding_window": (5, 7, 11, 9), "clip_qkv": (1.5, 2.25, 1.75, 3.5)}
@@ -71,14 +75,24 @@ class Sampler:
     """Settings of a type. A sample past the last of the fitted ones has sizes that no fit has seen."""
 
     def __init__(self, model_type: str):
-        self.kind = config_class(model_type)
+        self.whole_kind = self.kind = config_class(model_type)
         self.model_type = model_type
-        self.default = self.kind()
-        self.base = {name: value for name, value in small_configs.settings_of(self.kind).items()
-                     if not hasattr(value, "to_dict")}
-        if getattr(self.kind, "sub_configs", None):
-            raise ValueError("its config has parts")
-        self.names = set(self.default.to_dict())
+        self.default = whole = self.kind()
+        given = small_configs.settings_of(self.kind)
+        self.parts = {name: value for name, value in given.items() if hasattr(value, "to_dict")}
+        self.idle: set[str] = set()  # parts that are shown to have no effect
+        # The part of a config whose keys are those of the program, where it is not the config itself.
+        self.part = next((name for name in self.parts if getattr(whole, name) is whole.get_text_config(decoder=True)), None)
+        if self.part:
+            self.default = getattr(whole, self.part)
+            self.kind = type(self.default)
+            given = small_configs.settings_of(self.kind)
+        self.base = {name: value for name, value in given.items() if not hasattr(value, "to_dict")}
+        default = self.default.to_dict()
+        self.base.update({name: value for name, value in default.items()
+                          if isinstance(value, int) and (name.endswith("multiple_of") or self.table_of(name) and value > 8
+                                                         and value != default.get("vocab_size"))})
+        self.names = set(default)
         self.undeclared = [name for name in UNDECLARED if name not in self.names and is_asked_for(self.kind, name)]
         self.names |= set(self.undeclared)
         self.base.update({name: small_configs.SIZE_OF[name] for name in self.undeclared})
@@ -98,16 +112,21 @@ class Sampler:
     def mix(self) -> None:
         """Looks for layers of several kinds that no list names, also where a number of first layers is 0 by default."""
         try:
-            self.stack.kinds_of(self.with_layers(8))
+            self.kinds_in(self.with_layers(8))
             for name in self.base:
                 if not self.stack.is_mixed and self.base[name] == 0 and small_configs.SIZE_OF.get(name) == 1:
-                    self.stack.kinds_of(self.with_layers(8, **{name: 1}))
+                    self.kinds_in(self.with_layers(8, **{name: 1}))
                     if self.stack.is_mixed:
                         self.base[name] = 1
             if self.stack.is_mixed and self.lists:  # the lists may say all
                 self.stack.is_mixed = not self.stack.follows([{**self.rows_of(self.with_layers(12))[i]} for i in range(12)])
         except Exception:  # then the class has lists of another length only
             self.stack.is_mixed = False
+
+    @staticmethod
+    def table_of(name: str) -> tuple[int, int] | None:
+        """The range of a size that no list names."""
+        return None if name in small_configs.SIZE_OF else next((span for end, span in OTHER_TABLES.items() if name.endswith(end)), None)
 
     @staticmethod
     def layer_count(config: Any) -> int:
@@ -124,7 +143,7 @@ class Sampler:
         said = config.to_dict()
         found = {name: said[name] for name in self.lists}
         if self.stack.is_mixed:
-            found[kinds.MIXED] = self.stack.kinds_of(config)
+            found[kinds.MIXED] = self.kinds_in(config)
         return [{name: values[layer] for name, values in found.items()} for layer in range(self.layer_count(config))]
 
     @functools.cached_property
@@ -186,6 +205,8 @@ class Sampler:
             return self.prime(name, index, *STATE_RANGES[name]) if name in self.base else None
         if any(word in name for word in STATE_SPACE):
             return None
+        if name.endswith("multiple_of"):
+            return MULTIPLES[index]
         if name in ATTENTION_HEADS:
             return self.heads[index]
         if name in EXPERT_COUNTS:
@@ -204,8 +225,8 @@ class Sampler:
             return 2 * self.prime(name, index, span[0] // 2, span[1] // 2 + 8)
         if base == 1:
             return (1, 1, 3, 2)[index] if "shared" in name else None
-        if str(base) in RANGES:
-            return self.prime(name, index, *RANGES[str(base)])
+        if span := RANGES.get(str(base)) or self.table_of(name):
+            return self.prime(name, index, *span) * (2 if base == 96 and self.sizes == "even widths" else 1)
         return None
 
     def varied(self) -> list[str]:
@@ -255,13 +276,43 @@ class Sampler:
         return one(given, 1)
 
     def build(self, settings: dict[str, Any]) -> Any:
-        config = self.kind(**copy.deepcopy(settings))
+        inner = {} if self.part else copy.deepcopy(self.parts)
+        config = self.kind(**{**inner, **copy.deepcopy(settings)})
+        return self.run_eagerly(config)
+
+    @staticmethod
+    def run_eagerly(config: Any) -> Any:
         config._attn_implementation = "eager"
         config.use_cache = False
         if hasattr(config, "is_decoder"):
             config.is_decoder = True
         return config
 
+    def other_parts(self) -> dict[str, Any]:
+        """The parts with one more layer, and with other sizes inside of them."""
+        found = {}
+        for name, part in self.parts.items():
+            if name == self.part:
+                continue
+            given = small_configs.settings_of(type(part))
+            more = {key: value + 1 for key, value in given.items() if key in COUNT_KEYS and isinstance(value, int)}
+            wider = {key: 2 * value for key, value in given.items() if small_configs.SIZE_OF.get(key) in (32, 96) and isinstance(value, int)}
+            found[name] = type(part)(**{**given, **more, **wider})
+        return found
+
+    def whole(self, config: Any) -> Any:
+        """The config of the type, whose part `config` may be."""
+        if not self.part:
+            return config
+        said = config.to_dict()
+        shared = {name: said[name] for name in SHARED if name in said and name in self.whole_kind().to_dict()}
+        found = self.whole_kind(**{**copy.deepcopy(self.parts), **shared, self.part: said})
+        self.run_eagerly(getattr(found, self.part))
+        return self.run_eagerly(found)
+
+    def kinds_in(self, config: Any) -> list[str]:
+        return self.stack.kinds_of(self.whole(config), self.layer_count(config))
+
     def kinds_of_layers(self, settings: dict[str, Any]) -> dict[str, list[str]]:
         """The kinds of layers that no list says, as an entry of a config."""
-        return {kinds.MIXED: self.stack.kinds_of(self.build(settings))} if self.stack.is_mixed else {}
+        return {kinds.MIXED: self.kinds_in(self.build(settings))} if self.stack.is_mixed else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Callable
 
 import defaults
 import fits
@@ -193,8 +193,8 @@ def alternatives(base: Any, flips: dict[str, tuple[Any, Any]], default: dict[str
 
 
 def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any, Sections]], read: set[str],
-           together: dict[frozenset[str], Sections]) -> dict[str, Any]:
-    """The description."""
+           together: dict[frozenset[str], Sections], is_idle: Callable[[str], bool]) -> dict[str, Any]:
+    """The description. `is_idle` says whether a key that is read has no effect."""
     default = sampler.default.to_dict()
     flips = {name: (other, s) for name, (other, s) in flips.items() if s.entry == base.entry and s.lists == base.lists}
     together = {names: s for names, s in together.items() if names <= set(flips) and s.entry == base.entry and s.lists == base.lists}
@@ -217,7 +217,7 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
         ends[name] = [{"when": when, "lines": lines} for when, lines in found]
     choices = {name: {"absent": default[name]} for name in flips}
     info = defaults.Defaults(sampler, widest.configs, used - set(sampler.activations) - {"rope_parameters"}, set(base.lists),
-                             set(choices) | set(sampler.activations), read, widest.fitter)
+                             set(choices) | set(sampler.activations), read, widest.fitter, is_idle)
     result: dict[str, Any] = {"model_type": sampler.model_type, "transformers": transformers.__version__,
                               "layer_count": sampler.layer_key}
     if sampler.sizes:

@@ -17,6 +17,7 @@ public:
         type(description.getString("model_type").value_or("").str()) {}
 
   std::string program();
+  void checkAround(hf::ConfigReader &around);
 
 private:
   const llvm::json::Object &object(const llvm::json::Object &in, llvm::StringRef key) const {
@@ -42,7 +43,7 @@ private:
   std::vector<std::string> readList(llvm::StringRef key, const llvm::json::Object &rule,
                                     int64_t layers);
   std::vector<std::string> listByRule(const llvm::json::Array &rule, int64_t layers);
-  void checkFixed();
+  void checkFixed(hf::ConfigReader &reader, const llvm::json::Object &described);
   bool holds(const llvm::json::Object &when, std::optional<size_t> layer);
   const llvm::json::Object *choose(const llvm::json::Array &among, std::optional<size_t> layer,
                                    const llvm::Twine &what);

@@ -221,7 +221,20 @@ std::string Instance::program() {
 
 std::string described::programOf(const json::Object &description, ConfigReader &config,
                                  Problems &problems, mlir::MLIRContext &context) {
-  std::string program = Instance(description, config, problems, context).program();
+  ConfigReader *read = &config;
+  if (std::optional<StringRef> part = description.getString("within")) {
+    read = config.object(*part);
+    if (!read) {
+      config.problem("model_type", "needs an object '" + *part + "' beside it");
+      return "";
+    }
+    for (const json::Value &key : *description.getArray("beside"))
+      config.unread({{*key.getAsString()}});
+  }
+  Instance instance(description, *read, problems, context);
+  std::string program = instance.program();
+  if (read != &config)
+    instance.checkAround(config);
   config.finish();
   return problems.empty() ? program : "";
 }

@@ -198,21 +198,20 @@ void Instance::readLists() {
 }
 
 /// Reports the keys that do not have the one value for which the description holds.
-void Instance::checkFixed() {
-  const json::Object &described = object(description, "fixed");
+void Instance::checkFixed(ConfigReader &reader, const json::Object &described) {
   for (StringRef key : keysOf(described)) {
     const json::Object &entry = object(described, key);
     const json::Value *expected = entry.get("value"), *absent = entry.get("absent");
     if (!expected || !absent)
       continue;
-    const json::Value *given = config.raw(key);
+    const json::Value *given = reader.raw(key);
     if (given ? *given == *expected : *absent == *expected)
       continue;
     if (given)
-      config.problem(key, "is not what the description of '" + Twine(type) +
+      reader.problem(key, "is not what the description of '" + Twine(type) +
                               "' holds for; expected " + text(*expected) + wayOut);
     else
-      config.problem("has no key '" + key + "', which says " + text(*absent) +
+      reader.problem("has no key '" + key + "', which says " + text(*absent) +
                      "; the description of '" + type + "' holds for " + text(*expected) + wayOut);
   }
 }
@@ -225,6 +224,17 @@ json::Value Instance::choice(StringRef key) {
   // A null is off, as it is for the code that asks.
   bool isOff = given && given->kind() == json::Value::Null && absent && *absent == false;
   return given && !isOff ? *given : absent ? *absent : json::Value(nullptr);
+}
+
+/// Reports what `around`, whose part this config is, says otherwise.
+void Instance::checkAround(ConfigReader &around) {
+  checkFixed(around, object(description, "around"));
+  for (const json::Value &shared : array(description, "shared")) {
+    StringRef key = *shared.getAsString();
+    if (const json::Value *said = around.raw(key); said && *said != choice(key))
+      around.problem(key, "differs from " + text(choice(key)) + ", which '" +
+                              description.getString("within").value_or("") + "' says" + wayOut);
+  }
 }
 
 bool Instance::holds(const json::Object &when, std::optional<size_t> layer) {
@@ -291,7 +301,7 @@ void Instance::read() {
     StringRef absent = activations.getString(key).value_or("");
     words[key] = xf::stringifyActivationKind(readActivation(config, key, absent)).str();
   }
-  checkFixed();
+  checkFixed(config, object(description, "fixed"));
   checkEqual();
   for (const json::Value &key : array(description, "unread"))
     config.unread({{*key.getAsString()}});

@@ -72,6 +72,7 @@ constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> 
     {"gemma3", makeGemma3WithImages},
     {"gemma3_text", makeGemma3},
     {"glm4", makeGlm4},
+    {"gpt-sw3", makeGpt2}, // whose config is that of gpt2
     {"gpt2", makeGpt2},
     {"gpt_neo", makeGptNeo},
     {"gpt_neox", makeGptNeoX},

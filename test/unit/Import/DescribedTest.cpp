@@ -278,6 +278,32 @@ TEST_F(Described, WhatAnAbsentKeySaysIsInRange) {
              "and more, or a program by python -m ctxc.export");
 }
 
+/// Some types have the program's keys in a part of their config.
+TEST_F(Described, KeysMayStandInAPart) {
+  json::Object part = std::move(config);
+  part.erase("model_type");
+  config = json::Object{{"model_type", "emu3"}};
+  EXPECT_HAS(with({}), "key 'model_type' = 'emu3' needs an object 'text_config' beside it");
+  EXPECT_HAS(with({{"text_config", 3}}), "key 'text_config' = 3 is not understood");
+  auto within = [&](Changes inner, Changes outer = {}) {
+    json::Object changed = part;
+    for (const auto &[key, value] : inner)
+      changed[key] = value;
+    config["text_config"] = std::move(changed);
+    return with(outer);
+  };
+  part["num_key_value_heads"] = 2;
+  EXPECT_HAS(within({}, {{"vq_config", json::Object{}}}), "xf.layer @emu3(");
+  EXPECT_HAS(within({{"hidden_size", 0}}), "key 'text_config.hidden_size' = 0 is out of range");
+  EXPECT_HAS(within({{"later", 7}}), "key 'text_config.later' = 7");
+  EXPECT_HAS(within({}, {{"later", 7}}), "key 'later' = 7");
+  EXPECT_HAS(within({{"model_type", "llama"}}), "key 'text_config.model_type' = 'llama' is not");
+  // What the config and its part both say is the same.
+  EXPECT_HAS(within({}, {{"tie_word_embeddings", true}}),
+             "key 'tie_word_embeddings' = true differs from false, which 'text_config' says");
+  EXPECT_HAS(within({{"tie_word_embeddings", true}}, {{"tie_word_embeddings", true}}), "module {");
+}
+
 TEST_F(Described, ParametersHaveTheStoredTypes) {
   StoredTensorMap tensors = zeros();
   writeTensors(tensors);
