@@ -29,6 +29,12 @@ protected:
     return table([](int64_t i) { return i < 8 ? twice[i] : 0 - twice[i - 8]; });
   }
 
+  /// twiceE2M1 of sixteen bytes.
+  Value twice(Value fours) {
+    static constexpr int8_t table[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    return hasByteShuffles(lanes) ? lookedUpBytes(table, fours) : twiceE2M1(fours);
+  }
+
   int64_t lanes;
 };
 
@@ -135,7 +141,7 @@ public:
     }
     Value scale = once(Scale, [&] { return inAllLanes(powerOfTwo(loaded(b.getI8Type(), 0))); });
     Value all = once(Bytes, [&] { return bytes(1, 16); });
-    Value half = once(Half + k / 16, [&] { return twiceE2M1(nibble(all, k / 16)); });
+    Value half = once(Half + k / 16, [&] { return twice(nibble(all, k / 16)); });
     return product(scale, numbersOf(part(half, k % 16), /*isSigned=*/true));
   }
 };
@@ -150,7 +156,7 @@ public:
   ScaledE2M1(OpBuilder &b, Location loc, int64_t lanes, Value address, Value scale)
       : NumbersOfBlock(b, loc, lanes, address), scale(scale) {}
   Value numbers(int64_t k) override {
-    enum { Scale, Doubles, Pairs, Table };
+    enum { Scale, Pairs, Table, Doubles };
     Value halved = once(Scale, [&] { // exact: the scale is a power of two
       Value half = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.5f));
       return inAllLanes(arith::MulFOp::create(b, loc, scale, half));
@@ -162,8 +168,8 @@ public:
     if (hasTables(lanes))
       return lookedUp(once(Table, [&] { return product(tableOfE2M1(), halved); }),
                       widened(part(fours, k)));
-    Value all = once(Doubles, [&] { return twiceE2M1(fours); });
-    return product(numbersOf(part(all, k), /*isSigned=*/true), halved);
+    Value half = once(Doubles + k / 16, [&] { return twice(lanesOf(fours, k / 16 * 16, 16)); });
+    return product(numbersOf(part(half, k % 16), /*isSigned=*/true), halved);
   }
 
 private:

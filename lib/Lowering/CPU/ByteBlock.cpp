@@ -71,23 +71,11 @@ protected:
 
   /// The bytes that four bits stand for: 16 more than twice the number (StoredBlock::twiceE2M1).
   Value looked(Value fours) {
-    int64_t size = cast<VectorType>(fours.getType()).getDimSize(0);
     if (place.products != ByteProducts::X86Pairs && place.products != ByteProducts::X86Dot)
       return plus(twiceE2M1(fours), 16);
     static constexpr int8_t table[] = {16, 17, 18, 19, 20, 22, 24, 28,
                                        16, 15, 14, 13, 12, 10, 8,  4};
-    SmallVector<int8_t> repeated;
-    for (int64_t i = 0; i < size; ++i)
-      repeated.push_back(table[i % 16]);
-    auto type = cast<VectorType>(fours.getType());
-    Value entries =
-        arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(repeated)));
-    StringRef name = size == 64   ? "llvm.x86.avx512.pshuf.b.512"
-                     : size == 32 ? "llvm.x86.avx2.pshuf.b"
-                                  : "llvm.x86.ssse3.pshuf.b.128";
-    return LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr(name),
-                                         ValueRange{entries, fours})
-        .getResults();
+    return lookedUpBytes(table, fours);
   }
 
   Place place;

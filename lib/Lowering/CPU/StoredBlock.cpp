@@ -116,3 +116,19 @@ Value StoredBlock::twiceE2M1(Value q) {
   Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, q, splat(q, 8));
   return arith::SelectOp::create(b, loc, isNegative, arith::SubIOp::create(b, loc, zero, h), h);
 }
+
+Value StoredBlock::lookedUpBytes(ArrayRef<int8_t> table, Value indices) {
+  auto type = cast<VectorType>(indices.getType());
+  int64_t size = type.getDimSize(0);
+  SmallVector<int8_t> repeated;
+  for (int64_t i = 0; i < size; ++i)
+    repeated.push_back(table[i % 16]);
+  Value entries =
+      arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(repeated)));
+  StringRef name = size == 64   ? "llvm.x86.avx512.pshuf.b.512"
+                   : size == 32 ? "llvm.x86.avx2.pshuf.b"
+                                : "llvm.x86.ssse3.pshuf.b.128";
+  return LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr(name),
+                                       ValueRange{entries, indices})
+      .getResults();
+}

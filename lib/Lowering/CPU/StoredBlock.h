@@ -54,6 +54,8 @@ protected:
   Value shuffled(Value v, Value w, llvm::ArrayRef<int64_t> from) {
     return mlir::vector::ShuffleOp::create(b, loc, v, w, from);
   }
+  /// Whether the target has SSSE3's shuffle of 16 bytes by others. (8 lanes are those of AVX.)
+  static bool hasByteShuffles(int64_t lanes) { return lanes == 8; }
   /// Bytes as float32, exactly.
   Value numbersOf(Value v, bool isSigned);
   /// Whether the target looks numbers up in tables of 16 or 32. (16 lanes are those of AVX-512.)
@@ -94,6 +96,10 @@ protected:
   /// Twice the number that four bits stand for, a sign, two bits of exponent and one of fraction:
   /// the sign and 0, 1, 2, 3, 4, 6, 8 or 12.
   Value twiceE2M1(Value q);
+
+  /// In each byte the one of 16 that its value, below 16, names. The target has byte shuffles of
+  /// this size: SSSE3's of 16 bytes, AVX2's of 32, AVX-512's of 64.
+  Value lookedUpBytes(llvm::ArrayRef<int8_t> table, Value indices);
 
   /// What `make` emits, once for each key.
   Value once(int64_t key, llvm::function_ref<Value()> make) {
