@@ -211,6 +211,8 @@ class Judge:
         for name, parameter in model.named_parameters():
             parameter.data.normal_(1.0 if "norm" in name.lower() and parameter.dim() == 1 else 0.0, 0.1)
         model.save_pretrained(directory)
+        if self.sampler.part:  # the model's own config is that part
+            config.save_pretrained(directory)
         compute_by_token(model)
         with torch.no_grad():
             expected = model(input_ids=torch.tensor([TOKENS]), use_cache=False).logits[0, -1]
