@@ -54,8 +54,8 @@ def changed(description, config, values):
 def expect_named(name, said, key, value, *parts):
     """What is said of a refused config names the key and its value, with these parts."""
     start = f"config.json: key '{key}' = "
-    message = next((line for line in said.splitlines() if start in line), "")
-    expect(message and all(part in message for part in parts), f"{name}: {key} = {value!r} is not refused by its name, with {parts}\n{said}")
+    expect(any(start in line and all(part in line for part in parts) for line in said.splitlines()),
+           f"{name}: {key} = {value!r} is not refused by its name, with {parts}\n{said}")
 
 
 def check_type(ctxc, description, config, expected):
