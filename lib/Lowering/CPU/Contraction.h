@@ -20,12 +20,11 @@
 //
 // All of this is of Zen 4. On a Sapphire Rapids the same two streams read a matrix in bfloat16 or
 // in blocks at 70 % of memory's speed, and at 90 to 100 % where their lines are asked for ahead. On
-// a Zen 3, whose registers have eight lanes, four streams are a fifth faster than two, and eight are
-// the fastest for long rows, without prefetches: with fewer, each addition to a row's only register
-// waits for the one before it. So
-// the target says how each kind of matrix is read (Readings.h): by default as the processors on
-// which that was measured read fastest, and otherwise as a measurement on the machine found. It
-// changes no sum.
+// a Zen 3, whose registers have eight lanes, four streams are a fifth faster than two, and eight
+// are the fastest for long rows, without prefetches: with fewer, each addition to a row's only
+// register waits for the one before it. So the target says how each kind of matrix is read
+// (Readings.h): by default as the processors on which that was measured read fastest, and otherwise
+// as a measurement on the machine found. It changes no sum.
 //
 // Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side as float32,
 // stays in the second-level cache while a block of vectors, which stays there too, is multiplied
