@@ -1,5 +1,6 @@
 #include "ctxc/Numerics/BlockFormats.h"
 #include "ctxc/Numerics/ByteVectors.h"
+#include "ctxc/Numerics/ExpertGroups.h"
 #include "ctxc/Numerics/KernelABI.h"
 #include "ctxc/Numerics/ScaledFormats.h"
 #include "dialects/Kernel/Kernel.h"

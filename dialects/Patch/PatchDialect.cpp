@@ -43,6 +43,28 @@ LogicalResult LinearsOp::verify() {
   return success();
 }
 
+LogicalResult ExpertLinearsOp::verify() {
+  if (getData().empty() || getData().size() != getResults().size())
+    return emitOpError("has ") << getData().size() << " data operands and " << getResults().size()
+                               << " results; it needs one result for each of at least one operand";
+  auto bank = ranked(getBank());
+  int64_t in = bank.getDimSize(getTransposed() ? 1 : 2),
+          out = bank.getDimSize(getTransposed() ? 2 : 1);
+  for (auto [selected, x, y] : llvm::zip(getSelected(), getData(), getResults())) {
+    // C1
+    int64_t k = ranked(selected).getDimSize(0);
+    ArrayRef<int64_t> data = ranked(x).getShape();
+    if ((data != ArrayRef{in} && data != ArrayRef{k, in}) ||
+        ranked(y).getShape() != ArrayRef{k, out} || x.getType() != getData().front().getType() ||
+        selected.getType() != getSelected().front().getType())
+      return emitOpError("maps ") << x.getType() << " to " << y.getType() << " by " << k
+                                  << " matrices of " << in << " inputs and " << out
+                                  << " outputs; it needs (in) or (k, in) and (k, out), of the same "
+                                     "types in both runs";
+  }
+  return success();
+}
+
 LogicalResult ApplyDeltaOp::verify() {
   // C1
   if (ranked(getParameter()).getShape() != ranked(getDelta()).getShape() ||

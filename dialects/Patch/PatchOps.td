@@ -43,6 +43,24 @@ def Patch_LinearsOp : Patch_Op<"linears", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Patch_ExpertLinearsOp : Patch_Op<"expert_linears", [Pure, SameVariadicOperandSize]> {
+  let summary = "selected experts of a bank that is read once: `y_ij = W_{sel_ij} x_ij`";
+  let description = [{
+    What `patch.linears` is to `xf.linear`, for `xf.expert_linear`: an expert that is selected
+    several times is read once.
+
+    - C1: as `xf.expert_linear`, for each selection with its data and result; all of the same types.
+  }];
+  let arguments = (ins XF_StoredBank:$bank, Variadic<XF_Indices>:$selected,
+                       Variadic<XF_Activation>:$data, UnitAttr:$transposed);
+  let results = (outs Variadic<XF_Activation>:$results);
+  let assemblyFormat = [{
+    $bank `[` $selected `]` `*` `(` $data `)` (`transposed` $transposed^)? attr-dict
+    `:` type($bank) `,` `(` type($selected) `)` `,` functional-type($data, $results)
+  }];
+  let hasVerifier = 1;
+}
+
 def Patch_Rank1Op : Patch_Op<"rank1", [Pure, AllTypesMatch<["target", "current", "u"]>,
                                        AllTypesMatch<["data", "v"]>]> {
   let summary = "the factors of `ΔW = (t − W z) zᵀ / ‖z‖²`";

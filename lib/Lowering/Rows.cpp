@@ -33,6 +33,27 @@ Origin ctxc::originOf(Value memref) {
   return origin;
 }
 
+/// Whether `op` may write to the memory of `root`.
+static bool mayWrite(Operation &op, Value root) {
+  auto effects = getEffectsRecursively(&op);
+  return !effects || llvm::any_of(*effects, [&](const MemoryEffects::EffectInstance &effect) {
+    if (!isa<MemoryEffects::Write>(effect.getEffect()))
+      return false;
+    Value written = effect.getValue() ? originOf(effect.getValue()).root : Value();
+    return !written || written == root;
+  });
+}
+
+bool ctxc::staysSame(Value memref, Operation *from, Operation *to) {
+  Value root = originOf(memref).root;
+  if (!root || from->getBlock() != to->getBlock())
+    return false;
+  for (Operation *op = from->getNextNode(); op != to; op = op->getNextNode())
+    if (mayWrite(*op, root))
+      return false;
+  return true;
+}
+
 Value ctxc::rowsOf(Value memref) {
   Operation *op = memref.getDefiningOp();
   if (!op) {

@@ -14,6 +14,10 @@ struct Origin {
 };
 Origin originOf(mlir::Value memref);
 
+/// Whether no op between `from` and `to`, which is behind it in the same block, changes what is in
+/// `memref`.
+bool staysSame(mlir::Value memref, mlir::Operation *from, mlir::Operation *to);
+
 /// The number of rows of a memref, as an index value of the kernel; null where it is not known.
 mlir::Value rowsOf(mlir::Value memref);
 

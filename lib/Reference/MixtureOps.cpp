@@ -77,30 +77,35 @@ static llvm::Error evaluateOp(xf::GatherOp op, Evaluation &e) {
   return llvm::Error::success();
 }
 
-static llvm::Error evaluateOp(xf::ExpertLinearOp op, Evaluation &e) {
-  const Matrix &selection = e.rows(op.getSelected());
-  auto type = cast<RankedTensorType>(op.getType());
+llvm::Error expertLinear(Operation *op, Evaluation &e, const ExpertOperands &given, Value to) {
+  const Matrix &selection = e.rows(given.selected);
+  auto type = cast<RankedTensorType>(to.getType());
   int64_t k = type.getDimSize(0), out = type.getDimSize(1);
-  bool one = cast<RankedTensorType>(op.getData().getType()).getRank() == 1;
-  Matrix data = e.rows(op.getData());
+  bool one = cast<RankedTensorType>(given.data.getType()).getRank() == 1;
+  Matrix data = e.rows(given.data);
   int64_t tokens = data.rows(), in = one ? data.cols() : data.cols() / k;
-  if (roundsVectors(op.getBank()) && !op.getTransposed()) {
+  if (roundsVectors(given.bank) && !given.transposed) {
     data = roundedToBytes(Eigen::Map<const Matrix>(data.data(), data.size() / in, in));
     data.resize(tokens, data.size() / tokens);
   }
   Matrix result(data.rows(), k * out);
   for (int64_t t = 0; t < data.rows(); ++t) {
-    StoredTensor bank = e.stored(op.getBank(), t);
+    StoredTensor bank = e.stored(given.bank, t);
     auto indices = selected(op, selection, t, bank.shape.front());
     if (!indices)
       return indices.takeError();
     for (auto [j, index] : llvm::enumerate(*indices))
       result.row(t).segment(j * out, out) =
-          multiply(bank.slice(index), data.row(t).segment(one ? 0 : j * in, in), op.getTransposed())
+          multiply(bank.slice(index), data.row(t).segment(one ? 0 : j * in, in), given.transposed)
               .row(0);
   }
-  e.set(op.getResult(), std::move(result));
+  e.set(to, std::move(result));
   return llvm::Error::success();
+}
+
+static llvm::Error evaluateOp(xf::ExpertLinearOp op, Evaluation &e) {
+  return expertLinear(op, e, {op.getBank(), op.getSelected(), op.getData(), op.getTransposed()},
+                      op.getResult());
 }
 
 static llvm::Error evaluateOp(xf::CombineOp op, Evaluation &e) {

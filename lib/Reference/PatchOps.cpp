@@ -14,6 +14,14 @@ static llvm::Error evaluateOp(patch::LinearsOp op, Evaluation &e) {
   return llvm::Error::success();
 }
 
+static llvm::Error evaluateOp(patch::ExpertLinearsOp op, Evaluation &e) {
+  for (auto [selected, data, result] : llvm::zip(op.getSelected(), op.getData(), op.getResults()))
+    if (llvm::Error error = expertLinear(op, e, {op.getBank(), selected, data, op.getTransposed()},
+                                         result))
+      return error;
+  return llvm::Error::success();
+}
+
 //===----------------------------------------------------------------------===//
 // Rank-1 changes and deltas
 //===----------------------------------------------------------------------===//
@@ -207,7 +215,7 @@ static llvm::Error evaluateOp(patch::LoadOp op, Evaluation &e) {
 }
 
 void attachPatchOps(MLIRContext &context) {
-  attach<patch::LinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,
+  attach<patch::LinearsOp, patch::ExpertLinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,
          patch::SquaredNormsOp, patch::ApplyDeltaOp, patch::InvertRmsNormOp, patch::SolveScaleOp,
          patch::ObligationOp, patch::SameSelectionOp, patch::StoreOp, patch::LoadOp>(context);
 }

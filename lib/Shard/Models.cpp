@@ -255,15 +255,27 @@ template <> struct RuleOf<xf::GatherOp> {
 /// active.
 template <> struct RuleOf<xf::ExpertLinearOp> {
   static SplitRule get(xf::ExpertLinearOp op, int64_t) {
+    return of(op.getBank(), op.getSelected(), op.getData(), op.getTransposed());
+  }
+
+  /// For several selections with their data, which share the bank.
+  static SplitRule of(Value bank, ValueRange selected, ValueRange data, bool transposed) {
     SplitRule rule;
-    rule.operands = {op.getTransposed() ? Dims{-1, 2, 1} : Dims{-1, 1, 2}, {-1}, {2}};
-    if (shapeOf(op.getData()).size() == 2)
-      rule.operands[2] = {-1, 2};
-    rule.results = {{-1, 1}};
+    rule.operands = {transposed ? Dims{-1, 2, 1} : Dims{-1, 1, 2}};
+    rule.operands.append(selected.size(), {-1});
+    rule.operands.append(data.size(), shapeOf(data.front()).size() == 2 ? Dims{-1, 2} : Dims{2});
+    rule.results.assign(data.size(), {-1, 1});
     rule.summed = 2;
     rule.share =
-        double(shapeOf(op.getSelected())[0]) / std::max<int64_t>(1, shapeOf(op.getBank())[0]);
+        double(shapeOf(selected.front())[0]) / std::max<int64_t>(1, shapeOf(bank)[0]);
     return rule;
+  }
+};
+
+template <> struct RuleOf<patch::ExpertLinearsOp> {
+  static SplitRule get(patch::ExpertLinearsOp op, int64_t) {
+    return RuleOf<xf::ExpertLinearOp>::of(op.getBank(), op.getSelected(), op.getData(),
+                                          op.getTransposed());
   }
 };
 
@@ -389,7 +401,7 @@ void shard::registerSplitModels(DialectRegistry &registry) {
            xf::OuterOp>(*context);
   });
   registry.addExtension(+[](MLIRContext *context, patch::PatchDialect *) {
-    attach<patch::LinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,
+    attach<patch::LinearsOp, patch::ExpertLinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,
            patch::ApplyDeltaOp>(*context);
   });
 }

@@ -199,7 +199,7 @@ private:
                           elementsOf(param) * share * double(streams);
       split.read += bytes;
       split.operations += operations;
-      const bool isForTwo = streams > 1 || llvm::isa<patch::LinearsOp>(op);
+      const bool isForTwo = streams > 1 || llvm::isa<patch::LinearsOp, patch::ExpertLinearsOp>(op);
       const double bandwidth =
           isForTwo ? machine->bandwidthOfTwo.value_or(machine->bandwidth) : machine->bandwidth;
       split.seconds += std::max(bytes / bandwidth, machine->rate ? operations / *machine->rate : 0);

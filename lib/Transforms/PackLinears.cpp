@@ -12,25 +12,28 @@ namespace {
 
 /// Linears with equal keys can be one op. Two xf.param of one name are the same
 /// parameter, so the name (or, for another weight, the value) identifies it.
-using Key = std::tuple<const void *, Type, Type, unsigned>;
+using Key = std::tuple<const void *, Type, unsigned>;
 
-Key keyOf(xf::LinearOp op) {
-  auto param = op.getWeight().getDefiningOp<xf::ParamOp>();
-  const void *weight =
-      param ? param.getNameAttr().getAsOpaquePointer() : op.getWeight().getAsOpaquePointer();
-  return {weight, op.getWeight().getType(), op.getData().getType(), op.getTransposed()};
+/// The key of an xf.linear, or of an xf.expert_linear.
+template <typename Op> Key keyOf(Op op) {
+  Value weight = op->getOperand(0);
+  auto param = weight.getDefiningOp<xf::ParamOp>();
+  const void *identity =
+      param ? param.getNameAttr().getAsOpaquePointer() : weight.getAsOpaquePointer();
+  return {identity, FunctionType::get(op.getContext(), op->getOperandTypes(), {}),
+          op.getTransposed()};
 }
 
 /// The ops that must move when the results of `earlier` come later: all that read them, and
 /// the contextual ops of the same run after one that moves, so that these keep their order
 /// (it identifies their states), with all ops that read those.
-OpSet movingWith(ArrayRef<xf::LinearOp> earlier, Operation *last) {
+OpSet movingWith(ArrayRef<Operation *> earlier, Operation *last) {
   OpSet moving;
   auto add = [&](Operation *op) {
     for (Operation *dependent : dependentsOf(op))
       moving.insert(dependent);
   };
-  for (xf::LinearOp op : earlier)
+  for (Operation *op : earlier)
     add(op);
   SmallVector<std::optional<xf::Run>, 2> runs;
   for (Operation &op : llvm::make_range(earlier.front()->getIterator(), last->getIterator())) {
@@ -47,7 +50,7 @@ OpSet movingWith(ArrayRef<xf::LinearOp> earlier, Operation *last) {
 
 /// Makes sure that no op before `last` reads a result of `earlier`, by moving those
 /// that do behind `last`. Fails, with nothing moved, where `last` needs one.
-LogicalResult moveUsersBehind(ArrayRef<xf::LinearOp> earlier, xf::LinearOp last) {
+LogicalResult moveUsersBehind(ArrayRef<Operation *> earlier, Operation *last) {
   OpSet moving = movingWith(earlier, last);
   if (moving.contains(last))
     return failure();
@@ -63,51 +66,61 @@ LogicalResult moveUsersBehind(ArrayRef<xf::LinearOp> earlier, xf::LinearOp last)
   return success();
 }
 
-unsigned pack(ArrayRef<xf::LinearOp> ops) {
+/// The operands number `i` of all ops.
+SmallVector<Value> operandsOf(ArrayRef<Operation *> ops, unsigned i) {
+  return llvm::map_to_vector(ops, [&](Operation *op) { return op->getOperand(i); });
+}
+
+Operation *packed(OpBuilder &b, xf::LinearOp last, ArrayRef<Operation *> ops, TypeRange types) {
+  return patch::LinearsOp::create(b, last.getLoc(), types, ops.front()->getOperand(0),
+                                  operandsOf(ops, 1), last.getTransposed());
+}
+
+Operation *packed(OpBuilder &b, xf::ExpertLinearOp last, ArrayRef<Operation *> ops,
+                  TypeRange types) {
+  return patch::ExpertLinearsOp::create(b, last.getLoc(), types, ops.front()->getOperand(0),
+                                        operandsOf(ops, 1), operandsOf(ops, 2),
+                                        last.getTransposed());
+}
+
+template <typename Op> unsigned pack(ArrayRef<Operation *> ops) {
   if (ops.size() < 2)
     return 0;
-  xf::LinearOp last = ops.back();
+  auto last = cast<Op>(ops.back());
   OpBuilder b(last);
-  SmallVector<Value> data;
-  SmallVector<Type> types;
-  for (xf::LinearOp op : ops) {
-    data.push_back(op.getData());
-    types.push_back(op.getType());
-  }
-  xf::LinearOp firstOp = ops.front();
-  auto packed = patch::LinearsOp::create(b, last.getLoc(), types, firstOp.getWeight(), data,
-                                         last.getTransposed());
-  for (auto [op, result] : llvm::zip_equal(ops, packed.getResults())) {
-    xf::LinearOp linear = op;
-    linear.getResult().replaceAllUsesWith(result);
-    linear.erase();
+  Operation *all = packed(b, last, ops, SmallVector<Type>(ops.size(), last.getType()));
+  for (auto [op, result] : llvm::zip_equal(ops, all->getResults())) {
+    op->getResult(0).replaceAllUsesWith(result);
+    op->erase();
   }
   return ops.size();
+}
+
+template <typename Op> unsigned packOps(xf::BlockOp block) {
+  unsigned count = 0;
+  llvm::MapVector<Key, SmallVector<Operation *>> groups;
+  for (Op op : block.getBody().front().getOps<Op>())
+    groups[keyOf(op)].push_back(op);
+  for (auto &[key, ops] : groups) {
+    SmallVector<Operation *> together;
+    // An earlier move may have changed the order.
+    llvm::sort(ops, [](Operation *a, Operation *b) { return a != b && a->isBeforeInBlock(b); });
+    for (Operation *op : ops) {
+      if (!together.empty() && failed(moveUsersBehind(together, op))) {
+        count += pack<Op>(together);
+        together.clear();
+      }
+      together.push_back(op);
+    }
+    count += pack<Op>(together);
+  }
+  return count;
 }
 
 } // namespace
 
 unsigned packLinears(xf::BlockOp block) {
-  unsigned packed = 0;
-  llvm::MapVector<Key, SmallVector<xf::LinearOp>> groups;
-  for (xf::LinearOp op : block.getBody().front().getOps<xf::LinearOp>())
-    groups[keyOf(op)].push_back(op);
-  for (auto &[key, ops] : groups) {
-    SmallVector<xf::LinearOp> together;
-    // An earlier move may have changed the order.
-    llvm::sort(ops, [](xf::LinearOp a, xf::LinearOp b) {
-      return a != b && a->isBeforeInBlock(b.getOperation());
-    });
-    for (xf::LinearOp op : ops) {
-      if (!together.empty() && failed(moveUsersBehind(together, op))) {
-        packed += pack(together);
-        together.clear();
-      }
-      together.push_back(op);
-    }
-    packed += pack(together);
-  }
-  return packed;
+  return packOps<xf::LinearOp>(block) + packOps<xf::ExpertLinearOp>(block);
 }
 
 } // namespace ctxc

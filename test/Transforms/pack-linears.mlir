@@ -14,6 +14,20 @@ xf.block @both(%z_C: tensor<6xf32>, %z: tensor<6xf32>) -> (tensor<10xf32>, tenso
   xf.yield %g_C, %g : tensor<10xf32>, tensor<10xf32>
 }
 
+// Experts are packed with their selections; those with a vector for each slot have other types.
+// CHECK-LABEL: xf.block @experts
+// CHECK-SAME: (%[[A:.*]]: tensor<6xf32>, %[[B:.*]]: tensor<6xf32>, %[[SA:.*]]: tensor<2xi32>, %[[SB:.*]]: tensor<2xi32>)
+// CHECK: %[[W:.*]] = xf.param "gate"
+// CHECK: %[[G:.*]]:2 = patch.expert_linears %[[W]][%[[SA]], %[[SB]]] * (%[[A]], %[[B]]) : tensor<4x6x6xf32>, (tensor<2xi32>, tensor<2xi32>), (tensor<6xf32>, tensor<6xf32>) -> (tensor<2x6xf32>, tensor<2x6xf32>)
+// CHECK: xf.expert_linear %[[W]][%[[SA]]] * %[[G]]#0
+xf.block @experts(%z_C: tensor<6xf32>, %z: tensor<6xf32>, %s_C: tensor<2xi32>, %s: tensor<2xi32>) -> (tensor<2x6xf32>, tensor<2x6xf32>, tensor<2x6xf32>) {
+  %W = xf.param "gate" : tensor<4x6x6xf32>
+  %g_C = xf.expert_linear %W[%s_C] * %z_C : tensor<4x6x6xf32>, tensor<2xi32>, tensor<6xf32>
+  %h_C = xf.expert_linear %W[%s_C] * %g_C : tensor<4x6x6xf32>, tensor<2xi32>, tensor<2x6xf32>
+  %g = xf.expert_linear %W[%s] * %z : tensor<4x6x6xf32>, tensor<2xi32>, tensor<6xf32>
+  xf.yield %g_C, %h_C, %g : tensor<2x6xf32>, tensor<2x6xf32>, tensor<2x6xf32>
+}
+
 // One linear needs the result of the other.
 // CHECK-LABEL: xf.block @sequence
 // CHECK-NOT: patch.linears

@@ -94,6 +94,11 @@ public:
   mlir::Value mapWithReduced(mlir::Value tensor, mlir::ValueRange reduced, Body body);
   /// W x for each row, where x is rows × (…, in); W as it is stored.
   mlir::Value linear(mlir::Value weight, mlir::Value x, bool transposed);
+  /// The matrix of each selected expert times x: rows × (slots, in), or rows × (in) for all slots.
+  /// There are `factor` × S rows. An error at `op` where the bank is not a parameter.
+  mlir::FailureOr<mlir::Value> expertLinear(mlir::Operation *op, mlir::Value bank,
+                                            mlir::Value selected, mlir::Value x, bool transposed,
+                                            int64_t factor = 1);
   /// A linalg.generic.
   mlir::Value generic(mlir::Value init, mlir::ValueRange ins, llvm::ArrayRef<mlir::AffineMap> maps,
                       llvm::ArrayRef<mlir::utils::IteratorType> iterators, Body body);

@@ -44,8 +44,8 @@ xf::BlockOp buildEmbeddingBlock(xf::BlockOp block, llvm::StringRef name);
 llvm::SmallVector<xf::ParamOp> plannedParameters(const BlockPlan &plan);
 
 /// Packs xf.linear ops of `block` that share a weight (and have operands of one
-/// type) into one patch.linears, unless one needs the other's result. Returns how
-/// many xf.linear ops were packed.
+/// type) into one patch.linears, unless one needs the other's result, and xf.expert_linear
+/// ops into patch.expert_linears. Returns how many ops were packed.
 unsigned packLinears(xf::BlockOp block);
 
 /// Builds the dual block (packed) and the applied block of every block of `module` by

@@ -152,8 +152,9 @@ def PackLinears : Pass<"patch-pack-linears", "::ctxc::xf::BlockOp"> {
   let summary = "read a matrix once for all vectors that it multiplies";
   let description = [{
     Replaces `xf.linear` ops that share a weight by one `patch.linears` at the place
-    of the last, unless one of them needs another's result. Ops that read an earlier
-    result are moved behind it. A dual block then reads every byte of its weights once.
+    of the last, unless one of them needs another's result, and `xf.expert_linear` ops by one
+    `patch.expert_linears`. Ops that read an earlier result are moved behind it. A dual block
+    then reads every byte of its weights once.
 
     ```mlir
     %g_C = xf.linear %W * %z_C : tensor<10x6xf32>, tensor<6xf32>

@@ -4,7 +4,7 @@
 #include "ctxc/Lowering/Passes.h"
 #include "dialects/Kernel/IntegerProducts.h"
 #include "lib/Lowering/CPU/Contraction.h"
-#include "lib/Lowering/CPU/ExpandExperts.h"
+#include "lib/Lowering/CPU/GroupExperts.h"
 #include "lib/Lowering/CPU/IntegerContraction.h"
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/CPU/RoundVectors.h"
@@ -57,22 +57,21 @@ bool isInteger(kernel::ContractOp op) {
   return kernel::isInteger(quantized) && !op.getTransposed();
 }
 
-/// Whether there may be many vectors. An expert has only one vector at a time.
-bool hasManyVectors(kernel::ContractOp op) {
-  return cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0);
-}
+/// Whether the contraction may compute otherwise when there are many vectors. How many there are of
+/// an expert depends on the other rows, and no result of a row may.
+bool mayRound(kernel::ContractOp op) { return !ofExpert(op); }
 
 /// Whether the contraction rounds its vectors when there are many.
 bool isRounded(kernel::ContractOp op, const CpuTarget &target) {
   return kernel::isMarked<kernel::Rounded>(op->getParentOfType<func::FuncOp>()) &&
-         target.bfloatPairs && hasManyVectors(op) && !KernelEmitter::quantized(op.getMatrix()) &&
+         target.bfloatPairs && mayRound(op) && !KernelEmitter::quantized(op.getMatrix()) &&
          cast<MemRefType>(op.getMatrix().getType()).getElementType().isBF16();
 }
 
 /// Whether it splits them.
 bool isSplit(kernel::ContractOp op, const CpuTarget &target) {
   return kernel::isMarked<kernel::Split>(op->getParentOfType<func::FuncOp>()) && target.tiles &&
-         hasManyVectors(op) && !isInteger(op);
+         mayRound(op) && !isInteger(op);
 }
 
 /// Erases the ops that stand for quantised matrices; an op that still reads one is an error.
@@ -89,17 +88,14 @@ LogicalResult dropQuantized(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-/// Memory for the sums of the blocks when there are few vectors. An expert's single vector gets
-/// this memory outside its loop.
-Value blockSums(OpBuilder &b, const Contraction &c, kernel::ContractOp op, Value rows) {
+/// Memory for the sums of the blocks when there are few vectors; for an expert, outside of the loop
+/// over all.
+Value blockSums(const Contraction &c, kernel::ContractOp op) {
+  std::optional<OfExpert> expert = ofExpert(op);
+  OpBuilder b(expert ? expert->loop : op.getOperation());
   Location loc = op.getLoc();
   int64_t blocks = transposedBlocks(c);
-  if (!cast<MemRefType>(op.getVectors().getType()).isDynamicDim(0)) {
-    OpBuilder atStart =
-        OpBuilder::atBlockBegin(&op->getParentOfType<func::FuncOp>().getBody().front());
-    return memref::AllocOp::create(atStart, loc,
-                                   MemRefType::get({blocks, c.out()}, b.getF32Type()));
-  }
+  Value rows = memref::DimOp::create(b, loc, expert ? expert->vectors : op.getVectors(), 0);
   auto index = [&](int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); };
   Value few = arith::MinUIOp::create(b, loc, rows, index(Contraction::manyVectors - 1));
   Value count = arith::MulIOp::create(b, loc, few, index(blocks));
@@ -139,7 +135,7 @@ LogicalResult checkRow(kernel::ContractOp op, int64_t numbers) {
 }
 
 LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, ByteProducts products) {
-  expandExperts(module);
+  groupExperts(module);
   SmallVector<kernel::ContractOp> contractions;
   module.walk([&](kernel::ContractOp op) {
     StringRef why = whyNone(op);
@@ -193,7 +189,7 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
     SmallVector<Value> fields{addressOf(b, loc, w), addressOf(b, loc, x), addressOf(b, loc, y),
                               toI64(b, loc, rows)};
     if (contraction.transposed)
-      fields.push_back(addressOf(b, loc, blockSums(b, contraction, op, rows)));
+      fields.push_back(addressOf(b, loc, blockSums(contraction, op)));
     if (contraction.rounded || contraction.split || contraction.integer)
       fields.push_back(addressOf(b, loc, rounded[op]));
     Value frame = storeFrame(b, loc, kernel, contraction.frameType(b.getContext()), fields);

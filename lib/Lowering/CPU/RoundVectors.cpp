@@ -1,6 +1,7 @@
 #include "lib/Lowering/CPU/RoundVectors.h"
 #include "ctxc/Numerics/ByteVectors.h"
 #include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/CPU/GroupExperts.h"
 #include "lib/Lowering/CPU/LowerCalls.h"
 #include "lib/Lowering/CPU/SplitNumbers.h"
 #include "lib/Lowering/CallFrame.h"
@@ -16,28 +17,6 @@ using namespace ctxc;
 
 int64_t VectorRounder::stride(int64_t k) {
   return (llvm::divideCeil(k, alignment) | 1) * alignment;
-}
-
-/// Whether `op` may write to the memory of `root`.
-static bool mayWrite(Operation &op, Value root) {
-  if (isMemoryEffectFree(&op) || isa<memref::AllocOp>(op))
-    return false;
-  auto destinations = dyn_cast<DestinationStyleOpInterface>(op);
-  return !destinations || llvm::any_of(destinations.getDpsInits(), [&](Value init) {
-    Value written = originOf(init).root;
-    return !written || written == root;
-  });
-}
-
-/// Whether no op between `from` and `to` changes the contents of `x`.
-static bool staysSame(Value x, Operation *from, Operation *to) {
-  Value root = originOf(x).root;
-  if (!root || from->getBlock() != to->getBlock())
-    return false;
-  for (Operation *op = from->getNextNode(); op != to; op = op->getNextNode())
-    if (mayWrite(*op, root))
-      return false;
-  return true;
 }
 
 Value VectorRounder::roundedFor(kernel::ContractOp contraction) {
@@ -119,28 +98,33 @@ static func::FuncOp roundingOf(ModuleOp module, Location loc) {
 }
 
 Value ByteRounder::roundedFor(kernel::ContractOp contraction) {
-  Value x = contraction.getVectors();
-  if (auto known = made.find(x); known != made.end() && staysSame(x, known->second.at, contraction))
+  std::optional<OfExpert> expert = ofExpert(contraction);
+  if (!expert)
+    return roundedFor(contraction.getVectors(), contraction);
+  Value bytes = roundedFor(expert->vectors, expert->loop);
+  OpBuilder b(contraction);
+  OpFoldResult count = rowsOf(contraction.getVectors()), zero = b.getIndexAttr(0),
+               one = b.getIndexAttr(1);
+  OpFoldResult width = b.getIndexAttr(cast<MemRefType>(bytes.getType()).getDimSize(1));
+  return memref::SubViewOp::create(b, contraction.getLoc(), bytes,
+                                   ArrayRef<OpFoldResult>{expert->first, zero}, {count, width},
+                                   {one, one});
+}
+
+Value ByteRounder::roundedFor(Value x, Operation *reader) {
+  if (auto known = made.find(x); known != made.end() && staysSame(x, known->second.at, reader))
     return known->second.bytes;
 
-  auto kernel = contraction->getParentOfType<func::FuncOp>();
-  func::FuncOp function =
-      roundingOf(contraction->getParentOfType<ModuleOp>(), contraction.getLoc());
-  OpBuilder b(contraction);
-  Location loc = contraction.getLoc();
-  auto type = cast<MemRefType>(x.getType());
-  int64_t k = type.getDimSize(1), rows = type.getDimSize(0);
-  Value bytes, count = rowsOf(x);
+  auto kernel = reader->getParentOfType<func::FuncOp>();
+  Location loc = reader->getLoc();
+  func::FuncOp function = roundingOf(kernel->getParentOfType<ModuleOp>(), loc);
+  OpBuilder b(reader);
+  int64_t k = cast<MemRefType>(x.getType()).getDimSize(1);
+  Value count = rowsOf(x);
   if (!count)
     count = memref::DimOp::create(b, loc, x, 0);
-  if (ShapedType::isDynamic(rows)) {
-    bytes =
-        memref::AllocOp::create(b, loc, MemRefType::get({rows, stride(k)}, b.getI8Type()), count);
-  } else { // an expert's vector, inside a loop
-    OpBuilder atStart = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    bytes =
-        memref::AllocOp::create(atStart, loc, MemRefType::get({rows, stride(k)}, b.getI8Type()));
-  }
+  auto type = MemRefType::get({ShapedType::kDynamic, stride(k)}, b.getI8Type());
+  Value bytes = memref::AllocOp::create(b, loc, type, count);
   Value width = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(k));
   Value frame = storeFrame(b, loc, kernel, roundingFrame(b.getContext()),
                            {addressOf(b, loc, x), addressOf(b, loc, bytes), width});

@@ -45,6 +45,9 @@ public:
   static int64_t stride(int64_t k);
 
 private:
+  /// The same for vectors `x`, ahead of `reader`, which is an op of the kernel's block.
+  mlir::Value roundedFor(mlir::Value x, mlir::Operation *reader);
+
   struct Rounded {
     mlir::Value bytes;
     mlir::Operation *at; ///< the op that computes it

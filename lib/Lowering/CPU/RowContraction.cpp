@@ -34,15 +34,25 @@ constexpr int64_t anyStreams = 2;
 /// which may share a core.
 constexpr int64_t longAlone = 9 << 10, longShared = 8 << 10;
 
+/// Whether several numbers of W share a byte.
+bool unpacks(const Contraction &c) {
+  if (!c.stored)
+    return false;
+  auto format = cast<xf::QuantizedType>(c.stored.getElementType());
+  return format.getBlockBytes() < format.getBlockElements();
+}
+
 /// How a range of rows is read in a single pass when there are few vectors. A tile takes one row of
-/// each stream; half of the registers hold its sums.
+/// each stream; half of the registers hold its sums, and a quarter of them where the others take numbers
+/// out of bytes.
 Reading readingFor(const Contraction &c, int64_t vectors, int64_t longBytes) {
   const bool isShort = vectors * c.in() * int64_t(sizeof(float)) < longBytes;
   const bool isFloat = c.weight.getElementType().isF32();
   Reading reading = c.stored  ? c.readingOfBlocks()
                     : isFloat ? (isShort ? c.readings.f32 : c.readings.longF32)
                               : (isShort ? c.readings.half : c.readings.longHalf);
-  reading.streams = std::min({reading.streams, c.lanes, c.registers / 2 / vectors});
+  const int64_t ofSums = c.registers / (unpacks(c) ? 4 : 2);
+  reading.streams = std::min({reading.streams, c.lanes, ofSums / vectors});
   return reading;
 }
 

@@ -165,7 +165,9 @@ static Value readTensor(OpBuilder &b, Location loc, Value memref, bool writable 
 }
 
 bool KernelEmitter::isBank(xf::ParamOp param) {
-  return llvm::any_of(param->getUsers(), [](Operation *op) { return isa<xf::ExpertLinearOp>(op); });
+  return llvm::any_of(param->getUsers(), [](Operation *op) {
+    return isa<xf::ExpertLinearOp, patch::ExpertLinearsOp>(op);
+  });
 }
 
 Value KernelEmitter::param(StringRef name) {

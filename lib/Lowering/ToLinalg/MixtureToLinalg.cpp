@@ -1,4 +1,4 @@
-// Lowers the ops of mixtures of experts. A bank is passed to the kernel as a table of addresses, so
+// Lowers the ops of mixtures of experts. They work on memory: a bank is passed to the kernel as a table of addresses, so
 // that experts which a checkpoint stores one by one are read from where they are.
 #include "ctxc/Lowering/LinalgArith.h"
 #include "dialects/Kernel/IntegerProducts.h"
@@ -217,35 +217,44 @@ struct LowerOuter : Lowering<LowerOuter, xf::OuterOp> {
   }
 };
 
-/// `y_j = W_{sel_j} x_j`. It works on memory, where matrices are found by their addresses.
 struct LowerExpertLinear : Lowering<LowerExpertLinear, xf::ExpertLinearOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto linear = cast<xf::ExpertLinearOp>(op);
-    auto param = linear.getBank().getDefiningOp<xf::ParamOp>();
-    if (!param)
-      return op->emitOpError("with a computed bank has no compiled kernel; the reference engine "
-                             "runs it");
-    OpBuilder &b = e.builder;
-    Location loc = e.loc;
-    auto type = ranked(linear);
-    int64_t k = type.getDimSize(0), out = type.getDimSize(1);
-    Value table = e.argument(KernelArgKind::Bank, param.getName(), 0);
-    Value x = e.read(e.data(linear.getData())), selected = e.read(e.lookup(linear.getSelected()));
-    Value y = memref::AllocOp::create(
-        b, loc, MemRefType::get({ShapedType::kDynamic, k, out}, b.getF32Type()),
-        ValueRange{e.rows()});
-    auto experts = kernel::ExpertsOp::create(b, loc, table, x, selected, y,
-                                             ranked(linear.getBank()), linear.getTransposed());
-    kernel::copyIntegerMark(param, experts);
-    e.bind(linear,
-           bufferization::ToTensorOp::create(
-               b, loc, RankedTensorType::get({ShapedType::kDynamic, k, out}, b.getF32Type()), y,
-               /*restrict=*/true));
+    FailureOr<Value> y = e.expertLinear(op, linear.getBank(), e.lookup(linear.getSelected()),
+                                        e.data(linear.getData()), linear.getTransposed());
+    if (failed(y))
+      return failure();
+    e.bind(linear, *y);
     return success();
   }
 };
 
 } // namespace
+
+FailureOr<Value> KernelEmitter::expertLinear(Operation *op, Value bank, Value selected, Value x,
+                                             bool transposed, int64_t factor) {
+  auto param = bank.getDefiningOp<xf::ParamOp>();
+  if (!param)
+    return op->emitOpError("with a computed bank has no compiled kernel; the reference engine "
+                           "runs it");
+  RankedTensorType stored = ranked(bank);
+  SmallVector<int64_t> shape{ShapedType::kDynamic, ranked(selected).getDimSize(1),
+                             stored.getDimSize(transposed ? 2 : 1)};
+  Value count = rows();
+  if (factor != 1)
+    count = arith::MulIOp::create(builder, loc, count, index(factor));
+  Value table = argument(KernelArgKind::Bank, param.getName(), 0);
+  Value vectors = read(x), experts = read(selected);
+  Value y = memref::AllocOp::create(builder, loc, MemRefType::get(shape, builder.getF32Type()),
+                                    ValueRange{count});
+  auto products = kernel::ExpertsOp::create(builder, loc, table, vectors, experts, y, stored,
+                                            transposed);
+  kernel::copyIntegerMark(param, products);
+  return bufferization::ToTensorOp::create(builder, loc,
+                                           RankedTensorType::get(shape, builder.getF32Type()), y,
+                                           /*restrict=*/true)
+      .getResult();
+}
 
 namespace ctxc {
 void registerMixtureLoweringModels(MLIRContext *context) {

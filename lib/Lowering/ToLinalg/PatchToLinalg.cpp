@@ -47,20 +47,44 @@ Value effectiveScale(KernelEmitter &e, Value scale, double offset) {
 // Ops
 //===----------------------------------------------------------------------===//
 
+/// The rows of all values, which are of one type, one value after the other.
+Value packed(KernelEmitter &e, ValueRange values) {
+  RankedTensorType type = ranked(values.front());
+  Value all = e.emptyRows(type.getShape(), values.size(), type.getElementType());
+  for (auto [i, value] : llvm::enumerate(values))
+    all = e.putRows(all, e.data(value), i);
+  return all;
+}
+
+/// Binds the results to their rows.
+void bindParts(KernelEmitter &e, ResultRange results, Value all) {
+  for (auto [i, result] : llvm::enumerate(results))
+    e.bind(result, e.takeRows(all, i, ranked(result).getShape()));
+}
+
 struct LowerLinears : Lowering<LowerLinears, patch::LinearsOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto linears = cast<patch::LinearsOp>(op);
     if (e.hasRows(linears.getWeight()))
       return op->emitOpError("with a computed weight has no compiled kernel; the reference engine "
                              "runs it");
-    int64_t count = linears.getData().size();
-    ArrayRef<int64_t> shape = ranked(linears.getData().front()).getShape();
-    Value packed = e.emptyRows(shape, count);
-    for (auto [i, x] : llvm::enumerate(linears.getData()))
-      packed = e.putRows(packed, e.data(x), i);
-    Value y = e.linear(e.lookup(linears.getWeight()), packed, linears.getTransposed());
-    for (auto [i, result] : llvm::enumerate(linears.getResults()))
-      e.bind(result, e.takeRows(y, i, ranked(result).getShape()));
+    bindParts(e, linears.getResults(),
+              e.linear(e.lookup(linears.getWeight()), packed(e, linears.getData()),
+                       linears.getTransposed()));
+    return success();
+  }
+};
+
+struct LowerExpertLinears : Lowering<LowerExpertLinears, patch::ExpertLinearsOp> {
+  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
+    auto linears = cast<patch::ExpertLinearsOp>(op);
+    FailureOr<Value> y =
+        e.expertLinear(op, linears.getBank(), packed(e, linears.getSelected()),
+                       packed(e, linears.getData()), linears.getTransposed(),
+                       int64_t(linears.getData().size()));
+    if (failed(y))
+      return failure();
+    bindParts(e, linears.getResults(), *y);
     return success();
   }
 };
@@ -302,6 +326,7 @@ void emitReplayPrediction(KernelEmitter &e) {
 
 void registerPatchLoweringModels(MLIRContext *context) {
   patch::LinearsOp::attachInterface<LowerLinears>(*context);
+  patch::ExpertLinearsOp::attachInterface<LowerExpertLinears>(*context);
   patch::Rank1Op::attachInterface<LowerRank1>(*context);
   patch::ApplyRank1Op::attachInterface<LowerApplyRank1>(*context);
   patch::ApplyExpertRank1Op::attachInterface<LowerApplyExpertRank1>(*context);

@@ -18,6 +18,22 @@ xf.block @linears_c1_count(%W: tensor<4x8xf32>, %x: tensor<8xf32>) -> tensor<4xf
 
 // -----
 
+xf.block @expert_linears_c1(%W: tensor<3x4x8xf32>, %s: tensor<2xi32>, %x: tensor<8xf32>, %z: tensor<2x8xf32>) -> tensor<2x4xf32> {
+  // expected-error @below {{'patch.expert_linears' op maps 'tensor<2x8xf32>' to 'tensor<2x4xf32>' by 2 matrices of 8 inputs and 4 outputs; it needs (in) or (k, in) and (k, out), of the same types in both runs}}
+  %a, %b = patch.expert_linears %W[%s, %s] * (%x, %z) : tensor<3x4x8xf32>, (tensor<2xi32>, tensor<2xi32>), (tensor<8xf32>, tensor<2x8xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  xf.yield %a : tensor<2x4xf32>
+}
+
+// -----
+
+xf.block @expert_linears_c1_count(%W: tensor<3x4x8xf32>, %s: tensor<2xi32>, %x: tensor<8xf32>) -> tensor<2x4xf32> {
+  // expected-error @below {{'patch.expert_linears' op has 1 data operands and 2 results; it needs one result for each of at least one operand}}
+  %a, %b = patch.expert_linears %W[%s] * (%x) : tensor<3x4x8xf32>, (tensor<2xi32>), (tensor<8xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  xf.yield %a : tensor<2x4xf32>
+}
+
+// -----
+
 xf.block @apply_delta_c1(%p: tensor<8xbf16>, %d: tensor<4xf32>) -> tensor<8xf32> {
   // expected-error @below {{'patch.apply_delta' op adds 'tensor<4xf32>' to a parameter of type 'tensor<8xbf16>'; the shapes must be equal}}
   %y = patch.apply_delta %p + %d : tensor<8xbf16>, tensor<4xf32> -> tensor<8xf32>

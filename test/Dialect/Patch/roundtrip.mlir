@@ -6,6 +6,10 @@ xf.block @every_op(%x: tensor<8xf32>, %z: tensor<8xf32>) -> tensor<4xf32> {
   %m = xf.param "norm" : tensor<4xbf16>
   // CHECK: patch.linears %{{[a-z0-9#_]+}} * (%{{[a-z0-9#_]+}}, %{{[a-z0-9#_]+}}) : tensor<4x8xbf16>, (tensor<8xf32>, tensor<8xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   %a, %b = patch.linears %W * (%x, %z) : tensor<4x8xbf16>, (tensor<8xf32>, tensor<8xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %E = xf.param "experts" : tensor<3x8x4xbf16>
+  %t = xf.top_k %x k 2 : tensor<8xf32>
+  // CHECK: patch.expert_linears %{{[a-z0-9#_]+}}[%[[T:[a-z0-9#_]+]], %[[T]]] * (%{{[a-z0-9#_]+}}, %{{[a-z0-9#_]+}}) transposed : tensor<3x8x4xbf16>, (tensor<2xi32>, tensor<2xi32>), (tensor<8xf32>, tensor<8xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  %e, %f = patch.expert_linears %E[%t, %t] * (%x, %z) transposed : tensor<3x8x4xbf16>, (tensor<2xi32>, tensor<2xi32>), (tensor<8xf32>, tensor<8xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
   // CHECK: patch.rank1 to %{{[a-z0-9#_]+}} from %{{[a-z0-9#_]+}} at %{{[a-z0-9#_]+}} : tensor<4xf32>, tensor<8xf32>
   %u, %v = patch.rank1 to %a from %b at %x : tensor<4xf32>, tensor<8xf32>
   // CHECK: patch.apply_rank1 %{{[a-z0-9#_]+}} + %{{[a-z0-9#_]+}}, %{{[a-z0-9#_]+}} at %{{[a-z0-9#_]+}} : tensor<4xf32>, tensor<8xf32>

@@ -46,6 +46,28 @@ xf.block @b(%x: tensor<5xf32>, %y: tensor<5xf32>) -> (tensor<7xf32>, tensor<7xf3
   }
 }
 
+TEST_F(PatchOpsTest, OneSweepForTheExpertsOfSeveralVectors) {
+  const char *text = R"(
+xf.block @b(%x: tensor<5xf32>, %y: tensor<5xf32>) -> (tensor<2x7xf32>, tensor<2x7xf32>, tensor<2x7xf32>, tensor<2x7xf32>) {
+  %W = xf.param "W" : tensor<4x7x5xf32>
+  %s = xf.top_k %x k 2 : tensor<5xf32>
+  %t = xf.top_k %y k 2 : tensor<5xf32>
+  %p, %q = patch.expert_linears %W[%s, %t] * (%x, %y) : tensor<4x7x5xf32>, (tensor<2xi32>, tensor<2xi32>), (tensor<5xf32>, tensor<5xf32>) -> (tensor<2x7xf32>, tensor<2x7xf32>)
+  %a = xf.expert_linear %W[%s] * %x : tensor<4x7x5xf32>, tensor<2xi32>, tensor<5xf32>
+  %b = xf.expert_linear %W[%t] * %y : tensor<4x7x5xf32>, tensor<2xi32>, tensor<5xf32>
+  xf.yield %p, %q, %a, %b : tensor<2x7xf32>, tensor<2x7xf32>, tensor<2x7xf32>, tensor<2x7xf32>
+})";
+  // The last entry, of which there is no expert, is the smallest.
+  Matrix x = noise(3, 5), y = noise(3, 5);
+  x.col(4).setConstant(-10);
+  y.col(4).setConstant(-10);
+  auto outputs = evaluate(text, {x, y});
+  ASSERT_TRUE(bool(outputs)) << llvm::toString(outputs.takeError());
+  EXPECT_EQ((*outputs)[0], (*outputs)[2]);
+  EXPECT_EQ((*outputs)[1], (*outputs)[3]);
+  EXPECT_NE((*outputs)[0], (*outputs)[1]);
+}
+
 TEST_F(PatchOpsTest, Rank1BringsTheOutputToItsTarget) {
   const char *text = R"(
 xf.block @b(%t: tensor<3xf32>, %z: tensor<5xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<5xf32>) {
