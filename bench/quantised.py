@@ -122,8 +122,8 @@ build/judges/bin/python bench/quantised.py build {files} \\
 
 {table}
 
-llama.cpp multiplies prompts in the tile registers of AMX where the processor has them. The two runs of Algorithm 1 choose
-different experts of `gpt-oss-like`, so that it reads more of them; of `gpt-oss-same`, which differs by its routers alone, all tokens choose the same.
+llama.cpp multiplies prompts in the tile registers of AMX where the processor has them. Tokens of a prompt choose
+different experts of `gpt-oss-like`; of `gpt-oss-same`, which differs by its routers alone, all choose the same.
 """
 HEAD = ["model", "type", "MB", "threads", "llama.cpp, ms a token", "ctxc", "faster", "integers", "faster", "whole", "integers",
         "llama.cpp, ms a prompt", "faster", "split", "integers"]

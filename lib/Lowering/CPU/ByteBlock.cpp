@@ -148,10 +148,12 @@ private:
   const Layout32 &layout;
 };
 
-/// Signed bytes, of which the sign's bit is turned: 128 more.
+/// Signed bytes. Where these are not multiplied as they are, the sign's bit is turned: 128 more.
 class SpanQ8 : public Span {
 public:
   using Span::Span;
+  /// In pairs of 16 bits, products with 255 would have to be added one by one.
+  static bool isSigned(ByteProducts products) { return products == ByteProducts::X86Pairs; }
   static constexpr int64_t stride = 34;
   Value integers(int64_t i) override {
     int64_t width = place.width, each = std::min(width, blockGroup);
@@ -161,6 +163,8 @@ public:
                           ? bytes(from / blockGroup * stride + 2 + from % blockGroup, each)
                           : noBytes(each));
     Value all = joined(parts);
+    if (isSigned(place.products))
+      return all;
     return arith::XOrIOp::create(b, loc, all, splat(all, -128));
   }
   Value scales() override { return halvesOfBlocks(0, stride); }
@@ -263,27 +267,28 @@ public:
 
 } // namespace
 
-ByteBlock::Shape ByteBlock::shapeOf(xf::QuantizedType format) {
+ByteBlock::Shape ByteBlock::shapeOf(xf::QuantizedType format, ByteProducts products) {
   switch (format.getFormat()) {
   case xf::BlockFormat::q4_0:
-    return {8, 3, false, 15};
+    return {8, 3, false, {15}};
   case xf::BlockFormat::q4_1:
-    return {8, -1, true, 15};
+    return {8, -1, true, {15}};
   case xf::BlockFormat::q5_0:
-    return {8, 4, false, 31};
+    return {8, 4, false, {31}};
   case xf::BlockFormat::q5_1:
-    return {8, -1, true, 31};
+    return {8, -1, true, {31}};
   case xf::BlockFormat::q8_0:
-    return {8, 7, false, 255};
+    return SpanQ8::isSigned(products) ? Shape{8, -1, false, {128, /*isSigned=*/true}}
+                                      : Shape{8, 7, false, {255}};
   case xf::BlockFormat::q4_k:
-    return {8, -1, true, 15};
+    return {8, -1, true, {15}};
   case xf::BlockFormat::q5_k:
-    return {8, -1, true, 31};
+    return {8, -1, true, {31}};
   case xf::BlockFormat::q6_k:
-    return {16, 5, false, 63};
+    return {16, 5, false, {63}};
   case xf::BlockFormat::block_mxfp4:
   case xf::BlockFormat::mxfp4:
-    return {8, 4, false, 28};
+    return {8, 4, false, {28}};
   case xf::BlockFormat::f8e4m3:
     break;
   }

@@ -9,7 +9,7 @@
 
 namespace ctxc {
 
-/// A number of the row is scale (w - zero) + minimum, where w is an integer from 0 to 255, and
+/// A number of the row is scale (w - zero) + minimum, where w is an integer of eight bits, and
 /// scale and minimum are those of its group.
 class ByteBlock {
 public:
@@ -20,10 +20,10 @@ public:
     int64_t groups;   ///< of a span: 8 of 32 numbers, or 16 of 16
     int64_t zeroBits; ///< zero is 2 to this power; -1: it is 0
     bool hasMinima;
-    int64_t largest; ///< that w can be
+    ByteRange range; ///< of w
     int64_t group() const { return span / groups; }
   };
-  static Shape shapeOf(xf::QuantizedType format);
+  static Shape shapeOf(xf::QuantizedType format, ByteProducts products);
   /// Of a span of a row.
   static int64_t bytesOf(xf::QuantizedType format) {
     return span / format.getBlockElements() * format.getBlockBytes();

@@ -1,6 +1,7 @@
 #include "lib/Lowering/CPU/ByteProduct.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -15,7 +16,8 @@ public:
   ProductEmitter(OpBuilder &b, Location loc, int64_t lanes) : b(b), loc(loc), lanes(lanes) {}
 
   Value plain(Value sums, Value w, Value x);
-  Value inPairs(Value sums, Value w, Value x, int64_t largest);
+  Value inPairs(Value sums, Value w, Value x, ByteRange range);
+  Value withSignOf(Value w, Value x);
   Value call(StringRef name, Type type, ValueRange operands) {
     return LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr(name), operands)
         .getResults();
@@ -56,13 +58,27 @@ Value ProductEmitter::plain(Value sums, Value w, Value x) {
   return sums;
 }
 
-Value ProductEmitter::inPairs(Value sums, Value w, Value x, int64_t largest) {
+/// x, negative where w is.
+Value ProductEmitter::withSignOf(Value w, Value x) {
+  Type type = x.getType();
+  if (lanes <= 8)
+    return call(lanes == 8 ? "llvm.x86.avx2.psign.b" : "llvm.x86.ssse3.psign.b.128", type, {x, w});
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, w, zero);
+  return arith::SelectOp::create(b, loc, isNegative, arith::SubIOp::create(b, loc, zero, x), x);
+}
+
+Value ProductEmitter::inPairs(Value sums, Value w, Value x, ByteRange range) {
+  if (range.isSigned) {
+    x = withSignOf(w, x);
+    w = math::AbsIOp::create(b, loc, w);
+  }
   auto pairs = of(2 * lanes, b.getI16Type()), type = of(lanes, b.getI32Type());
   StringRef madd = lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
                    : lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
                                 : "llvm.x86.sse2.pmadd.wd";
   // Two products of bytes fit 16 bits.
-  if (2 * largest * 127 < (1 << 15)) {
+  if (2 * range.largest * 127 < (1 << 15)) {
     StringRef name = lanes == 16  ? "llvm.x86.avx512.pmaddubs.w.512"
                      : lanes == 8 ? "llvm.x86.avx2.pmadd.ub.sw"
                                   : "llvm.x86.ssse3.pmadd.ub.sw.128";
@@ -75,20 +91,21 @@ Value ProductEmitter::inPairs(Value sums, Value w, Value x, int64_t largest) {
 }
 
 Value ctxc::addByteProducts(OpBuilder &b, Location loc, ByteProducts products, Value sums, Value w,
-                            Value x, int64_t largest) {
+                            Value x, ByteRange range) {
+  assert(!range.isSigned || products == ByteProducts::X86Pairs);
   int64_t lanes = cast<VectorType>(sums.getType()).getDimSize(0);
   ProductEmitter emitter(b, loc, lanes);
   switch (products) {
   case ByteProducts::Plain:
     return emitter.plain(sums, w, x);
   case ByteProducts::X86Pairs:
-    return emitter.inPairs(sums, w, x, largest);
+    return emitter.inPairs(sums, w, x, range);
   case ByteProducts::X86Dot:
     return emitter.call(("llvm.x86.avx512.vpdpbusd." + Twine(lanes * 32)).str(), sums.getType(),
                         {sums, w, x});
   case ByteProducts::ArmDot:
     // Both operands are signed.
-    if (largest > 127)
+    if (range.largest > 127)
       return emitter.plain(sums, w, x);
     return emitter.call("llvm.aarch64.neon.sdot", sums.getType(), {sums, w, x});
   case ByteProducts::ArmMixed:

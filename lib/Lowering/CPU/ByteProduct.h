@@ -8,7 +8,7 @@
 
 namespace ctxc {
 
-/// How a target multiplies unsigned bytes with signed ones, four at a time into 32 bits.
+/// How a target multiplies bytes with signed ones, four at a time into 32 bits.
 enum class ByteProducts {
   Plain,    ///< in products of 32 bits
   X86Pairs, ///< pairs of 16 bits (pmaddwd, pmaddubsw)
@@ -21,10 +21,17 @@ ByteProducts byteProductsOf(const CpuTarget &target);
 /// --ctxc-lower-contractions with the options of a target.
 std::unique_ptr<mlir::Pass> createLowerContractionsFor(const CpuTarget &target);
 
+/// The bytes of a matrix: none is larger than `largest`. Signed ones are multiplied in pairs of 16
+/// bits alone.
+struct ByteRange {
+  int64_t largest;
+  bool isSigned = false; ///< from −128 to 127; `largest` is then of their magnitudes
+};
+
 /// sums[i] + Σ_{j < 4} w[4 i + j] x[4 i + j], exactly: sums is a vector of 4, 8 or 16 i32, w of
-/// unsigned bytes that are at most `largest`, x of signed ones.
+/// bytes in the range, x of signed ones from −127 to 127.
 mlir::Value addByteProducts(mlir::OpBuilder &b, mlir::Location loc, ByteProducts products,
-                            mlir::Value sums, mlir::Value w, mlir::Value x, int64_t largest);
+                            mlir::Value sums, mlir::Value w, mlir::Value x, ByteRange range);
 
 } // namespace ctxc
 

@@ -23,7 +23,7 @@ public:
                  Value vectors)
       : LoopBuilder(b, loc), c(c), given(given), vectors(vectors),
         format(cast<xf::QuantizedType>(c.stored.getElementType())),
-        shape(ByteBlock::shapeOf(format)) {}
+        shape(ByteBlock::shapeOf(format, c.products)) {}
 
   void few(Value begin, Value end);
 
@@ -131,7 +131,7 @@ IntegerEmitter::Values IntegerEmitter::totals(const Tile &tile,
     Value w = readers[from / perRow]->integers(part);
     for (auto [v, sum] : llvm::enumerate(sums))
       sum = addByteProducts(b, loc, c.products, sum, w,
-                            ofVector(tile, v, span, part * width, w.getType()), shape.largest);
+                            ofVector(tile, v, span, part * width, w.getType()), shape.range);
   }
   // Where a row's registers do not suffice, each is folded by itself.
   for (int64_t wide = lanesOfGroup(); wide > lanes; wide /= 2)

@@ -26,7 +26,7 @@ public:
                Value vectors)
       : LoopBuilder(b, loc), c(c), given(given), vectors(vectors),
         format(cast<xf::QuantizedType>(c.stored.getElementType())),
-        shape(ByteBlock::shapeOf(format)), spans(llvm::divideCeil(c.in(), ByteBlock::span)),
+        shape(ByteBlock::shapeOf(format, c.products)), spans(llvm::divideCeil(c.in(), ByteBlock::span)),
         rest(c.in() % ByteBlock::span / CTXC_BYTE_GROUP),
         groupsOfRows(std::max<int64_t>(1, panelBytes / (c.lanes * spans * ByteBlock::span))) {}
 
@@ -242,7 +242,7 @@ PanelEmitter::Values PanelEmitter::products(ValueRange sums, Value group, Value 
     w = vector::BitCastOp::create(b, loc, bytes, w);
     for (size_t v = 0; v < sums.size(); ++v) {
       Value four = vector::BitCastOp::create(b, loc, bytes, ofVector(numbers, v, 4 * i, i32));
-      totals[v] = addByteProducts(b, loc, c.products, totals[v], w, four, shape.largest);
+      totals[v] = addByteProducts(b, loc, c.products, totals[v], w, four, shape.range);
     }
   }
   auto ofGroup = [&](Value memory) {
