@@ -17,8 +17,8 @@ struct ExpertOperands {
   mlir::Value bank, selected, data;
   bool transposed;
 };
-/// Sets `result` to `y_j = W_{sel_j} x_j` for each token, as xf.expert_linear has it. An expert that
-/// is none of the bank's is an error at `op`.
+/// Sets `result` to `y_j = W_{sel_j} x_j` for each token, as xf.expert_linear has it. An expert
+/// that is none of the bank's is an error at `op`.
 llvm::Error expertLinear(mlir::Operation *op, Evaluation &e, const ExpertOperands &operands,
                          mlir::Value result);
 

@@ -16,8 +16,8 @@ static llvm::Error evaluateOp(patch::LinearsOp op, Evaluation &e) {
 
 static llvm::Error evaluateOp(patch::ExpertLinearsOp op, Evaluation &e) {
   for (auto [selected, data, result] : llvm::zip(op.getSelected(), op.getData(), op.getResults()))
-    if (llvm::Error error = expertLinear(op, e, {op.getBank(), selected, data, op.getTransposed()},
-                                         result))
+    if (llvm::Error error =
+            expertLinear(op, e, {op.getBank(), selected, data, op.getTransposed()}, result))
       return error;
   return llvm::Error::success();
 }
@@ -215,9 +215,10 @@ static llvm::Error evaluateOp(patch::LoadOp op, Evaluation &e) {
 }
 
 void attachPatchOps(MLIRContext &context) {
-  attach<patch::LinearsOp, patch::ExpertLinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,
-         patch::SquaredNormsOp, patch::ApplyDeltaOp, patch::InvertRmsNormOp, patch::SolveScaleOp,
-         patch::ObligationOp, patch::SameSelectionOp, patch::StoreOp, patch::LoadOp>(context);
+  attach<patch::LinearsOp, patch::ExpertLinearsOp, patch::Rank1Op, patch::ApplyRank1Op,
+         patch::ApplyExpertRank1Op, patch::SquaredNormsOp, patch::ApplyDeltaOp,
+         patch::InvertRmsNormOp, patch::SolveScaleOp, patch::ObligationOp, patch::SameSelectionOp,
+         patch::StoreOp, patch::LoadOp>(context);
 }
 
 } // namespace ctxc::reference

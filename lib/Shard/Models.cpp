@@ -266,8 +266,7 @@ template <> struct RuleOf<xf::ExpertLinearOp> {
     rule.operands.append(data.size(), shapeOf(data.front()).size() == 2 ? Dims{-1, 2} : Dims{2});
     rule.results.assign(data.size(), {-1, 1});
     rule.summed = 2;
-    rule.share =
-        double(shapeOf(selected.front())[0]) / std::max<int64_t>(1, shapeOf(bank)[0]);
+    rule.share = double(shapeOf(selected.front())[0]) / std::max<int64_t>(1, shapeOf(bank)[0]);
     return rule;
   }
 };
@@ -401,7 +400,7 @@ void shard::registerSplitModels(DialectRegistry &registry) {
            xf::OuterOp>(*context);
   });
   registry.addExtension(+[](MLIRContext *context, patch::PatchDialect *) {
-    attach<patch::LinearsOp, patch::ExpertLinearsOp, patch::Rank1Op, patch::ApplyRank1Op, patch::ApplyExpertRank1Op,
-           patch::ApplyDeltaOp>(*context);
+    attach<patch::LinearsOp, patch::ExpertLinearsOp, patch::Rank1Op, patch::ApplyRank1Op,
+           patch::ApplyExpertRank1Op, patch::ApplyDeltaOp>(*context);
   });
 }

@@ -121,10 +121,9 @@ Value matrixAt(OpBuilder &b, kernel::ExpertsOp op, Value address) {
 /// Some rows of `memory`.
 Value rowsAt(OpBuilder &b, Location loc, Value memory, Value first, Value count) {
   int64_t width = cast<MemRefType>(memory.getType()).getDimSize(1);
-  return memref::SubViewOp::create(
-      b, loc, memory, ArrayRef<OpFoldResult>{first, b.getIndexAttr(0)},
-      ArrayRef<OpFoldResult>{count, b.getIndexAttr(width)},
-      ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(1)});
+  return memref::SubViewOp::create(b, loc, memory, ArrayRef<OpFoldResult>{first, b.getIndexAttr(0)},
+                                   ArrayRef<OpFoldResult>{count, b.getIndexAttr(width)},
+                                   ArrayRef<OpFoldResult>{b.getIndexAttr(1), b.getIndexAttr(1)});
 }
 
 void ExpertGrouper::multiply(kernel::ExpertsOp op, const Groups &groups, Value vectors,
@@ -140,8 +139,7 @@ void ExpertGrouper::multiply(kernel::ExpertsOp op, const Groups &groups, Value v
   };
   Value first = begin(expert), end = begin(arith::AddIOp::create(b, loc, expert, one));
   Value count = arith::SubIOp::create(b, loc, end, first);
-  Value isSelected =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, count, none);
+  Value isSelected = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, count, none);
   auto branch = scf::IfOp::create(b, loc, isSelected, /*withElseRegion=*/false);
   b.setInsertionPointToStart(branch.thenBlock());
   Value address = memref::LoadOp::create(b, loc, op.getBank(), expert);

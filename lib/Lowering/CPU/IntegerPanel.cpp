@@ -26,7 +26,8 @@ public:
                Value vectors)
       : LoopBuilder(b, loc), c(c), given(given), vectors(vectors),
         format(cast<xf::QuantizedType>(c.stored.getElementType())),
-        shape(ByteBlock::shapeOf(format, c.products)), spans(llvm::divideCeil(c.in(), ByteBlock::span)),
+        shape(ByteBlock::shapeOf(format, c.products)),
+        spans(llvm::divideCeil(c.in(), ByteBlock::span)),
         rest(c.in() % ByteBlock::span / CTXC_BYTE_GROUP),
         groupsOfRows(std::max<int64_t>(1, panelBytes / (c.lanes * spans * ByteBlock::span))) {}
 

@@ -43,8 +43,8 @@ bool unpacks(const Contraction &c) {
 }
 
 /// How a range of rows is read in a single pass when there are few vectors. A tile takes one row of
-/// each stream; half of the registers hold its sums, and a quarter of them where the others take numbers
-/// out of bytes.
+/// each stream; half of the registers hold its sums, and a quarter of them where the others take
+/// numbers out of bytes.
 Reading readingFor(const Contraction &c, int64_t vectors, int64_t longBytes) {
   const bool isShort = vectors * c.in() * int64_t(sizeof(float)) < longBytes;
   const bool isFloat = c.weight.getElementType().isF32();

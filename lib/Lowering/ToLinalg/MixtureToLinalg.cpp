@@ -1,5 +1,6 @@
-// Lowers the ops of mixtures of experts. They work on memory: a bank is passed to the kernel as a table of addresses, so
-// that experts which a checkpoint stores one by one are read from where they are.
+// Lowers the ops of mixtures of experts. They work on memory: a bank is passed to the kernel as a
+// table of addresses, so that experts which a checkpoint stores one by one are read from where they
+// are.
 #include "ctxc/Lowering/LinalgArith.h"
 #include "dialects/Kernel/IntegerProducts.h"
 #include "lib/Lowering/CallFrame.h"
@@ -247,8 +248,8 @@ FailureOr<Value> KernelEmitter::expertLinear(Operation *op, Value bank, Value se
   Value vectors = read(x), experts = read(selected);
   Value y = memref::AllocOp::create(builder, loc, MemRefType::get(shape, builder.getF32Type()),
                                     ValueRange{count});
-  auto products = kernel::ExpertsOp::create(builder, loc, table, vectors, experts, y, stored,
-                                            transposed);
+  auto products =
+      kernel::ExpertsOp::create(builder, loc, table, vectors, experts, y, stored, transposed);
   kernel::copyIntegerMark(param, products);
   return bufferization::ToTensorOp::create(builder, loc,
                                            RankedTensorType::get(shape, builder.getF32Type()), y,

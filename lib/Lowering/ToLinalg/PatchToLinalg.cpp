@@ -78,10 +78,9 @@ struct LowerLinears : Lowering<LowerLinears, patch::LinearsOp> {
 struct LowerExpertLinears : Lowering<LowerExpertLinears, patch::ExpertLinearsOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto linears = cast<patch::ExpertLinearsOp>(op);
-    FailureOr<Value> y =
-        e.expertLinear(op, linears.getBank(), packed(e, linears.getSelected()),
-                       packed(e, linears.getData()), linears.getTransposed(),
-                       int64_t(linears.getData().size()));
+    FailureOr<Value> y = e.expertLinear(op, linears.getBank(), packed(e, linears.getSelected()),
+                                        packed(e, linears.getData()), linears.getTransposed(),
+                                        int64_t(linears.getData().size()));
     if (failed(y))
       return failure();
     bindParts(e, linears.getResults(), *y);

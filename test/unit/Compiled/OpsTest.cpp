@@ -338,8 +338,8 @@ TEST_P(Ops, PatchesOfExperts) {
     b.effect(r + ":2 = patch.expert_linears " + bank.name + "[" + selected.name + ", " +
              patched.name + "] * (" + data.name + ", " + other.name + ")" +
              (transposed ? " transposed" : "") + " : " + typeOf(bank.shape, "bf16") +
-             ", (tensor<3xi32>, tensor<3xi32>), (" + typeOf(data) + ", " + typeOf(other) + ") -> (" +
-             type + ", " + type + ")");
+             ", (tensor<3xi32>, tensor<3xi32>), (" + typeOf(data) + ", " + typeOf(other) +
+             ") -> (" + type + ", " + type + ")");
     for (const char *part : {"#0", "#1"})
       b.output({r + part, {3, out}});
   }
