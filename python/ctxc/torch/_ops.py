@@ -283,21 +283,27 @@ def _expert(bank: Stored, index: int) -> Tensor:
     return bank[index]
 
 
+def expert_linear(
+    run: Evaluation, bank: int, selected: int, data: int, transposed: bool, shape: tuple[int, ...]
+) -> Tensor:
+    """The matrix of each selected expert times its vector, as xf.expert_linear has it; `shape` is the result's."""
+    chosen, x = run.exact(selected), run.rows(data)
+    stored = run.parameter(bank)
+    result = x.new_empty(run.count, *shape)
+    if x.dim() == 2:  # one vector for all slots
+        x = x[:, None, :].expand(-1, shape[0], -1)
+    if stored is None:
+        matrices = run.rows(bank)[torch.arange(run.count, device=x.device)[:, None], chosen]
+        return torch.einsum("tki,tkio->tko" if transposed else "tki,tkoi->tko", x, matrices)
+    for index in sorted(set(chosen.flatten().tolist())):
+        slots = chosen == index
+        result[slots] = _product(_expert(stored, index).to(run.dtype), x[slots], transposed)
+    return result
+
+
 @meaning("xf.expert_linear")
 def _expert_linear(op: Op, run: Evaluation) -> None:
-    selected, data = run.exact(op.operands[1]), run.rows(op.operands[2])
-    bank, transposed = run.parameter(op.operands[0]), "transposed" in op.attributes
-    result = data.new_empty(run.count, *op.shapes[0])
-    if data.dim() == 2:  # one vector for all slots
-        data = data[:, None, :].expand(-1, op.shapes[0][0], -1)
-    if bank is None:
-        matrices = run.rows(op.operands[0])[torch.arange(run.count, device=data.device)[:, None], selected]
-        run.set(op.results[0], torch.einsum("tki,tkio->tko" if transposed else "tki,tkoi->tko", data, matrices))
-        return
-    for index in sorted(set(selected.flatten().tolist())):
-        slots = selected == index
-        result[slots] = _product(_expert(bank, index).to(run.dtype), data[slots], transposed)
-    run.set(op.results[0], result)
+    run.set(op.results[0], expert_linear(run, *op.operands, "transposed" in op.attributes, op.shapes[0]))
 
 
 @meaning("xf.combine")

@@ -8,13 +8,20 @@ import torch
 from ctxc.torch._evaluation import Evaluation, Tensor, meaning
 from ctxc.torch._graph import Op
 from ctxc.torch._norms import invert_rms_norm, solve_scale
-from ctxc.torch._ops import linear
+from ctxc.torch._ops import expert_linear, linear
 
 
 @meaning("patch.linears")
 def _linears(op: Op, run: Evaluation) -> None:
     for data, result in zip(op.operands[1:], op.results):
         run.set(result, linear(run, op.operands[0], data, "transposed" in op.attributes))
+
+
+@meaning("patch.expert_linears")
+def _expert_linears(op: Op, run: Evaluation) -> None:
+    bank, runs = op.operands[0], len(op.results)
+    for selected, data, result, shape in zip(op.operands[1:], op.operands[1 + runs:], op.results, op.shapes):
+        run.set(result, expert_linear(run, bank, selected, data, "transposed" in op.attributes, shape))
 
 
 @meaning("patch.rank1")
