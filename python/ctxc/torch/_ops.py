@@ -289,12 +289,12 @@ def expert_linear(
     """The matrix of each selected expert times its vector, as xf.expert_linear has it; `shape` is the result's."""
     chosen, x = run.exact(selected), run.rows(data)
     stored = run.parameter(bank)
-    result = x.new_empty(run.count, *shape)
     if x.dim() == 2:  # one vector for all slots
         x = x[:, None, :].expand(-1, shape[0], -1)
     if stored is None:
         matrices = run.rows(bank)[torch.arange(run.count, device=x.device)[:, None], chosen]
         return torch.einsum("tki,tkio->tko" if transposed else "tki,tkoi->tko", x, matrices)
+    result = x.new_empty(run.count, *shape)
     for index in sorted(set(chosen.flatten().tolist())):
         slots = chosen == index
         result[slots] = _product(_expert(stored, index).to(run.dtype), x[slots], transposed)
