@@ -23,7 +23,7 @@ class Fitter:
         self.keys = {name: tuple(float(v) for v in values) for name, values in keys.items()}
         self.count = len(next(iter(keys.values()))) if keys else 0
         self.simple: dict[tuple[str, ...], str] = {}
-        ints = {n: v for n, v in self.keys.items() if all(x == int(x) and x > 0 for x in v)}
+        self.ints = ints = {n: v for n, v in self.keys.items() if all(x == int(x) and x > 0 for x in v)}
         # Simpler ones first: the first expression of a value stays.
         for name, values in self.keys.items():
             self.add(name, values)
@@ -121,6 +121,8 @@ class Fitter:
                 self.floats.setdefault(key_of(p * q for p, q in zip(x, y)), f"{a} * {b}" if not b.startswith("1 / ") else f"{a} / {b[4:]}")
             for a, x in singles[:200]:
                 self.floats.setdefault(key_of(p + 1 for p in x), f"{a} + 1")
+            for (a, x), (b, y) in itertools.combinations(self.ints.items(), 2):
+                self.floats.setdefault(key_of(1 / math.sqrt(p + q) for p, q in zip(x, y)), f"1 / sqrt({a} + {b})")
         found = self.floats.get(key_of(values))
         if found:
             return found
