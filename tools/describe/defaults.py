@@ -104,6 +104,12 @@ class Defaults:
         entry["integer"] = all(isinstance(config[name], int) for config in self.configs)
         return entry
 
+    def is_bound(self, name: str, absent: str) -> bool:
+        """Whether the class refuses every other value than what it takes from other keys."""
+        settings = self.sampler.settings(1)
+        return bool(re.search("[a-z]", absent)) and name in settings and \
+            self.built(settings, name) == settings[name] and self.built(settings, name, settings[name] + 1) is REMOVED
+
     def is_read(self, name: str) -> bool:
         """Whether the model's code reads it, or the config's other settings depend on it."""
         other = {v: k for k, v in (getattr(self.sampler.kind, "attribute_map", {}) or {}).items()}
@@ -155,6 +161,7 @@ class Defaults:
                 unread.append(name)
             else:
                 raise texts.Unsupported(f"{name} is read, and gives no number of the program")
+        equal += [[name, entry["absent"]] for name, entry in sizes.items() if self.is_bound(name, entry.get("absent", "0"))]
         if self.default.get("is_decoder") is False or getattr(self.sampler.default, "is_decoder", None) is False:
             fixed["is_decoder"] = {"value": True, "absent": False}
         if self.sampler.part:  # a class may build a part of any type

@@ -35,7 +35,8 @@ import texts  # noqa: E402
 from ctxc import export, small_configs  # noqa: E402
 from ctxc._experts import compute_by_token  # noqa: E402
 
-JUDGED = 3  # the sample that no fit has seen
+UNSEEN = (0, 3)  # the samples that no fit has seen
+JUDGED = UNSEEN[-1]
 TOKENS = [5, 17, 3, 60, 22, 41, 9]
 WITHIN = 1e-5  # of frequencies, which torch computes in float32
 LOGITS_WITHIN = 2e-4
@@ -87,9 +88,9 @@ class Judge:
         if any(self.sampler.is_of_experts(name) and small_configs.SIZE_OF.get(name) == 2 for name in self.description["fixed"]):
             self.sampler.with_experts_kept()
 
-    def settings(self, flipped: dict[str, Any]) -> dict[str, Any]:
+    def settings(self, flipped: dict[str, Any], sample: int = JUDGED) -> dict[str, Any]:
         # The default has the class's own numbers, and the choices others.
-        chosen = {**self.sampler.settings(JUDGED, is_judge=True, defaults=not flipped), **samples.chosen(flipped, JUDGED)}
+        chosen = {**self.sampler.settings(sample, is_judge=True, defaults=not flipped), **samples.chosen(flipped, sample)}
         chosen = {name: value for name, value in chosen.items() if value is not defaults.REMOVED}
         rope = chosen.get("rope_parameters")
         if rope and "rope_type" in rope:
@@ -166,8 +167,9 @@ class Judge:
 
     def absence(self, settings: dict[str, Any], key: str | None) -> bool:
         """A config.json without `key`, or with the rest alone, says what the config class makes of it. False: refused."""
+        mapped = getattr(self.sampler.kind, "attribute_map", None) or {}
         try:
-            config = self.sampler.build({name: value for name, value in settings.items() if name != key}).to_dict()
+            config = self.sampler.build({name: value for name, value in settings.items() if mapped.get(name, name) != key}).to_dict()
         except Exception:  # then nobody has such a config
             return False
         without = self.said({name: value for name, value in (config if key else settings).items() if name != key})
@@ -181,16 +183,13 @@ class Judge:
         lists = list(about.get("lists", {}))
         keys = [*about["sizes"], *lists, *about.get("indices", {}), *about.get("choices", {}), *about.get("activations", {}),
                 *(["rope_parameters"] if about.get("ropes") else [])]
-        settings = self.settings({})
-        count = sum(self.absence(settings, key) for key in keys)
+        for sample in UNSEEN:  # so that no relation of sizes that one has by chance is taken for the class's
+            settings = self.settings({}, sample)
+            count = sum(self.absence(settings, key) for key in keys)
         decoder = {"is_decoder": True} if "is_decoder" in about["fixed"] else {}
         bare = self.absence(decoder, None)
         for name, other in about.get("preferred", {}).items():
-            value = settings.get(name, self.sampler.default.to_dict()[name])
-            others = {key: one for key, one in settings.items() if key != name}
-            if not self.absence({**others, other: value}, None):
-                raise Differs(f"{other}, which stands for {name}, is refused")
-            self.absence({**settings, other: not value if isinstance(value, bool) else value + 36}, None)
+            self.other_name(settings, name, other)
         for name in lists:
             for older in about["lists"][name].get("names", {}):
                 count += self.absence({**settings, name: [older] * len(settings[name])}, None)
@@ -198,6 +197,15 @@ class Judge:
             fewer = {name: value for name, value in settings.items() if name not in lists}
             bare |= self.absence({**fewer, about["layer_count"]: layers}, None)
         return count + bare
+
+    def other_name(self, settings: dict[str, Any], name: str, other: str) -> None:
+        """The key `other` says `name`, also where both are there."""
+        value = settings.get(name, self.sampler.default.to_dict()[name])
+        for one, is_beside in ((value, False), (not value if isinstance(value, bool) else value + 36, True)):
+            config = self.sampler.build({**settings, other: one}).to_dict()
+            found = self.said({**{key: kept for key, kept in config.items() if key != name}, **({name: value} if is_beside else {}), other: one})
+            if found != self.said(config) and not (is_beside and found is None) or not (is_beside or found):
+                raise Differs(f"{other} does not stand for {name}")
 
     def kinds(self) -> None:
         """At other depths, and where other indices are named, each layer has the parameters of its kind. The kinds' own are
@@ -258,7 +266,10 @@ class Judge:
 
     def logits(self, changed: dict[str, Any]) -> float:
         """How far ctxc's logits are from transformers', of a model with random weights."""
-        config = self.sampler.whole(self.sampler.build({**self.settings({}), **changed}))
+        try:
+            config = self.sampler.whole(self.sampler.build({**self.settings({}), **changed}))
+        except Exception as error:
+            raise Impossible(str(error))
         directory = self.work / "model"
         torch.manual_seed(7)
         model = export.causal_model(config, attn_implementation="eager").float().eval()

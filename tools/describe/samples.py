@@ -31,10 +31,11 @@ EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "kv_lora_rank": (6
 # Sizes of further tables, by the ends of their names.
 OTHER_TABLES = {"_embed_dim": (61, 119), "_vocab_size": (211, 1511)}
 STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
-# Sizes of state spaces that may be varied: groups divide heads, and heads of keys those of values.
+# Sizes of state spaces that may be varied: groups divide heads, heads of keys those of values, and heads may have to be twice
+# as wide together as the model.
 STATE_SIZES = {"linear_num_key_heads": (2, 5, 3, 4), "linear_num_value_heads": (4, 15, 6, 8), "linear_num_heads": (5, 7, 8, 6),
-               "mamba_n_heads": (24, 40, 48, 36), "mamba_num_heads": (24, 40, 48, 36), "n_groups": (2, 2, 6, 3), "mamba_n_groups": (2, 2, 6, 3),
-               "mamba_d_head": (12, 20, 28, 36), "mamba_head_dim": (12, 20, 28, 36)}
+               "mamba_n_heads": (18, 32, 42, 27), "mamba_num_heads": (24, 40, 48, 36), "n_groups": (2, 2, 6, 3), "mamba_n_groups": (2, 2, 6, 3),
+               "mamba_d_head": (16, 25, 32, 48), "mamba_head_dim": (12, 20, 28, 36)}
 STATE_RANGES = {"linear_key_head_dim": (11, 61), "linear_value_head_dim": (61, 127), "linear_head_dim": (11, 61), "mamba_d_state": (11, 61),
                 "ssm_state_size": (11, 61), "state_size": (11, 61), "mamba_dt_rank": (7, 43), "mamba_chunk_size": (5, 24), "time_step_rank": (7, 43)}
 SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "norm_alpha", "norm_beta")

@@ -132,7 +132,8 @@ void Instance::writeLines(const json::Array &lines, Names names, StringRef inden
 void Instance::writeAgain(StringRef expression) {
   double count = value(expression);
   if (!(count >= 1 && count <= mostRotated) || count != std::floor(count)) {
-    notWhole(expression, count);
+    fail(expression + " is " + shown(count) + "; expected a whole number from 1 to " +
+         Twine(mostRotated));
     return;
   }
   size_t type = out.rfind("tensor<"), name = out.rfind('%');
