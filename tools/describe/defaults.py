@@ -1,6 +1,7 @@
 """What a config says by leaving keys out, and which keys a description says nothing about."""
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import fnmatch
@@ -103,6 +104,12 @@ class Defaults:
         entry["integer"] = all(isinstance(config[name], int) for config in self.configs)
         return entry
 
+    def is_bound(self, name: str, absent: str) -> bool:
+        """Whether the class refuses every other value than what it takes from other keys."""
+        settings = self.sampler.settings(1)
+        return bool(re.search("[a-z]", absent)) and name in settings and \
+            self.built(settings, name) == settings[name] and self.built(settings, name, settings[name] + 1) is REMOVED
+
     def is_read(self, name: str) -> bool:
         """Whether the model's code reads it, or the config's other settings depend on it."""
         other = {v: k for k, v in (getattr(self.sampler.kind, "attribute_map", {}) or {}).items()}
@@ -131,11 +138,11 @@ class Defaults:
         for name in sorted(self.lists):
             lists[name] = kinds.Rules(self.sampler, name).entry()
         deciding = {key for entry in lists.values() for condition, _ in entry.get("absent", []) for key in re.findall(r"[A-Za-z_]\w*", condition)}
-        for name in sorted(deciding & set(self.default) - set(sizes)):
+        for name in sorted(deciding & set(self.default) - set(sizes) - set(self.sampler.indices)):
             sizes[name] = {"absent": str(self.default[name]), "least": 1, "integer": True}
         fixed, unread, equal = {}, [], []
         rules = any_value()
-        skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters"}
+        skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters", *self.sampler.indices}
         for name in sorted(set(self.default) - set(sizes) - self.lists - skipped):
             values = [config.get(name) for config in self.configs]
             if name in self.sampler.idle or not self.is_read(name):
@@ -154,14 +161,33 @@ class Defaults:
                 unread.append(name)
             else:
                 raise texts.Unsupported(f"{name} is read, and gives no number of the program")
+        equal += [[name, entry["absent"]] for name, entry in sizes.items() if self.is_bound(name, entry.get("absent", "0"))]
         if self.default.get("is_decoder") is False or getattr(self.sampler.default, "is_decoder", None) is False:
             fixed["is_decoder"] = {"value": True, "absent": False}
         if self.sampler.part:  # a class may build a part of any type
             fixed["model_type"] = {"value": self.default["model_type"], "absent": self.default["model_type"]}
         known = published.KEYS.get(self.sampler.model_type, {})
         fixed.update({name: {"value": value, "absent": value} for name, value in known.items() if value is not None})
+        for name, values in published.SAME.get(self.sampler.model_type, {}).items():
+            fixed[name]["same"] = values
         unread += [name for name, value in known.items() if value is None]
-        return {"sizes": sizes, "lists": lists, "fixed": fixed, "unread": sorted(unread), "equal": equal}
+        indices = {name: kinds.Rules(self.sampler, next(iter(lists))).unnamed(name) for name in self.sampler.indices}
+        preferred = {name: other for name, other in self.preferred().items() if name in sizes or name in self.choices}
+        return {"sizes": sizes, "lists": lists, **({"preferred": preferred} if preferred else {}), **({"indices": indices} if indices else {}), "fixed": fixed, "unread": sorted(unread), "equal": equal}
+
+    def preferred(self) -> dict[str, str]:
+        """The keys in whose place the class takes another, where it is there."""
+        pairs = re.findall(r'self\.(\w+) = kwargs\.pop\("(\w+)", self\.\1\)', inspect.getsource(self.sampler.kind))
+        pairs += [(name, other) for other, name in (getattr(self.sampler.kind, "attribute_map", None) or {}).items()]
+        found = {}
+        for name, other in pairs:
+            value = self.default.get(name)
+            if isinstance(value, (int, float)) and other not in self.default:
+                changed = not value if isinstance(value, bool) else value + 1
+                with contextlib.suppress(Exception):
+                    if self.sampler.build({**self.sampler.base, other: changed}).to_dict()[name] == changed:
+                        found[name] = other
+        return found
 
     def by_layers(self, name: str) -> str | None:
         """The index of the last layer, or their number, where the class gives it to a key that is left out."""

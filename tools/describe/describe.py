@@ -173,12 +173,14 @@ class Describer:
     def together(self, base: template.Sections, flips: dict[str, tuple[Any, template.Sections]],
                  known: dict[tuple[str, ...], str]) -> dict[frozenset[str], template.Sections]:
         """The templates with several flipped settings, of those that change the same part."""
-        changing = [name for name, (_, section) in flips.items() if section.layers != base.layers]
-        found = {}
-        for size in range(2, len(changing) + 1):
-            for names in itertools.combinations(changing, size):
-                with contextlib.suppress(Exception):
-                    found[frozenset(names)] = self.sections({name: flips[name][0] for name in names}, dict(known))
+        found: dict[frozenset[str], template.Sections] = {}
+        for part in ("layers", "before", "behind"):
+            changing = [name for name, (_, section) in flips.items() if getattr(section, part) != getattr(base, part)]
+            for size in range(2, len(changing) + 1):
+                for names in itertools.combinations(changing, size):
+                    if frozenset(names) not in found:
+                        with contextlib.suppress(Exception):
+                            found[frozenset(names)] = self.sections({name: flips[name][0] for name in names}, dict(known))
         return found
 
     def flips(self) -> list[tuple[str, Any]]:

@@ -23,7 +23,8 @@ class Fitter:
         self.keys = {name: tuple(float(v) for v in values) for name, values in keys.items()}
         self.count = len(next(iter(keys.values()))) if keys else 0
         self.simple: dict[tuple[str, ...], str] = {}
-        ints = {n: v for n, v in self.keys.items() if all(x == int(x) and x > 0 for x in v)}
+        # A token is no factor of a size.
+        self.ints = ints = {n: v for n, v in self.keys.items() if all(x == int(x) and x > 0 for x in v) and not n.endswith("token_id")}
         # Simpler ones first: the first expression of a value stays.
         for name, values in self.keys.items():
             self.add(name, values)
@@ -33,12 +34,17 @@ class Fitter:
             for divisor in (2, 4):
                 if all(v % divisor == 0 for v in values):
                     self.add(f"{name} / {divisor}", [v / divisor for v in values])
-        self.products = []
+        self.plain = dict(self.simple)
+        for (a, x), (b, y) in itertools.combinations(ints.items(), 2):
+            self.plain.setdefault(key_of(p + q for p, q in zip(x, y)), f"{a} + {b}")
+        self.products, doubled = [], []
         for a, b in itertools.combinations_with_replacement(ints, 2):
             self.products.append((f"{a} * {b}", [x * y for x, y in zip(ints[a], ints[b])]))
         for a, b in itertools.permutations(ints, 2):
             if all(x % y == 0 for x, y in zip(ints[a], ints[b])):
                 self.products.append((f"{a} / {b}", [x / y for x, y in zip(ints[a], ints[b])]))
+            elif all(2 * x % y == 0 for x, y in zip(ints[a], ints[b])):
+                doubled.append((f"2 * {a} / {b}", [2 * x / y for x, y in zip(ints[a], ints[b])]))
         part = self.keys.get("partial_rotary_factor")
         quotients = [(n, v) for n, v in self.products if "/" in n] + list(ints.items())
         if part:
@@ -51,7 +57,7 @@ class Fitter:
             self.products.append((f"{q} / 2", [v / 2 for v in x]))
             self.products += [(f"{name} * ({q})", [v * w for v, w in zip(values, x)]) for name, values in ints.items() if name not in q]
         self.products += self.rounded(ints)
-        for name, values in self.products:
+        for name, values in self.products + doubled:
             self.add(name, values)
         for name, values in self.products:
             for factor in (2, 3, 4):
@@ -78,7 +84,7 @@ class Fitter:
     def integer(self, values: Sequence[float]) -> str | None:
         if len(set(values)) == 1:
             return str(int(values[0]))
-        found = self.simple.get(key_of(values))
+        found = self.plain.get(key_of(values)) or self.simple.get(key_of(values))
         if found:
             return found
         for text, base in self.terms[:400]:
@@ -121,6 +127,8 @@ class Fitter:
                 self.floats.setdefault(key_of(p * q for p, q in zip(x, y)), f"{a} * {b}" if not b.startswith("1 / ") else f"{a} / {b[4:]}")
             for a, x in singles[:200]:
                 self.floats.setdefault(key_of(p + 1 for p in x), f"{a} + 1")
+            for (a, x), (b, y) in itertools.combinations(self.ints.items(), 2):
+                self.floats.setdefault(key_of(1 / math.sqrt(p + q) for p, q in zip(x, y)), f"1 / sqrt({a} + {b})")
         found = self.floats.get(key_of(values))
         if found:
             return found

@@ -9,9 +9,11 @@ something else than the program. --configs keeps the judged config of each type 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,7 +35,8 @@ import texts  # noqa: E402
 from ctxc import export, small_configs  # noqa: E402
 from ctxc._experts import compute_by_token  # noqa: E402
 
-JUDGED = 3  # the sample that no fit has seen
+UNSEEN = (0, 3)  # the samples that no fit has seen
+JUDGED = UNSEEN[-1]
 TOKENS = [5, 17, 3, 60, 22, 41, 9]
 WITHIN = 1e-5  # of frequencies, which torch computes in float32
 LOGITS_WITHIN = 2e-4
@@ -47,13 +50,17 @@ class Refused(Exception):
     """ctxc says why it does not read a model."""
 
 
+class Impossible(Exception):
+    """transformers has no such model."""
+
+
 def compare_lines(found: list[str], expected: list[str]) -> None:
     if len(found) != len(expected):
         raise Differs(f"{len(found)} ops; expected {len(expected)}")
     for one, other in zip(found, expected):
         a, b = texts.pieces(one), texts.pieces(other)
         good = len(a) == len(b) and all(
-            x == y if isinstance(x, str) or isinstance(y, str) or x.kind in ("word", "int") else
+            x == y if isinstance(x, str) or isinstance(y, str) or x.kind in ("word", "int", "run") else
             x.kind == y.kind and fits.same(x.value if x.kind == "list" else [x.value], y.value if y.kind == "list" else [y.value], WITHIN)
             for x, y in zip(a, b))
         if not good:
@@ -81,9 +88,9 @@ class Judge:
         if any(self.sampler.is_of_experts(name) and small_configs.SIZE_OF.get(name) == 2 for name in self.description["fixed"]):
             self.sampler.with_experts_kept()
 
-    def settings(self, flipped: dict[str, Any]) -> dict[str, Any]:
+    def settings(self, flipped: dict[str, Any], sample: int = JUDGED) -> dict[str, Any]:
         # The default has the class's own numbers, and the choices others.
-        chosen = {**self.sampler.settings(JUDGED, is_judge=True, defaults=not flipped), **samples.chosen(flipped, JUDGED)}
+        chosen = {**self.sampler.settings(sample, is_judge=True, defaults=not flipped), **samples.chosen(flipped, sample)}
         chosen = {name: value for name, value in chosen.items() if value is not defaults.REMOVED}
         rope = chosen.get("rope_parameters")
         if rope and "rope_type" in rope:
@@ -108,6 +115,7 @@ class Judge:
         cases += [{**head, name: value} for name, value in others.items()]
         cases += [others] if len(others) > 1 and any(set(others.items()) <= set(layer["when"].items()) for layer in self.description["layers"]) else []
         cases += [{name: defaults.REMOVED} for name in self.sampler.undeclared if name in self.description["sizes"]]
+        cases += [{name: value} for name, rule in self.description["fixed"].items() for value in rule.get("same", ())]
         shared = next((name for name in samples.KV_NAMES if name in self.description["sizes"]), None)
         if shared:
             cases = cases or [{}]
@@ -123,10 +131,26 @@ class Judge:
     def program(self, flipped: dict[str, Any]) -> None:
         """The config alone gives the exported program."""
         settings = self.settings(flipped)
-        expected = self.describer.raised(settings)
+        try:
+            expected = self.describer.raised(settings)
+        except texts.Unsupported:
+            raise
+        except Exception:
+            rest = {name: value for name, value in flipped.items() if name not in samples.KV_NAMES}
+            if rest == flipped:
+                raise
+            self.refuse(settings)
+            return self.program(rest)
         directory = self.work / "config"
         self.sampler.whole(self.sampler.build(settings)).save_pretrained(directory)
         compare(texts.read(self.imported(directory)), texts.read(expected))
+
+    def refuse(self, settings: dict[str, Any]) -> None:
+        """What no model has, ctxc does not read."""
+        with contextlib.suppress(Exception):  # the class may refuse it, too
+            settings = self.sampler.build(settings).to_dict()
+        if self.said(settings) is not None:
+            raise Differs(f"reads what transformers has no model of: {settings}")
 
     def said(self, config: dict[str, Any]) -> str | None:
         """The program of a config.json; None where it is refused."""
@@ -143,8 +167,9 @@ class Judge:
 
     def absence(self, settings: dict[str, Any], key: str | None) -> bool:
         """A config.json without `key`, or with the rest alone, says what the config class makes of it. False: refused."""
+        mapped = getattr(self.sampler.kind, "attribute_map", None) or {}
         try:
-            config = self.sampler.build({name: value for name, value in settings.items() if name != key}).to_dict()
+            config = self.sampler.build({name: value for name, value in settings.items() if mapped.get(name, name) != key}).to_dict()
         except Exception:  # then nobody has such a config
             return False
         without = self.said({name: value for name, value in (config if key else settings).items() if name != key})
@@ -156,16 +181,53 @@ class Judge:
         """What is left out is the default of the class. How many keys may be left out."""
         about = self.description
         lists = list(about.get("lists", {}))
-        keys = [*about["sizes"], *lists, *about.get("choices", {}), *about.get("activations", {}),
+        keys = [*about["sizes"], *lists, *about.get("indices", {}), *about.get("choices", {}), *about.get("activations", {}),
                 *(["rope_parameters"] if about.get("ropes") else [])]
-        settings = self.settings({})
-        count = sum(self.absence(settings, key) for key in keys)
+        for sample in UNSEEN:  # so that no relation of sizes that one has by chance is taken for the class's
+            settings = self.settings({}, sample)
+            count = sum(self.absence(settings, key) for key in keys)
         decoder = {"is_decoder": True} if "is_decoder" in about["fixed"] else {}
         bare = self.absence(decoder, None)
+        for name, other in about.get("preferred", {}).items():
+            self.other_name(settings, name, other)
+        for name in lists:
+            for older in about["lists"][name].get("names", {}):
+                count += self.absence({**settings, name: [older] * len(settings[name])}, None)
         for layers in (1, 2, 3, 5, 6, 9, 13) if lists else ():
             fewer = {name: value for name, value in settings.items() if name not in lists}
             bare |= self.absence({**fewer, about["layer_count"]: layers}, None)
         return count + bare
+
+    def other_name(self, settings: dict[str, Any], name: str, other: str) -> None:
+        """The key `other` says `name`, also where both are there."""
+        value = settings.get(name, self.sampler.default.to_dict()[name])
+        for one, is_beside in ((value, False), (not value if isinstance(value, bool) else value + 36, True)):
+            config = self.sampler.build({**settings, other: one}).to_dict()
+            found = self.said({**{key: kept for key, kept in config.items() if key != name}, **({name: value} if is_beside else {}), other: one})
+            if found != self.said(config) and not (is_beside and found is None) or not (is_beside or found):
+                raise Differs(f"{other} does not stand for {name}")
+
+    def kinds(self) -> None:
+        """At other depths, and where other indices are named, each layer has the parameters of its kind. The kinds' own are
+        those of the judged program."""
+        indices = list(self.description.get("indices", {}))
+        if not indices and not self.sampler.stack.is_mixed:
+            return
+        known: dict[str, set[str]] = {}
+        settings = self.settings({})
+        others = {name: value for name, value in settings.items() if name not in self.sampler.lists}
+        configs = [self.sampler.build(settings)]
+        for count in (1, 2, 3, 6, 9, 13):
+            for named in ([1], [0, 2, 5], []) if indices else ([],):
+                configs.append(self.sampler.with_layers(count, **{**others, self.sampler.layer_key: count, **{name: named for name in indices}}))
+        for config in configs:
+            text = self.said(config.to_dict())
+            if text is None and config is configs[0]:
+                raise Differs("a config is refused")
+            for row, layer in zip(self.sampler.rows_of(config), texts.read(text).layers if text else []):
+                names = set(re.findall(r'xf\.param "([^"]*)"', layer.block))
+                if known.setdefault(str(row), names) != names:
+                    raise Differs(f"a layer of kind {row} has, or has not, {sorted(names ^ known[str(row)])}")
 
     def keep(self, file: Path) -> None:
         """Keeps the judged config in `file`."""
@@ -198,13 +260,16 @@ class Judge:
         return found
 
     def pairs(self, part: float) -> int:
-        settings = self.settings({})
-        heads = next(settings[name] for name in samples.ATTENTION_HEADS if name in settings)
-        return int((settings.get("head_dim") or settings["hidden_size"] // heads) * part) // 2
+        said = self.sampler.build(self.settings({})).to_dict()
+        heads = next(said[name] for name in samples.ATTENTION_HEADS if name in said)
+        return int((said.get("head_dim") or said["hidden_size"] // heads) * part) // 2
 
     def logits(self, changed: dict[str, Any]) -> float:
         """How far ctxc's logits are from transformers', of a model with random weights."""
-        config = self.sampler.whole(self.sampler.build({**self.settings({}), **changed}))
+        try:
+            config = self.sampler.whole(self.sampler.build({**self.settings({}), **changed}))
+        except Exception as error:
+            raise Impossible(str(error))
         directory = self.work / "model"
         torch.manual_seed(7)
         model = export.causal_model(config, attn_implementation="eager").float().eval()
@@ -214,8 +279,11 @@ class Judge:
         if self.sampler.part:  # the model's own config is that part
             config.save_pretrained(directory)
         compute_by_token(model)
-        with torch.no_grad():
-            expected = model(input_ids=torch.tensor([TOKENS]), use_cache=False).logits[0, -1]
+        try:
+            with torch.no_grad():
+                expected = model(input_ids=torch.tensor([TOKENS]), use_cache=False).logits[0, -1]
+        except Exception as error:
+            raise Impossible(str(error))
         report = self.work / "logits.safetensors"
         # Of some types no other matrix can be patched than a mixer's last one.
         run = subprocess.run([self.ctxc, "verify", str(directory), "--tokens", ",".join(map(str, TOKENS)), "--generate", "1",
@@ -236,7 +304,10 @@ class Judge:
             return f"no weights: {refusal}"
         forms = self.other_forms()
         for changed in forms:
-            far = max(far, self.logits(changed))
+            try:
+                far = max(far, self.logits(changed))
+            except Impossible:
+                self.refuse({**self.settings({}), **changed})
             if far > LOGITS_WITHIN:
                 raise Differs(f"logits differ by {far:.1e} with {changed}")
         if far > LOGITS_WITHIN:
@@ -264,6 +335,7 @@ def main() -> None:
                 for flipped in judge.cases():
                     judge.program(flipped)
                     said.append(", ".join(flipped) or "program")
+                judge.kinds()
                 said.append(f"{judge.absences()} defaults")
                 said.append(judge.weights())
                 if given.configs:

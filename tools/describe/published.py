@@ -7,7 +7,15 @@ from typing import Any
 KEYS: dict[str, dict[str, Any]] = {
     # What the first checkpoints keep of the code that trained them.
     "starcoder2": {"activation_function": None, "layer_norm_epsilon": None, "mlp_type": "default", "norm_type": "layer_norm"},
+    "granitemoehybrid": {"normalization_function": "rmsnorm"},
+    # Sizes that are hidden_size and num_attention_heads again, and how weights were first drawn.
+    "lfm2": {"block_dim": None, "block_mlp_init_scale": None, "block_norm_eps": None, "block_out_init_scale": None, "block_use_swiglu": True,
+             "block_use_xavier_init": None, "conv_dim": None, "conv_dim_out": None, "conv_use_xavier_init": None, "num_heads": None,
+             "use_pos_enc": True},
 }
+
+# Other values of a key that mean the same as the one for which a description holds. The judge compares them.
+SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embedding_type": ["nope"]}}
 
 # What transformers 4 and 5 take differently where it is left out: a config must say it.
 AMBIGUOUS = {"cohere": ("theta",)}

@@ -1,6 +1,7 @@
 """Small configs of one type at several sizes: every key that gives a size has a value of its own in each."""
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import importlib
@@ -11,10 +12,12 @@ from typing import Any
 
 import kinds
 from ctxc import small_configs
+from transformers.configuration_utils import ALLOWED_LAYER_TYPES
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 HEADS, KV_HEADS, HEAD_DIM = (6, 10, 12, 9), (3, 5, 4, 3), (24, 40, 56, 72)
-HEADS_OF_FOUR, KV_HEADS_OF_FOUR = (8, 12, 16, 20), (4, 6, 8, 5)  # where heads are computed in four parts
+HEADS_OF_FOUR, KV_HEADS_OF_FOUR = (8, 12, 16, 20), (4, 3, 8, 5)  # where heads are computed in four parts
+MORE_LAYERS = (0, 0, 1, 2)  # than one of each kind
 WIDTH_OF_A_HEAD = (22, 26, 34, 46)  # where heads have a dimension of their own
 MULTIPLES = (7, 11, 13, 9)  # to which a size is rounded up
 EXPERTS, CHOSEN = (6, 7, 9, 8), (2, 3, 4, 3)
@@ -28,10 +31,11 @@ EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "kv_lora_rank": (6
 # Sizes of further tables, by the ends of their names.
 OTHER_TABLES = {"_embed_dim": (61, 119), "_vocab_size": (211, 1511)}
 STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
-# Sizes of state spaces that may be varied: groups divide heads, and heads of keys those of values.
+# Sizes of state spaces that may be varied: groups divide heads, heads of keys those of values, and heads may have to be twice
+# as wide together as the model.
 STATE_SIZES = {"linear_num_key_heads": (2, 5, 3, 4), "linear_num_value_heads": (4, 15, 6, 8), "linear_num_heads": (5, 7, 8, 6),
-               "mamba_n_heads": (24, 40, 48, 36), "mamba_num_heads": (24, 40, 48, 36), "n_groups": (2, 2, 6, 3), "mamba_n_groups": (2, 2, 6, 3),
-               "mamba_d_head": (12, 20, 28, 36), "mamba_head_dim": (12, 20, 28, 36)}
+               "mamba_n_heads": (18, 32, 42, 27), "mamba_num_heads": (24, 40, 48, 36), "n_groups": (2, 2, 6, 3), "mamba_n_groups": (2, 2, 6, 3),
+               "mamba_d_head": (16, 25, 32, 48), "mamba_head_dim": (12, 20, 28, 36)}
 STATE_RANGES = {"linear_key_head_dim": (11, 61), "linear_value_head_dim": (61, 127), "linear_head_dim": (11, 61), "mamba_d_state": (11, 61),
                 "ssm_state_size": (11, 61), "state_size": (11, 61), "mamba_dt_rank": (7, 43), "mamba_chunk_size": (5, 24), "time_step_rank": (7, 43)}
 SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "norm_alpha", "norm_beta")
@@ -65,10 +69,13 @@ def chosen(flipped: dict[str, Any], index: int) -> dict[str, Any]:
     return {name: OPTIONAL[name][index] if value == NUMBER else value for name, value in flipped.items()}
 
 
+def code_of_models(kind: Any) -> str:
+    return inspect.getsource(importlib.import_module(kind.__module__.replace(".configuration_", ".modeling_")))
+
+
 def is_asked_for(kind: Any, name: str) -> bool:
     """Whether the code of a type's models reads a key by its name, so that a config may have it."""
-    module = importlib.import_module(kind.__module__.replace(".configuration_", ".modeling_"))
-    return f'getattr(config, "{name}"' in inspect.getsource(module)
+    return f'getattr(config, "{name}"' in code_of_models(kind)
 
 
 class Sampler:
@@ -97,8 +104,13 @@ class Sampler:
         self.names |= set(self.undeclared)
         self.base.update({name: small_configs.SIZE_OF[name] for name in self.undeclared})
         self.layer_key = next(name for name in COUNT_KEYS if name in self.names)
-        self.lists = {name: value for name, value in self.default.to_dict().items()
-                      if isinstance(value, list) and len(value) == self.layer_count(self.default) > 1}
+        count = self.layer_count(self.default)
+        self.lists = {name: value for name, value in default.items()
+                      if isinstance(value, list) and len(value) == count > 1 and value != list(range(count))}
+        # Those that a config must say, with an entry for each layer of the small models.
+        self.required = {name: value for name, value in self.base.items() if default.get(name) is None
+                         and isinstance(value, list) and len(value) == self.base[self.layer_key] > 1}
+        self.lists.update(self.required)
         self.stack = kinds.Stack()
         self.heads, self.kv_heads = HEADS, KV_HEADS
         self.kept: dict[str, int] = {}  # how many experts are chosen, where it may not differ
@@ -106,8 +118,36 @@ class Sampler:
         self.heads_are_width = "head_dim" not in self.names  # whether heads together are as wide as the model
         self.activations = {name: value for name, value in self.default.to_dict().items()
                             if isinstance(value, str) and value in ACTIVATIONS and "act" in name}
+        self.indices = self.keys_of_indices()
+        self.add_kinds()
         self.mix()
         self.first = dict(self.base)
+
+    def keys_of_indices(self) -> list[str]:
+        """The keys whose lists name the layers of a kind. The small models have one such layer."""
+        found, fields = [], getattr(self.kind, "__dataclass_fields__", {})
+        for name in sorted(name for name in self.names if "list[int]" in str(getattr(fields.get(name), "type", ""))):
+            try:
+                one, other = (self.kinds_in(self.with_layers(6, **{name: indices})) for indices in ([1, 4], [0, 2, 3, 5]))
+            except Exception:
+                continue
+            if len(set(one)) == 2 and one[1] == one[4] == other[0] and one == [one[0], one[1], one[0], one[0], one[1], one[0]] \
+                    and other == [one[1], one[0], one[1], one[1], one[0], one[1]]:
+                found.append(name)
+                self.base[name] = [1]
+        if found:
+            said = self.with_layers(6).to_dict()
+            self.lists = {name: said[name] for name in self.lists}
+        return found
+
+    def add_kinds(self) -> None:
+        """Where the default has layers of one kind, a kind with other parameters that the model's code names, too."""
+        for name, values in self.lists.items():
+            for kind in ALLOWED_LAYER_TYPES if len(set(map(str, values))) == 1 and values[0] in ALLOWED_LAYER_TYPES else ():
+                with contextlib.suppress(Exception):
+                    if f'"{kind}"' in code_of_models(self.kind) and \
+                            len(set(self.kinds_in(self.with_layers(2, **{name: [values[0], kind]})))) == 2:
+                        self.lists[name] = [*self.lists[name], kind]
 
     def mix(self) -> None:
         """Looks for layers of several kinds that no list names, also where a number of first layers is 0 by default."""
@@ -118,8 +158,10 @@ class Sampler:
                     self.kinds_in(self.with_layers(8, **{name: 1}))
                     if self.stack.is_mixed:
                         self.base[name] = 1
-            if self.stack.is_mixed and self.lists:  # the lists may say all
-                self.stack.is_mixed = not self.stack.follows([{**self.rows_of(self.with_layers(12))[i]} for i in range(12)])
+            if self.stack.is_mixed and self.lists:  # the lists may say all, or something
+                config = self.with_layers(12)
+                said = config.to_dict()
+                self.stack.leave_out([str([said[name][layer] for name in self.lists]) for layer in range(12)], self.whole(config))
         except Exception:  # then the class has lists of another length only
             self.stack.is_mixed = False
 
@@ -135,6 +177,7 @@ class Sampler:
     def with_layers(self, count: int, **settings: Any) -> Any:
         """A config with that many layers, whose lists are those that the class gives."""
         chosen = {name: value for name, value in self.base.items() if name not in self.lists}
+        chosen.update({name: [values[layer % len(values)] for layer in range(count)] for name, values in self.required.items()})
         chosen.update({name: count for name in COUNT_KEYS if name in self.names})
         return self.build({**chosen, **settings})
 
@@ -151,11 +194,10 @@ class Sampler:
         """Layers among which every kind is, in the order that the class gives where kinds depend on it."""
         if not self.lists and not self.stack.is_mixed:
             return [{}]
-        default = {name: values for name, values in self.default.to_dict().items() if name in self.lists}
         distinct: list[dict[str, Any]] = []
         if not self.stack.is_mixed:
-            for layer in range(self.layer_count(self.default)):
-                row = {name: values[layer] for name, values in default.items()}
+            for layer in range(len(next(iter(self.lists.values())))):
+                row = {name: values[layer % len(values)] for name, values in self.lists.items()}
                 distinct += [row] if row not in distinct else []
             return distinct
         all_rows = self.rows_of(self.with_layers(12))
@@ -237,9 +279,8 @@ class Sampler:
         default = self.default.to_dict()
         for name in self.varied():
             chosen[name] = self.size(name, index)
-        rows = list(self.rows)
-        if is_judge:
-            rows = self.rows_of(self.with_layers(len(rows) + 1)) if self.stack.is_mixed else rows * 2 if len(rows) < 2 else rows
+        count = len(self.rows) + MORE_LAYERS[index]
+        rows = self.rows_of(self.with_layers(count)) if self.stack.is_mixed else (self.rows * 3)[:count]
         if not self.stack.is_mixed:
             random.Random(index).shuffle(rows)
         chosen[self.layer_key] = len(rows)

@@ -44,6 +44,7 @@ class Template:
             keys["partial_rotary_factor"] = parts[0]
         self.counts = [sampler.layer_key]
         self.fitter = fits.Fitter({name: values for name, values in keys.items() if name not in self.counts})
+        self.with_depth = fits.Fitter(keys)
         self.used: set[str] = set()
 
     @staticmethod
@@ -101,9 +102,11 @@ class Template:
             if found:
                 return f"$({found})"
             raise texts.Unsupported(f"a list of numbers has no rule: {line.strip()[:80]}")
-        found = self.fitter.integer(given) if kind == "int" else self.fitter.number(given)
+        found = self.fitter.integer(given) if kind in ("int", "run") else self.fitter.number(given) or self.with_depth.number(given)
         if found is None:
             raise texts.Unsupported(f"no expression gives {given} in {line.strip()[:120]}")
+        if kind == "run":
+            return "$r(" + self.noted(found) + ")"
         if len(set(given)) == 1:
             return found if kind == "int" else f"{given[0]:.17e}" if f"{float(f'{given[0]:.6e}')!r}" != repr(given[0]) else f"{given[0]:.6e}"
         return ("$(" if kind == "int" else "$f(") + self.noted(found) + ")"
@@ -162,10 +165,11 @@ class Template:
 
 
 def tied(base: Sections) -> Sections | None:
-    """The template where the head is the embedding; None where it is so already."""
-    table = re.match(r"(%\w+) = xf.param ", next(line for line in base.before if "xf.param" in line))
+    """The template where the head is the embedding; None where it is so already, or where they have different sizes."""
+    stored = next(line for line in base.before if "xf.param" in line)
+    table = re.match(r"(%\w+) = xf.param ", stored)
     head = next((index for index, line in enumerate(base.behind) if '"lm_head.weight"' in line), None)
-    if head is None or table is None:
+    if head is None or table is None or stored.split(" : ")[1:] != base.behind[head].split(" : ")[1:]:
         return None
     behind = list(base.behind)
     name = behind.pop(head).split(" = ")[0]
@@ -213,7 +217,8 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
         layers += [{"when": {**when, **layer["when"]}, "block": number_of(layer["block"]), "call": layer["call"]} for layer in section]
     ends = {}
     for name in ("before", "behind"):
-        found = alternatives(getattr(base, name), {n: (o, getattr(s, name)) for n, (o, s) in flips.items()}, default, {})
+        found = alternatives(getattr(base, name), {n: (o, getattr(s, name)) for n, (o, s) in flips.items()}, default,
+                             {names: getattr(s, name) for names, s in together.items()})
         ends[name] = [{"when": when, "lines": lines} for when, lines in found]
     choices = {name: {"absent": default[name]} for name in flips}
     info = defaults.Defaults(sampler, widest.configs, used - set(sampler.activations) - {"rope_parameters"}, set(base.lists),

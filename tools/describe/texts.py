@@ -64,6 +64,15 @@ def names_by_rule(lines: list[str]) -> list[str]:
     return result
 
 
+def settings_by_rule(line: str) -> str:
+    """The call of a layer, whose settings may be named after their sizes: in an order that no size changes."""
+    found = re.match(r"(.* settings \{)(.*)(\}.*)$", line)
+    if not found:
+        return line
+    settings = re.split(r", (?=\w+ = )", found[2])
+    return found[1] + ", ".join(sorted(settings, key=lambda setting: re.sub(r"\d", "", setting.split(" ")[0]))) + found[3]
+
+
 def read(text: str) -> Program:
     """The parts of what `ctxc import` printed."""
     if "graph." in text or "xf.contextual" in text:
@@ -97,6 +106,7 @@ def read(text: str) -> Program:
             raise NoForm("its layers are no chain, or not counted from 0")
         chain = result
         at = ("." + prefix).rsplit(f".{number}.", 1)
+        rest = settings_by_rule(rest)
         layers.append((blocks[block], f'xf.layer @BLOCK(%in) at "{at[0][1:] + "." if at[0] else ""}$i.{at[1]}"{rest}'))
         lines.append((operand, result))
     ends = names_by_rule(model[:calls[0]] + [f"    {lines[-1][1]} = xf.layer({lines[0][0]})"] + model[calls[-1] + 1:])
@@ -109,8 +119,12 @@ def read(text: str) -> Program:
 @dataclass
 class Place:
     """A number, list or word of a line that may differ between programs."""
-    kind: str  # int, float, list, word
+    kind: str  # int, float, list, word; run: how often a value is joined with itself
     value: object
+
+
+# A value that is joined with itself, and its types.
+REPEATED = re.compile(r"(.* = xf\.concat )(" + NAME + r")((?:, \2)+)((?: along \d+)? : )(tensor<[^>]*>)((?:, \5)+)(.*)$")
 
 
 def pieces(line: str) -> list[str | Place]:
@@ -122,6 +136,10 @@ def pieces(line: str) -> list[str | Place]:
             result[-1] += piece
         else:
             result.append(piece)
+    if found := REPEATED.match(line):
+        start, value, values, between, kind, kinds, end = found.groups()
+        return [*pieces(start), value, Place("run", 1 + values.count(value)), *pieces(between + kind),
+                Place("run", 1 + kinds.count(kind)), *pieces(end)]
     tokens = TOKEN.findall(line)
     for index, token in enumerate(tokens):
         if re.match(r'"?[a-z]+_\d+(x\d+)*"?$', token):  # a setting that is named after its sizes

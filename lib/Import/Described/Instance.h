@@ -42,6 +42,8 @@ private:
   void readLists();
   std::vector<std::string> readList(llvm::StringRef key, const llvm::json::Object &rule,
                                     int64_t layers);
+  bool holds(llvm::StringRef condition, int64_t layer);
+  void readIndices(const llvm::json::Array &rule);
   std::vector<std::string> listByRule(const llvm::json::Array &rule, int64_t layers);
   void checkFixed(hf::ConfigReader &reader, const llvm::json::Object &described);
   bool holds(const llvm::json::Object &when, std::optional<size_t> layer);
@@ -57,6 +59,7 @@ private:
   void writeNumber(llvm::StringRef expression, bool isInteger);
   void writeRope(llvm::StringRef arguments);
   void writeAmplitude(llvm::StringRef path);
+  void writeAgain(llvm::StringRef expression);
   double value(llvm::StringRef expression);
   void checkTensors(llvm::StringRef line);
   void fail(const llvm::Twine &message);
@@ -69,6 +72,7 @@ private:
   std::string type;
   llvm::StringMap<std::optional<double>> sizes; ///< without a value: being read
   llvm::StringMap<std::vector<std::string>> lists;
+  llvm::StringMap<std::vector<int64_t>> indices; ///< of keys that name layers
   llvm::StringMap<hf::Rope> ropes;
   llvm::StringMap<std::string> ropeTexts; ///< by what is asked for
   llvm::StringMap<std::string> words;

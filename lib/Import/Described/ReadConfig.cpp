@@ -149,14 +149,38 @@ int64_t Instance::layerCount() {
   return count >= 1 && count <= mostLayers ? int64_t(count) : 0;
 }
 
+/// Whether `condition` holds for a layer: arithmetic, or "i in KEY", whose key names layers.
+bool Instance::holds(StringRef condition, int64_t layer) {
+  if (condition.consume_front("i in "))
+    return llvm::is_contained(indices[condition], layer);
+  auto valueOf = [&](StringRef name) { return name == "i" ? double(layer) : size(name); };
+  return condition.empty() || described::evaluate(condition, valueOf) == 1;
+}
+
+/// The lists of indices by which the rule of an absent list names layers.
+void Instance::readIndices(const json::Array &rule) {
+  for (const json::Value &pair : rule) {
+    StringRef key = *(*pair.getAsArray())[0].getAsString();
+    if (!key.consume_front("i in "))
+      continue;
+    indices[key] = config.integers(key, 0, mostLayers);
+    const json::Object &described = object(object(description, "indices"), key);
+    if (config.has(key))
+      continue;
+    if (!described.get("absent"))
+      config.problem("has no key '" + key + "', which a '" + type + "' needs");
+    for (const json::Value &layer : array(described, "absent"))
+      indices[key].push_back(*layer.getAsInteger());
+  }
+}
+
 std::vector<std::string> Instance::listByRule(const json::Array &rule, int64_t layers) {
   std::vector<std::string> result;
+  readIndices(rule);
   for (int64_t i = 0; i < layers; ++i)
     for (const json::Value &pair : rule) {
       const json::Array &entry = *pair.getAsArray();
-      StringRef condition = *entry[0].getAsString();
-      auto valueOf = [&](StringRef name) { return name == "i" ? double(i) : size(name); };
-      if (condition.empty() || described::evaluate(condition, valueOf) == 1) {
+      if (holds(*entry[0].getAsString(), i)) {
         result.push_back(entry[1].getAsString()->str());
         break;
       }
@@ -182,8 +206,11 @@ std::vector<std::string> Instance::readList(StringRef key, const json::Object &r
     return {};
   }
   std::vector<std::string> given;
-  for (const json::Value &entry : *entries)
-    given.push_back(wordOf(entry));
+  const json::Object &names = object(rule, "names"); // older ones
+  for (const json::Value &entry : *entries) {
+    std::string word = wordOf(entry);
+    given.push_back(names.getString(word).value_or(word).str());
+  }
   return given;
 }
 
@@ -205,7 +232,8 @@ void Instance::checkFixed(ConfigReader &reader, const json::Object &described) {
     if (!expected || !absent)
       continue;
     const json::Value *given = reader.raw(key);
-    if (given ? *given == *expected : *absent == *expected)
+    if (given ? *given == *expected || llvm::is_contained(array(entry, "same"), *given)
+              : *absent == *expected)
       continue;
     if (given)
       reader.problem(key, "is not what the description of '" + Twine(type) +
@@ -292,6 +320,8 @@ void Instance::checkEqual() {
 }
 
 void Instance::read() {
+  for (const auto &[key, other] : object(description, "preferred"))
+    config.prefer(key, *other.getAsString());
   readRopes();
   for (StringRef key : keysOf(object(description, "sizes")))
     size(key);
@@ -305,6 +335,8 @@ void Instance::read() {
   checkEqual();
   for (const json::Value &key : array(description, "unread"))
     config.unread({{*key.getAsString()}});
+  for (StringRef key : keysOf(object(description, "indices")))
+    config.unread({{key}}); // where the list is given
   for (StringRef key : keysOf(object(description, "choices")))
     if (object(object(description, "choices"), key).getBoolean("absent"))
       config.flag(key, false); // its value is read where it decides

@@ -44,19 +44,31 @@ Error Problems::take() {
   return errors;
 }
 
+void ConfigReader::prefer(StringRef key, StringRef other) {
+  if (!json.get(other))
+    return;
+  preferred[key] = other.str();
+  read.insert(key);
+}
+
+StringRef ConfigReader::nameOf(StringRef key) const {
+  auto found = preferred.find(key);
+  return found == preferred.end() ? key : StringRef(found->second);
+}
+
 bool ConfigReader::has(StringRef key) const {
-  const json::Value *value = json.get(key);
+  const json::Value *value = json.get(nameOf(key));
   return value && value->kind() != json::Value::Null;
 }
 
 const json::Value *ConfigReader::take(StringRef key) {
-  read.insert(key);
-  return has(key) ? json.get(key) : nullptr;
+  read.insert(nameOf(key));
+  return has(key) ? json.get(nameOf(key)) : nullptr;
 }
 
 const json::Value *ConfigReader::raw(StringRef key) {
   take(key);
-  return json.get(key);
+  return json.get(nameOf(key));
 }
 
 int64_t ConfigReader::integer(StringRef key, std::optional<int64_t> absent, int64_t least,
@@ -207,6 +219,7 @@ void ConfigReader::require(StringRef key, bool absent, bool supported, StringRef
 }
 
 void ConfigReader::problem(StringRef key, const Twine &message) {
+  key = nameOf(key);
   const json::Value *value = json.get(key);
   problems.add(file + ": key " + quoted(at + key.str()) + " = " + (value ? shown(*value) : "null") +
                " " + message);

@@ -11,6 +11,7 @@
 
 #include "KeyRules.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
@@ -45,7 +46,7 @@ public:
       : json(object), file(file.str()), at(std::move(at)), problems(problems) {}
 
   bool has(llvm::StringRef key) const;
-  bool isNull(llvm::StringRef key) const { return json.get(key) && !has(key); }
+  bool isNull(llvm::StringRef key) const { return json.get(nameOf(key)) && !has(key); }
 
   /// An integer in [least, most]. Without `absent` the key must be there.
   int64_t integer(llvm::StringRef key, std::optional<int64_t> absent, int64_t least, int64_t most);
@@ -71,6 +72,9 @@ public:
   /// The reader of a nested object, owned by this one; null where absent.
   ConfigReader *object(llvm::StringRef key);
 
+  /// From here on `other`, where it is there, is read in the place of `key`.
+  void prefer(llvm::StringRef key, llvm::StringRef other);
+
   /// The flag must have the one value that is supported.
   void require(llvm::StringRef key, bool absent, bool supported, llvm::StringRef why);
 
@@ -87,11 +91,13 @@ public:
 
 private:
   const llvm::json::Value *take(llvm::StringRef key);
+  llvm::StringRef nameOf(llvm::StringRef key) const; ///< in the file
 
   const llvm::json::Object &json;
   std::string file, at;
   Problems &problems;
   llvm::StringSet<> read;
+  llvm::StringMap<std::string> preferred; ///< keys that others stand for
   llvm::SmallVector<KeyRule, 0> own;
   std::vector<std::pair<std::string, std::unique_ptr<ConfigReader>>> nested;
 };

@@ -269,6 +269,31 @@ TEST_F(Described, KindsOfLayersFollowTheirRule) {
   EXPECT_HAS(with({{"layer kind", json::Array{"0", "0", "0"}}}), "key 'layer kind' = ");
 }
 
+/// A key may name the layers of a kind by their indices, where the list with an entry for each is
+/// left out; and other keys and words may stand for those of the description.
+TEST_F(Described, OlderNamesOfKeysAndKinds) {
+  config["model_type"] = "lfm2";
+  config["num_key_value_heads"] = 2;
+  std::string listed = with({{"layer_types", json::Array{"conv", "full_attention"}}});
+  EXPECT_HAS(listed, "xf.layer @lfm2_2(");
+  EXPECT_EQ(with({{"layer_types", json::Array{"conv", "attention"}}}), listed);
+  EXPECT_EQ(with({{"full_attn_idxs", json::Array{1}}}), listed);
+  EXPECT_EQ(with({{"full_attn_idxs", json::Array{9, 1, 1}}}), listed);
+  EXPECT_EQ(with({{"full_attn_idxs", json::Array{0}},
+                  {"layer_types", json::Array{"conv", "full_attention"}}}),
+            listed);
+  EXPECT_EQ(occurrences(with({{"full_attn_idxs", json::Array{}}}), "xf.layer @lfm2("), 2);
+  EXPECT_HAS(with({}), "has no key 'full_attn_idxs', which a 'lfm2' needs");
+  for (const json::Value &odd : {json::Value(1), json::Value(json::Array{-1}),
+                                 json::Value(json::Array{"1"}), json::Value(json::Object{})})
+    EXPECT_HAS(with({{"full_attn_idxs", odd}}), "key 'full_attn_idxs' = ");
+  config["full_attn_idxs"] = json::Array{1};
+  EXPECT_EQ(with({{"intermediate_size", 9}, {"block_ff_dim", 12}}), listed);
+  EXPECT_HAS(with({{"block_ff_dim", -1}}), "key 'block_ff_dim' = -1 is out of range");
+  EXPECT_HAS(with({{"block_ff_dim", nullptr}}), "key 'block_ff_dim' = null is not what");
+  EXPECT_HAS(with({{"tie_embedding", false}}), "lm_head.weight");
+}
+
 TEST_F(Described, WhatAnAbsentKeySaysIsInRange) {
   config["model_type"] = "hunyuan_v1_moe";
   config["head_dim"] = 4;
