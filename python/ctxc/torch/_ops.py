@@ -303,7 +303,8 @@ def expert_linear(
 
 @meaning("xf.expert_linear")
 def _expert_linear(op: Op, run: Evaluation) -> None:
-    run.set(op.results[0], expert_linear(run, *op.operands, "transposed" in op.attributes, op.shapes[0]))
+    bank, selected, data = op.operands
+    run.set(op.results[0], expert_linear(run, bank, selected, data, "transposed" in op.attributes, op.shapes[0]))
 
 
 @meaning("xf.combine")
