@@ -251,32 +251,24 @@ template <> struct RuleOf<xf::GatherOp> {
   }
 };
 
-/// y_si = Σ_j W_eij x_j. Every rank has a part of each expert, since the data choose which are
-/// active.
-template <> struct RuleOf<xf::ExpertLinearOp> {
-  static SplitRule get(xf::ExpertLinearOp op, int64_t) {
-    return of(op.getBank(), op.getSelected(), op.getData(), op.getTransposed());
-  }
-
-  /// For several selections with their data, which share the bank.
-  static SplitRule of(Value bank, ValueRange selected, ValueRange data, bool transposed) {
+/// y_si = Σ_j W_eij x_j, for one selection with its data or for several. Every rank has a part of
+/// each expert, since the data choose which are active.
+template <typename Op> struct ExpertRule {
+  static SplitRule get(Op op, int64_t) {
+    unsigned runs = op->getNumResults();
+    Value selected = op->getOperand(1), data = op->getOperand(1 + runs);
     SplitRule rule;
-    rule.operands = {transposed ? Dims{-1, 2, 1} : Dims{-1, 1, 2}};
-    rule.operands.append(selected.size(), {-1});
-    rule.operands.append(data.size(), shapeOf(data.front()).size() == 2 ? Dims{-1, 2} : Dims{2});
-    rule.results.assign(data.size(), {-1, 1});
+    rule.operands = {op.getTransposed() ? Dims{-1, 2, 1} : Dims{-1, 1, 2}};
+    rule.operands.append(runs, {-1});
+    rule.operands.append(runs, shapeOf(data).size() == 2 ? Dims{-1, 2} : Dims{2});
+    rule.results.assign(runs, {-1, 1});
     rule.summed = 2;
-    rule.share = double(shapeOf(selected.front())[0]) / std::max<int64_t>(1, shapeOf(bank)[0]);
+    rule.share = double(shapeOf(selected)[0]) / std::max<int64_t>(1, shapeOf(op.getBank())[0]);
     return rule;
   }
 };
-
-template <> struct RuleOf<patch::ExpertLinearsOp> {
-  static SplitRule get(patch::ExpertLinearsOp op, int64_t) {
-    return RuleOf<xf::ExpertLinearOp>::of(op.getBank(), op.getSelected(), op.getData(),
-                                          op.getTransposed());
-  }
-};
+template <> struct RuleOf<xf::ExpertLinearOp> : ExpertRule<xf::ExpertLinearOp> {};
+template <> struct RuleOf<patch::ExpertLinearsOp> : ExpertRule<patch::ExpertLinearsOp> {};
 
 /// y_i = Σ_s w_s y_si.
 template <> struct RuleOf<xf::CombineOp> {

@@ -3,6 +3,7 @@
 #define CTXC_TEST_UNIT_COMPILED_BLOCKTEXT_H
 
 #include "llvm/ADT/StringExtras.h"
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -132,6 +133,23 @@ public:
                   (transposed ? " transposed" : ""),
               typeOf(stored, element) + ", " + typeOf(sel.shape, "i32") + ", " + typeOf(x),
               {sel.shape[0], out});
+  }
+  /// Two runs that read one bank.
+  std::array<TextValue, 2> expertLinears(const std::array<TextValue, 2> &x,
+                                         const std::array<TextValue, 2> &sel, int64_t experts,
+                                         int64_t out, bool transposed) {
+    int64_t in = x[0].shape.back();
+    Shape stored = transposed ? Shape{experts, in, out} : Shape{experts, out, in},
+          result{sel[0].shape[0], out};
+    TextValue w = param(stored, "bf16", ".*");
+    auto both = [](const std::string &a, const std::string &b) { return a + ", " + b; };
+    std::string r = fresh("%r"), indices = typeOf(sel[0].shape, "i32");
+    effect(r + ":2 = patch.expert_linears " + w.name + "[" + both(sel[0].name, sel[1].name) +
+           "] * (" + both(x[0].name, x[1].name) + ")" + (transposed ? " transposed" : "") + " : " +
+           typeOf(stored, "bf16") + ", (" + both(indices, indices) + "), (" +
+           both(typeOf(x[0]), typeOf(x[1])) + ") -> (" + both(typeOf(result), typeOf(result)) +
+           ")");
+    return {TextValue{r + "#0", result}, TextValue{r + "#1", result}};
   }
   TextValue combine(const TextValue &w, const TextValue &y) {
     return op("xf.combine " + w.name + ", " + y.name, typeOf(w) + ", " + typeOf(y),

@@ -331,18 +331,11 @@ TEST_P(Ops, PatchesOfExperts) {
                       patched.name + " at " + data.name + "[" + selected.name + "]",
                   typeOf(y) + ", " + typeOf(v) + ", " + typeOf(data) + ", tensor<3xi32>",
                   {3, out}));
-  // Two runs that read a bank together: with one vector for all slots, and with one for each.
-  for (auto [data, other, transposed] : {std::tuple(h, v, false), {z, b.linear(x, in), true}}) {
-    TextValue bank = b.param(transposed ? Shape{5, in, out} : Shape{5, out, in}, "bf16", ".*");
-    std::string r = b.fresh("%r"), type = typeOf(Shape{3, out});
-    b.effect(r + ":2 = patch.expert_linears " + bank.name + "[" + selected.name + ", " +
-             patched.name + "] * (" + data.name + ", " + other.name + ")" +
-             (transposed ? " transposed" : "") + " : " + typeOf(bank.shape, "bf16") +
-             ", (tensor<3xi32>, tensor<3xi32>), (" + typeOf(data) + ", " + typeOf(other) +
-             ") -> (" + type + ", " + type + ")");
-    for (const char *part : {"#0", "#1"})
-      b.output({r + part, {3, out}});
-  }
+  // With one vector for each slot, and with one for all.
+  for (auto [data, other, transposed] : {std::tuple(h, v, false), {z, b.linear(x, in), true}})
+    for (const TextValue &run :
+         b.expertLinears({data, other}, {selected, patched}, 5, out, transposed))
+      b.output(run);
   b.output(b.op("patch.squared_norms " + h.name, typeOf(h) + " -> tensor<3xf32>", {3}));
   b.effect("patch.obligation nonzero_vector " + h.name + " for " + u.name +
            " counts 0 \"Lemma\" : " + typeOf(h) + ", " + typeOf(u));
