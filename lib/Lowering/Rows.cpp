@@ -81,6 +81,11 @@ Value ctxc::rowsOf(Value memref) {
   return dyn_cast_if_present<Value>(size);
 }
 
+Value ctxc::rowsOf(OpBuilder &b, Location loc, Value memref) {
+  Value known = rowsOf(memref);
+  return known ? known : memref::DimOp::create(b, loc, memref, 0).getResult();
+}
+
 linalg::FillOp ctxc::zerosFor(Operation *op, Value y) {
   Operation *last = nullptr;
   for (Operation *user : y.getUsers()) {

@@ -21,6 +21,9 @@ bool staysSame(mlir::Value memref, mlir::Operation *from, mlir::Operation *to);
 /// The number of rows of a memref, as an index value of the kernel; null where it is not known.
 mlir::Value rowsOf(mlir::Value memref);
 
+/// The same in any case: read from the memref where it is not known.
+mlir::Value rowsOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value memref);
+
 /// The op that fills `y` with zeros, if only `op`, which adds to `y`, reads them; otherwise null.
 mlir::linalg::FillOp zerosFor(mlir::Operation *op, mlir::Value y);
 

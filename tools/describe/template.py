@@ -102,11 +102,9 @@ class Template:
             if found:
                 return f"$({found})"
             raise texts.Unsupported(f"a list of numbers has no rule: {line.strip()[:80]}")
-        found = self.fitter.integer(given) if kind in ("int", "run") else self.fitter.number(given) or self.with_depth.number(given)
+        found = self.fitter.integer(given) if kind == "int" else self.fitter.number(given) or self.with_depth.number(given)
         if found is None:
             raise texts.Unsupported(f"no expression gives {given} in {line.strip()[:120]}")
-        if kind == "run":
-            return "$r(" + self.noted(found) + ")"
         if len(set(given)) == 1:
             return found if kind == "int" else f"{given[0]:.17e}" if f"{float(f'{given[0]:.6e}')!r}" != repr(given[0]) else f"{given[0]:.6e}"
         return ("$(" if kind == "int" else "$f(") + self.noted(found) + ")"

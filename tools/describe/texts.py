@@ -119,12 +119,8 @@ def read(text: str) -> Program:
 @dataclass
 class Place:
     """A number, list or word of a line that may differ between programs."""
-    kind: str  # int, float, list, word; run: how often a value is joined with itself
+    kind: str  # int, float, list, word
     value: object
-
-
-# A value that is joined with itself, and its types.
-REPEATED = re.compile(r"(.* = xf\.concat )(" + NAME + r")((?:, \2)+)((?: along \d+)? : )(tensor<[^>]*>)((?:, \5)+)(.*)$")
 
 
 def pieces(line: str) -> list[str | Place]:
@@ -136,10 +132,6 @@ def pieces(line: str) -> list[str | Place]:
             result[-1] += piece
         else:
             result.append(piece)
-    if found := REPEATED.match(line):
-        start, value, values, between, kind, kinds, end = found.groups()
-        return [*pieces(start), value, Place("run", 1 + values.count(value)), *pieces(between + kind),
-                Place("run", 1 + kinds.count(kind)), *pieces(end)]
     tokens = TOKEN.findall(line)
     for index, token in enumerate(tokens):
         if re.match(r'"?[a-z]+_\d+(x\d+)*"?$', token):  # a setting that is named after its sizes

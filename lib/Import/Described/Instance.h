@@ -59,7 +59,6 @@ private:
   void writeNumber(llvm::StringRef expression, bool isInteger);
   void writeRope(llvm::StringRef arguments);
   void writeAmplitude(llvm::StringRef path);
-  void writeAgain(llvm::StringRef expression);
   double value(llvm::StringRef expression);
   void checkTensors(llvm::StringRef line);
   void fail(const llvm::Twine &message);

@@ -128,20 +128,6 @@ void Instance::writeLines(const json::Array &lines, Names names, StringRef inden
   }
 }
 
-/// Writes the last value or type again, so that it stands there `expression` times.
-void Instance::writeAgain(StringRef expression) {
-  double count = value(expression);
-  if (!(count >= 1 && count <= mostRotated) || count != std::floor(count)) {
-    fail(expression + " is " + shown(count) + "; expected a whole number from 1 to " +
-         Twine(mostRotated));
-    return;
-  }
-  size_t type = out.rfind("tensor<"), name = out.rfind('%');
-  std::string last = out.substr(type != std::string::npos && type > name ? type : name);
-  for (int i = 1; i < int(count); ++i)
-    out += ", " + last;
-}
-
 /// What a rotation by the rope at `path` multiplies by, where it is not 1.
 void Instance::writeAmplitude(StringRef path) {
   if (double amplitude = ropes[path].amplitude; amplitude != 1)
@@ -149,8 +135,7 @@ void Instance::writeAmplitude(StringRef path) {
 }
 
 /// Writes `form`, in which "$(…)" is an integer or a rope, "$f(…)" a number, "$a(…)" an activation,
-/// "$m(…)" the factor of a rotation, "$r(…)" how often the value before it stands there, and "$i"
-/// the layer.
+/// "$m(…)" the factor of a rotation, and "$i" the layer.
 void Instance::write(StringRef form, std::optional<size_t> layer) {
   while (true) {
     auto [before, behind] = form.split('$');
@@ -176,8 +161,6 @@ void Instance::write(StringRef form, std::optional<size_t> layer) {
       out += words[inside];
     else if (kind == 'm')
       writeAmplitude(inside);
-    else if (kind == 'r')
-      writeAgain(inside);
     else if (inside.consume_front("rope(") && inside.consume_back(")"))
       writeRope(inside);
     else

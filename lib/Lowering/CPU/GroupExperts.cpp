@@ -55,9 +55,7 @@ ExpertGrouper::Groups ExpertGrouper::groupsOf(kernel::ExpertsOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   int64_t slots = cast<MemRefType>(selected.getType()).getDimSize(1);
-  Value rows = memref::DimOp::create(b, loc, op.getSums(), 0);
-  if (Value known = rowsOf(op.getSums()))
-    rows = known;
+  Value rows = rowsOf(b, loc, op.getSums());
   Value count = arith::MulIOp::create(b, loc, rows, index(b, loc, slots));
   auto allocated = [&](ArrayRef<int64_t> shape, ValueRange sizes) {
     return memref::AllocOp::create(b, loc, MemRefType::get(shape, b.getI64Type()), sizes);

@@ -51,9 +51,7 @@ static void lower(kernel::CallOp op) {
       address = addressOf(b, loc, memory);
     operands.push_back(address);
   }
-  Value last = op.getMemory().back(), rows = rowsOf(last);
-  if (!rows)
-    rows = memref::DimOp::create(b, loc, last, 0);
+  Value rows = rowsOf(b, loc, op.getMemory().back());
   auto loop = scf::ForOp::create(b, loc, arith::ConstantIndexOp::create(b, loc, 0), rows,
                                  arith::ConstantIndexOp::create(b, loc, 1));
   kernel::mark<kernel::RowLoop>(loop);

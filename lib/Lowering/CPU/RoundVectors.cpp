@@ -27,9 +27,7 @@ Value VectorRounder::roundedFor(kernel::ContractOp contraction) {
   OpBuilder b(contraction);
   Location loc = contraction.getLoc();
   int64_t k = cast<MemRefType>(x.getType()).getDimSize(1), end = llvm::alignTo(k, alignment);
-  Value rows = rowsOf(x);
-  if (!rows)
-    rows = memref::DimOp::create(b, loc, x, 0);
+  Value rows = rowsOf(b, loc, x);
   auto type = MemRefType::get({ShapedType::kDynamic, parts * stride(k)}, b.getBF16Type());
   Value numbers = memref::AllocOp::create(b, loc, type, rows);
   auto columns = [&](int64_t part, int64_t from, int64_t to) -> Value {
@@ -120,9 +118,7 @@ Value ByteRounder::roundedFor(Value x, Operation *reader) {
   func::FuncOp function = roundingOf(kernel->getParentOfType<ModuleOp>(), loc);
   OpBuilder b(reader);
   int64_t k = cast<MemRefType>(x.getType()).getDimSize(1);
-  Value count = rowsOf(x);
-  if (!count)
-    count = memref::DimOp::create(b, loc, x, 0);
+  Value count = rowsOf(b, loc, x);
   auto type = MemRefType::get({ShapedType::kDynamic, stride(k)}, b.getI8Type());
   Value bytes = memref::AllocOp::create(b, loc, type, count);
   Value width = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(k));
