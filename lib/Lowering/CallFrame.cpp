@@ -106,6 +106,14 @@ Value ctxc::addressOf(OpBuilder &b, Location loc, Value memref) {
   return LLVM::IntToPtrOp::create(b, loc, pointer(b), toI64(b, loc, base));
 }
 
+Value ctxc::hidden(OpBuilder &b, Location loc, Value address) {
+  return LLVM::InlineAsmOp::create(b, loc, address.getType(), address, "", "=r,0",
+                                   /*has_side_effects=*/false, /*is_align_stack=*/false,
+                                   LLVM::tailcallkind::TailCallKind::None,
+                                   /*asm_dialect=*/nullptr, /*operand_attrs=*/nullptr)
+      .getResult(0);
+}
+
 Type ctxc::crossingType(Type type) {
   MLIRContext *context = type.getContext();
   Type i64 = IntegerType::get(context, 64), ptr = LLVM::LLVMPointerType::get(context);

@@ -41,6 +41,9 @@ mlir::Value memrefAt(mlir::OpBuilder &b, mlir::Location loc, mlir::Value address
 
 /// The address (!llvm.ptr) of a memref's first element, its offset included.
 mlir::Value addressOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value memref);
+/// The same address, which LLVM takes for another one: what it knows of that one's memory, it reads
+/// here again.
+mlir::Value hidden(mlir::OpBuilder &b, mlir::Location loc, mlir::Value address);
 
 /// The type in which a value is passed to another function in a frame; null where it cannot be.
 mlir::Type crossingType(mlir::Type type);

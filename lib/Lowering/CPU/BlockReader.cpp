@@ -3,6 +3,7 @@
 #include "lib/Lowering/CPU/BlockReader.h"
 #include "ctxc/Numerics/ScaledFormats.h"
 #include "lib/Lowering/CPU/StoredBlock.h"
+#include "lib/Lowering/CallFrame.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -12,8 +13,9 @@ namespace {
 /// What the readers have in common.
 class NumbersOfBlock : public BlockReader, protected StoredBlock {
 public:
-  NumbersOfBlock(OpBuilder &b, Location loc, int64_t lanes, Value address)
-      : StoredBlock(b, loc, address), lanes(lanes) {}
+  NumbersOfBlock(OpBuilder &b, Location loc, int64_t lanes, const Place &place)
+      : StoredBlock(b, loc, place.address), lanes(lanes),
+        memory(lanes == 8 ? place.memory : Value()) {}
 
 protected:
   using StoredBlock::bytes;
@@ -29,6 +31,27 @@ protected:
     return table([](int64_t i) { return i < 8 ? twice[i] : 0 - twice[i - 8]; });
   }
 
+  /// Numbers `from` to from + lanes of the bytes that `make` emits once, as float32. In the memory
+  /// the bytes are at `at`.
+  Value numbersOfBytes(int64_t at, int64_t from, bool isSigned, function_ref<Value()> make) {
+    Value all = kept(at, make);
+    if (!memory)
+      return numbersOf(part(all, from), isSigned);
+    return numbersOf(inMemory(at + from, VectorType::get({lanes}, b.getI8Type())), isSigned);
+  }
+  /// Stores scales ahead of all that reads them, so that this waits for none of it.
+  void keepScales(function_ref<Value()> make) {
+    if (memory)
+      kept(scalesAt, make);
+  }
+  /// Scale i of those that `make` emits once, in all lanes.
+  Value scaleOf(int64_t i, function_ref<Value()> make) {
+    Value all = kept(scalesAt, make);
+    if (!memory)
+      return repeated(all, i, lanes);
+    return inAllLanes(inMemory(scalesAt + 4 * i, b.getF32Type()));
+  }
+
   /// twiceE2M1 of sixteen bytes.
   Value twice(Value fours) {
     static constexpr int8_t table[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
@@ -36,6 +59,30 @@ protected:
   }
 
   int64_t lanes;
+
+private:
+  static constexpr int64_t scalesAt = 256; ///< in the memory, behind 256 bytes
+
+  Value inMemory(int64_t byte, Type type) {
+    if (!readMemory)
+      readMemory = hidden(b, loc, memory);
+    return LLVM::LoadOp::create(b, loc, type, placeIn(readMemory, byte), /*alignment=*/1);
+  }
+  Value placeIn(Value memory, int64_t byte) {
+    return LLVM::GEPOp::create(b, loc, memory.getType(), b.getI8Type(), memory,
+                               ArrayRef<LLVM::GEPArg>{int32_t(byte)});
+  }
+  /// What `make` emits, once for each place in the memory, and stored there if there is one.
+  Value kept(int64_t at, function_ref<Value()> make) {
+    return once(~at, [&] {
+      Value made = make();
+      if (memory)
+        LLVM::StoreOp::create(b, loc, made, placeIn(memory, at), /*alignment=*/1);
+      return made;
+    });
+  }
+
+  Value memory, readMemory; ///< the same address
 };
 
 //===----------------------------------------------------------------------===//
@@ -44,37 +91,53 @@ protected:
 
 class Block32 : public NumbersOfBlock {
 public:
-  Block32(OpBuilder &b, Location loc, int64_t lanes, Value address, const Layout32 &layout)
-      : NumbersOfBlock(b, loc, lanes, address), layout(layout) {}
+  Block32(OpBuilder &b, Location loc, int64_t lanes, const Place &place, const Layout32 &layout)
+      : NumbersOfBlock(b, loc, lanes, place), layout(layout) {}
 
   Value numbers(int64_t k) override {
     if (hasTables(lanes))
       return ofTable(k);
-    enum { Bytes, Half, Scale = Half + 2, Minimum, Fifth };
-    Value q;
-    if (widensWhatItLoads(lanes)) {
-      q = wideNibbles(layout.bytesAt + k % 16, lanes, k / 16);
-    } else {
-      Value all = once(Bytes, [&] { return bytes(layout.bytesAt, 16); });
-      q = widened(part(once(Half + k / 16, [&] { return nibble(all, k / 16); }), k % 16));
-    }
-    if (layout.fifthAt) {
-      Type wide = q.getType();
-      Value fifth = once(Fifth, [&] {
-        return vector::BroadcastOp::create(b, loc, wide, loaded(b.getI32Type(), layout.fifthAt));
-      });
-      q = either(q, fifthBits(fifth, k));
-    }
-    if (layout.zero)
-      q = minus(q, layout.zero);
+    enum { Scale, Minimum };
     Value scale = once(Scale, [&] { return shared16(0); });
     if (!layout.minimumAt)
-      return product(scale, floatsOf(q));
+      return product(scale, integers(k));
     Value minimum = once(Minimum, [&] { return shared16(layout.minimumAt); });
-    return exactProductPlus(scale, floatsOf(q), minimum);
+    return exactProductPlus(scale, integers(k), minimum);
   }
 
 private:
+  Value integers(int64_t k) {
+    if (layout.fifthAt || !widensWhatItLoads(lanes))
+      return numbersOfBytes(0, k, /*isSigned=*/true, [&] { return all(); });
+    Value q = wideNibbles(layout.bytesAt + k % 16, lanes, k / 16);
+    return floatsOf(layout.zero ? minus(q, layout.zero) : q);
+  }
+
+  /// The 32 integers as bytes.
+  Value all() {
+    Value pairs = bytes(layout.bytesAt, 16);
+    Value q = shuffled(nibble(pairs, false), nibble(pairs, true), upTo(32));
+    if (layout.fifthAt)
+      q = either(q, fifthBits());
+    return layout.zero ? minus(q, layout.zero) : q;
+  }
+
+  /// 16 where the bit of the number is set.
+  Value fifthBits() {
+    Value four = loaded(VectorType::get({4}, b.getI8Type()), layout.fifthAt);
+    SmallVector<int64_t> byteOf;
+    SmallVector<int8_t> bitOf;
+    for (int64_t i = 0; i < 32; ++i) {
+      byteOf.push_back(i / 8);
+      bitOf.push_back(int8_t(1 << i % 8));
+    }
+    auto type = VectorType::get({32}, b.getI8Type());
+    Value bits = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, ArrayRef(bitOf)));
+    Value own = arith::AndIOp::create(b, loc, shuffled(four, four, byteOf), bits);
+    Value isSet = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, own, bits);
+    return arith::SelectOp::create(b, loc, isSet, splat(own, 16), splat(own, 0));
+  }
+
   Value shared16(int64_t offset) { return repeated(halves(offset, 1), 0, lanes); }
 
   /// Looks up d times the number that four bits stand for. The fifth bit adds 16 d, which is exact:
@@ -101,17 +164,6 @@ private:
     return arith::AddFOp::create(b, loc, scaled, minimum);
   }
 
-  /// 16 where bit k + i of the word is set, in lane i.
-  Value fifthBits(Value word, int64_t k) {
-    SmallVector<int32_t> bits;
-    for (int64_t i = 0; i < lanes; ++i)
-      bits.push_back(int32_t(uint32_t(1) << (k + i)));
-    Value bit = arith::AndIOp::create(b, loc, word,
-                                      arith::ConstantOp::create(b, loc, b.getI32VectorAttr(bits)));
-    Value isSet = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bit, splat(word, 0));
-    return arith::SelectOp::create(b, loc, isSet, splat(word, 16), splat(word, 0));
-  }
-
   const Layout32 &layout;
 };
 
@@ -130,19 +182,17 @@ class BlockMXFP4 : public NumbersOfBlock {
 public:
   using NumbersOfBlock::NumbersOfBlock;
   Value numbers(int64_t k) override {
-    enum { Scale, Bytes, Half, Table };
+    enum { Scale, Bytes, Table };
+    Value scale = once(Scale, [&] { return inAllLanes(tabledPower(loaded(b.getI8Type(), 0))); });
     if (hasTables(lanes)) {
       Value all = once(Bytes, [&] { return widened(bytes(1, 16)); });
-      Value numbers = once(Table, [&] {
-        Value scale = inAllLanes(powerOfTwo(loaded(b.getI8Type(), 0)));
-        return product(scale, tableOfE2M1());
-      });
+      Value numbers = once(Table, [&] { return product(scale, tableOfE2M1()); });
       return lookedUp(numbers, k ? right(all, 4) : all);
     }
-    Value scale = once(Scale, [&] { return inAllLanes(powerOfTwo(loaded(b.getI8Type(), 0))); });
-    Value all = once(Bytes, [&] { return bytes(1, 16); });
-    Value half = once(Half + k / 16, [&] { return twice(nibble(all, k / 16)); });
-    return product(scale, numbersOf(part(half, k % 16), /*isSigned=*/true));
+    return product(scale, numbersOfBytes(k / 16 * 16, k % 16, /*isSigned=*/true, [&] {
+                     Value all = once(Bytes, [&] { return bytes(1, 16); });
+                     return twice(nibble(all, k / 16));
+                   }));
   }
 };
 
@@ -153,8 +203,8 @@ public:
 /// 16 bytes, of which each has two numbers, the first in the low half.
 class ScaledE2M1 : public NumbersOfBlock {
 public:
-  ScaledE2M1(OpBuilder &b, Location loc, int64_t lanes, Value address, Value scale)
-      : NumbersOfBlock(b, loc, lanes, address), scale(scale) {}
+  ScaledE2M1(OpBuilder &b, Location loc, int64_t lanes, const Place &place)
+      : NumbersOfBlock(b, loc, lanes, place), scale(place.scale) {}
   Value numbers(int64_t k) override {
     enum { Scale, Pairs, Table, Doubles };
     Value halved = once(Scale, [&] { // exact: the scale is a power of two
@@ -180,8 +230,8 @@ private:
 /// are the number by 2^-8, also where it is subnormal. Seven ones are NaN.
 class ScaledE4M3 : public NumbersOfBlock {
 public:
-  ScaledE4M3(OpBuilder &b, Location loc, int64_t lanes, Value address, Value scale)
-      : NumbersOfBlock(b, loc, lanes, address), scale(scale) {}
+  ScaledE4M3(OpBuilder &b, Location loc, int64_t lanes, const Place &place)
+      : NumbersOfBlock(b, loc, lanes, place), scale(place.scale) {}
   Value numbers(int64_t k) override {
     enum { Scale, Small };
     Value all = once(Scale, [&] { return inAllLanes(scale); });
@@ -212,26 +262,26 @@ private:
 /// elements, the first 32 in the low halves.
 class BlockK : public NumbersOfBlock {
 public:
-  BlockK(OpBuilder &b, Location loc, int64_t lanes, Value address, bool hasFifth)
-      : NumbersOfBlock(b, loc, lanes, address), hasFifth(hasFifth) {}
+  BlockK(OpBuilder &b, Location loc, int64_t lanes, const Place &place, bool hasFifth)
+      : NumbersOfBlock(b, loc, lanes, place), hasFifth(hasFifth) {
+    keepScales([&] { return scalesOfK(); });
+  }
 
   Value numbers(int64_t k) override {
     enum {
-      Scales,
       FifthBits,
       Bytes,
-      Integers = Bytes + 4,
-      Scale = Integers + 8,
+      Scale = Bytes + 4,
       Minimum = Scale + 8,
       Numbers = Minimum + 8,
       Wide = Numbers + 8
     };
     int64_t pair = k / 64, group = k / 32;
     Value all = once(Bytes + pair, [&] { return bytes((hasFifth ? 48 : 16) + 32 * pair, 32); });
-    Value both = once(Scales, [&] { return scalesOfK(); });
-    Value scale = once(Scale + group, [&] { return repeated(both, group, lanes); });
+    auto scales = [&](int64_t i) { return scaleOf(i, [&] { return scalesOfK(); }); };
+    Value scale = once(Scale + group, [&] { return scales(group); });
     Value minimum = once(Minimum + group, [&]() -> Value {
-      return arith::NegFOp::create(b, loc, repeated(both, 8 + group, lanes));
+      return arith::NegFOp::create(b, loc, scales(8 + group));
     });
     if (hasTables(lanes) && !hasFifth) {
       Value numbers = once(Numbers + group, [&] {
@@ -244,7 +294,7 @@ public:
       Value q = wideNibbles(16 + 32 * pair + k % 32, lanes, group % 2);
       return exactProductPlus(scale, floatsOf(q), minimum);
     }
-    Value q = once(Integers + group, [&] {
+    Value q = numbersOfBytes(32 * group, k % 32, /*isSigned=*/false, [&] {
       Value low = nibble(all, group % 2);
       if (!hasFifth)
         return low;
@@ -252,7 +302,7 @@ public:
       Value placed = group < 4 ? left(fifth, 4 - group) : right(fifth, group - 4);
       return either(low, masked(placed, 16));
     });
-    return exactProductPlus(scale, numbersOf(part(q, k % 32), /*isSigned=*/false), minimum);
+    return exactProductPlus(scale, q, minimum);
   }
 
 private:
@@ -264,20 +314,22 @@ private:
 /// 32, and in the high halves of both; their high bits in one byte each.
 class BlockQ6 : public NumbersOfBlock {
 public:
-  using NumbersOfBlock::NumbersOfBlock;
+  BlockQ6(OpBuilder &b, Location loc, int64_t lanes, const Place &place)
+      : NumbersOfBlock(b, loc, lanes, place) {
+    keepScales([&] { return scalesOfQ6(); });
+  }
   Value numbers(int64_t k) override {
-    enum { Scales, Low, Top = Low + 4, Integers = Top + 2, Scale = Integers + 8 };
+    enum { Low, Top = Low + 4, Scale = Top + 2 };
     int64_t half = k / 128, quarter = k / 32 % 4, group = k / 16;
-    Value q = once(Integers + k / 32, [&] {
+    Value q = numbersOfBytes(k / 32 * 32, k % 32, /*isSigned=*/true, [&] {
       int64_t which = 2 * half + quarter % 2;
       Value low = once(Low + which, [&] { return bytes(32 * which, 32); });
       Value top = once(Top + half, [&] { return bytes(128 + 32 * half, 32); });
       Value placed = quarter < 2 ? left(top, 4 - 2 * quarter) : quarter == 2 ? top : right(top, 2);
       return minus(either(nibble(low, quarter / 2), masked(placed, 48)), 32);
     });
-    Value all = once(Scales, [&] { return scalesOfQ6(); });
-    Value scale = once(Scale + group, [&] { return repeated(all, group, lanes); });
-    return product(scale, numbersOf(part(q, k % 32), /*isSigned=*/true));
+    Value scale = once(Scale + group, [&] { return scaleOf(group, [&] { return scalesOfQ6(); }); });
+    return product(scale, q);
   }
 };
 
@@ -299,31 +351,36 @@ int64_t BlockReader::bytes(xf::QuantizedType format) {
   return elements(format) / format.getBlockElements() * format.getBlockBytes();
 }
 
+int64_t BlockReader::together(xf::QuantizedType format, int64_t lanes) {
+  // The same 32 bytes hold 64 numbers, and stay in registers for so long.
+  return format.getFormat() == xf::BlockFormat::q4_k ? 64 : lanes;
+}
+
 std::unique_ptr<BlockReader> BlockReader::open(OpBuilder &b, Location loc, xf::QuantizedType format,
-                                               int64_t lanes, Value address, Value scale) {
+                                               int64_t lanes, const Place &place) {
   switch (format.getFormat()) {
   case xf::BlockFormat::q4_0:
-    return std::make_unique<Block32>(b, loc, lanes, address, layoutQ4_0);
+    return std::make_unique<Block32>(b, loc, lanes, place, layoutQ4_0);
   case xf::BlockFormat::q4_1:
-    return std::make_unique<Block32>(b, loc, lanes, address, layoutQ4_1);
+    return std::make_unique<Block32>(b, loc, lanes, place, layoutQ4_1);
   case xf::BlockFormat::q5_0:
-    return std::make_unique<Block32>(b, loc, lanes, address, layoutQ5_0);
+    return std::make_unique<Block32>(b, loc, lanes, place, layoutQ5_0);
   case xf::BlockFormat::q5_1:
-    return std::make_unique<Block32>(b, loc, lanes, address, layoutQ5_1);
+    return std::make_unique<Block32>(b, loc, lanes, place, layoutQ5_1);
   case xf::BlockFormat::q8_0:
-    return std::make_unique<BlockQ8>(b, loc, lanes, address);
+    return std::make_unique<BlockQ8>(b, loc, lanes, place);
   case xf::BlockFormat::q4_k:
-    return std::make_unique<BlockK>(b, loc, lanes, address, /*hasFifth=*/false);
+    return std::make_unique<BlockK>(b, loc, lanes, place, /*hasFifth=*/false);
   case xf::BlockFormat::q5_k:
-    return std::make_unique<BlockK>(b, loc, lanes, address, /*hasFifth=*/true);
+    return std::make_unique<BlockK>(b, loc, lanes, place, /*hasFifth=*/true);
   case xf::BlockFormat::q6_k:
-    return std::make_unique<BlockQ6>(b, loc, lanes, address);
+    return std::make_unique<BlockQ6>(b, loc, lanes, place);
   case xf::BlockFormat::block_mxfp4:
-    return std::make_unique<BlockMXFP4>(b, loc, lanes, address);
+    return std::make_unique<BlockMXFP4>(b, loc, lanes, place);
   case xf::BlockFormat::f8e4m3:
-    return std::make_unique<ScaledE4M3>(b, loc, lanes, address, scale);
+    return std::make_unique<ScaledE4M3>(b, loc, lanes, place);
   case xf::BlockFormat::mxfp4:
-    return std::make_unique<ScaledE2M1>(b, loc, lanes, address, scale);
+    return std::make_unique<ScaledE2M1>(b, loc, lanes, place);
   }
   llvm_unreachable("an unknown block format");
 }

@@ -23,11 +23,26 @@ public:
   static int64_t elements(xf::QuantizedType format);
   static int64_t bytes(xf::QuantizedType format);
 
-  /// A reader of the block at `address` (llvm.ptr, in any alignment), which emits at `b`'s
-  /// insertion point. `lanes` divides 16. `scale` (f32) is the block's where scales lie apart.
+  /// How many numbers of a row are best multiplied before those of another row are.
+  static int64_t together(xf::QuantizedType format, int64_t lanes);
+
+  /// Where a block is, and what its reader takes besides.
+  struct Place {
+    mlir::Value address;     ///< of the block (llvm.ptr, in any alignment)
+    mlir::Value scale = {};  ///< the block's (f32) where scales lie apart
+    mlir::Value memory = {}; ///< room for memoryBytes (llvm.ptr), or null: see `open`
+  };
+  /// At most four for each element of a block.
+  static int64_t memoryBytes(xf::QuantizedType format) {
+    return elements(format) == 256 ? 320 : 64;
+  }
+
+  /// A reader of the block at `place`, which emits at `b`'s insertion point. `lanes` divides 16.
+  /// With eight lanes, those of AVX2, it keeps in the memory, if there is some, what it widens or
+  /// repeats: from there that is one instruction, and from a register two or three.
   static std::unique_ptr<BlockReader> open(mlir::OpBuilder &b, mlir::Location loc,
                                            xf::QuantizedType format, int64_t lanes,
-                                           mlir::Value address, mlir::Value scale);
+                                           const Place &place);
 
   /// Numbers k to k + lanes of the block (vector<lanes x f32>), k a multiple of lanes.
   virtual mlir::Value numbers(int64_t k) = 0;

@@ -17,11 +17,17 @@ Value QuantizedRows::at(Value address, Type element, Value index) {
 
 QuantizedRows::Row QuantizedRows::open(Value row, int64_t slot) {
   Value bytes = index(c.in() / format().getBlockElements() * format().getBlockBytes());
-  if (!BlockReader::hasScalesApart(format()))
-    return {at(address, b.getI8Type(), arith::MulIOp::create(b, loc, row, bytes)), {}};
+  if (!BlockReader::hasScalesApart(format())) {
+    // Side by side: at a distance of 4 KB a load would seem to read what was stored for another
+    // row, and wait for it.
+    Value memory;
+    if (scratchAddress)
+      memory = at(scratchAddress, b.getI8Type(), index(slot * BlockReader::memoryBytes(format())));
+    return {at(address, b.getI8Type(), arith::MulIOp::create(b, loc, row, bytes)), {}, memory};
+  }
   Value scales = at(scratchAddress, b.getF32Type(), index(slot * c.in()));
   SmallVector<Value> operands{address, toI64(b, loc, row), toI64(b, loc, bytes), scales};
-  return {callSupport(b, loc, kernel::SupportFunction::ctxc_scaled_row, operands), scales};
+  return {callSupport(b, loc, kernel::SupportFunction::ctxc_scaled_row, operands), scales, {}};
 }
 
 Value QuantizedRows::areRead(ArrayRef<Row> rows) {
@@ -39,9 +45,8 @@ std::unique_ptr<BlockReader> QuantizedRows::block(const Row &row, Value block) {
   Value scale;
   if (row.scales)
     scale = LLVM::LoadOp::create(b, loc, b.getF32Type(), at(row.scales, b.getF32Type(), block));
-  return BlockReader::open(
-      b, loc, format(), c.lanes,
-      at(row.elements, b.getI8Type(), times(block, BlockReader::bytes(format()))), scale);
+  Value address = at(row.elements, b.getI8Type(), times(block, BlockReader::bytes(format())));
+  return BlockReader::open(b, loc, format(), c.lanes, {address, scale, row.memory});
 }
 
 void QuantizedRows::askAhead(const Row &row, Value byte, int64_t count) {
@@ -67,6 +72,7 @@ void QuantizedRows::decodeColumns(Value row, Value from, Value to, Value into) {
 
 void QuantizedRows::decodeBlocks(Value row, Value from, Value to, Value into) {
   Row blocks = open(row, 0);
+  blocks.memory = {}; // the scratch memory is where the row is decoded to
   int64_t elements = BlockReader::elements(format());
   Value end = over(add(to, index(elements - 1)), elements);
   forRange(over(from, elements), end, 1, [&](Value number) {

@@ -21,8 +21,10 @@ public:
   struct Row {
     Value elements; ///< the address of its first block
     Value scales;   ///< the address of its blocks' scales, where these lie apart
+    Value memory;   ///< for the reader of one block; null where scales lie apart
   };
-  /// Row `row` of W. Scales that lie apart are put into row `slot` of the scratch memory.
+  /// Row `row` of W. Scales that lie apart are put into row `slot` of the scratch memory, and so is
+  /// what a block's reader keeps.
   Row open(Value row, int64_t slot);
   /// Whether all of `rows` can be read block by block (i1); null where that is known.
   Value areRead(llvm::ArrayRef<Row> rows);

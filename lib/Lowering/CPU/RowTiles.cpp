@@ -1,5 +1,7 @@
 #include "lib/Lowering/CPU/RowTiles.h"
 #include "lib/Lowering/CPU/VectorSums.h"
+#include "lib/Lowering/CallFrame.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -65,15 +67,49 @@ LoopBuilder::Values RowTiles::sumsOfBlocks(const Tile &tile) {
 }
 
 LoopBuilder::Values RowTiles::sumsOfBlock(ValueRange before, const Tile &tile, Value block) {
-  int64_t elements = BlockReader::elements(cast<xf::QuantizedType>(c.stored.getElementType()));
-  SmallVector<std::unique_ptr<BlockReader>> readers;
+  Readers readers;
   for (const QuantizedRows::Row &row : tile.blocks)
     readers.push_back(quantized().block(row, block));
+  auto format = cast<xf::QuantizedType>(c.stored.getElementType());
+  const int64_t elements = BlockReader::elements(format);
+  Value first = times(block, elements);
   Values next(before);
-  for (int64_t k = 0; k < elements; k += c.lanes)
-    next = multiply(next, tile, add(times(block, elements), index(k)), {},
-                    [&](size_t row) { return readers[row]->numbers(k); });
+  if (c.registers >= 32)
+    for (int64_t k = 0; k < elements; k += c.lanes)
+      next = multiply(next, tile, add(first, index(k)), {},
+                      [&](size_t row) { return readers[row]->numbers(k); });
+  else
+    multiplyInTurn(next, tile, first, elements, BlockReader::together(format, c.lanes), readers);
   return next;
+}
+
+/// sums += W[·, first…] x[·, first…], for `together` of the columns row by row. With 16 registers,
+/// x does not stay in registers beside the sums. As an operand in memory it costs no instruction,
+/// but of the same addresses LLVM would load it once for all rows, and spill it.
+void RowTiles::multiplyInTurn(Values &sums, const Tile &tile, Value first, int64_t columns,
+                              int64_t together, Readers &readers) {
+  auto from = [&](Value address, LLVM::GEPArg number) -> Value {
+    return LLVM::GEPOp::create(b, loc, address.getType(), b.getF32Type(), address, number);
+  };
+  Values vectors;
+  for (int64_t j = 0; j < tile.count; ++j) {
+    Value number = add(times(add(tile.vector, index(j)), c.in()), first);
+    vectors.push_back(from(addressOf(b, loc, x), toI64(b, loc, number)));
+  }
+  for (int64_t begin = 0; begin < columns; begin += together)
+    for (size_t row = 0; row < tile.rows.size(); ++row) {
+      for (Value &vector : vectors)
+        vector = hidden(b, loc, vector);
+      for (int64_t k = begin; k < begin + together; k += c.lanes) {
+        Value wide = readers[row]->numbers(k);
+        for (int64_t j = 0; j < tile.count; ++j) {
+          Value xv = LLVM::LoadOp::create(b, loc, accumulator, from(vectors[j], int32_t(k)),
+                                          /*alignment=*/sizeof(float));
+          Value &sum = sums[row * tile.count + j];
+          sum = vector::FMAOp::create(b, loc, wide, xv, sum);
+        }
+      }
+    }
 }
 
 /// The sums behind columns `from` to `to`, which are multiples of `stride`, itself one of the

@@ -63,6 +63,9 @@ private:
   using WeightsOf = llvm::function_ref<Value(size_t row)>;
   Values multiply(mlir::ValueRange sums, const Tile &tile, Value k, Value mask, WeightsOf w);
   Values step(mlir::ValueRange sums, const Tile &tile, Value k, Value mask);
+  using Readers = llvm::SmallVector<std::unique_ptr<BlockReader>>;
+  void multiplyInTurn(Values &sums, const Tile &tile, Value first, int64_t columns,
+                      int64_t together, Readers &readers);
   Values sumsOfBlocks(const Tile &tile);
   Values sumsOfBlock(mlir::ValueRange before, const Tile &tile, Value block);
   void storeTotals(const Tile &tile, Value all, int64_t lane, Value vector);

@@ -1,4 +1,5 @@
 #include "lib/Lowering/CPU/StoredBlock.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
@@ -105,6 +106,27 @@ Value StoredBlock::powerOfTwo(Value e) {
   Value normal = left(minus(e, 1), 23);
   Value bits = arith::SelectOp::create(b, loc, isSmall, small, normal);
   return arith::BitcastOp::create(b, loc, isVector ? Type(withElement(e, f32)) : f32, bits);
+}
+
+Value StoredBlock::tabledPower(Value e) {
+  constexpr llvm::StringLiteral name = "powers_of_two";
+  auto module = b.getBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  auto type = LLVM::LLVMArrayType::get(b.getF32Type(), 256);
+  if (!module.lookupSymbol(name)) {
+    SmallVector<float> powers;
+    for (int i = 0; i < 256; ++i)
+      powers.push_back(std::ldexp(1.0f, i - 128));
+    auto values =
+        DenseElementsAttr::get(RankedTensorType::get({256}, b.getF32Type()), ArrayRef(powers));
+    OpBuilder atTop(module.getBodyRegion());
+    LLVM::GlobalOp::create(atTop, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                           values);
+  }
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Value table = LLVM::AddressOfOp::create(b, loc, pointer, name);
+  Value i = arith::ExtUIOp::create(b, loc, b.getI64Type(), e);
+  return LLVM::LoadOp::create(b, loc, b.getF32Type(),
+                              LLVM::GEPOp::create(b, loc, pointer, b.getF32Type(), table, i));
 }
 
 /// Above 4 the step is 2, above 8 it is 4.

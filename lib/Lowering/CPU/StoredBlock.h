@@ -51,6 +51,10 @@ protected:
   Value lanesOf(Value v, int64_t from, int64_t count);
   /// Entry i of a vector, in `count` lanes.
   Value repeated(Value v, int64_t i, int64_t count);
+  /// 0 to count - 1.
+  static llvm::SmallVector<int64_t> upTo(int64_t count) {
+    return llvm::to_vector(llvm::seq<int64_t>(count));
+  }
   Value shuffled(Value v, Value w, llvm::ArrayRef<int64_t> from) {
     return mlir::vector::ShuffleOp::create(b, loc, v, w, from);
   }
@@ -93,6 +97,8 @@ protected:
   Value scalesOfQ6();
   /// 2^(e - 128) of bytes e, or of one (f32); the smallest two are no normal numbers.
   Value powerOfTwo(Value e);
+  /// The same of one byte, from a table in the module.
+  Value tabledPower(Value e);
   /// Twice the number that four bits stand for, a sign, two bits of exponent and one of fraction:
   /// the sign and 0, 1, 2, 3, 4, 6, 8 or 12.
   Value twiceE2M1(Value q);
