@@ -74,7 +74,7 @@ LoopBuilder::Values RowTiles::sumsOfBlock(ValueRange before, const Tile &tile, V
   const int64_t elements = BlockReader::elements(format);
   Value first = times(block, elements);
   Values next(before);
-  if (c.registers >= 32)
+  if (c.lanes != 8)
     for (int64_t k = 0; k < elements; k += c.lanes)
       next = multiply(next, tile, add(first, index(k)), {},
                       [&](size_t row) { return readers[row]->numbers(k); });
