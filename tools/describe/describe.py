@@ -136,9 +136,22 @@ class Describer:
             with contextlib.suppress(Exception):
                 tied = template.tied(base) if name == template.TIE and other else None
                 flips[name] = (other, tied or self.sections({name: other}, dict(known)))
+        deciding = self.deciding({name: other for name, (other, _) in flips.items()})
+        flips = {name: flip for name, flip in flips.items() if name not in deciding}
         self.sampler.idle = self.idle_parts()
         found = template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known), self.is_idle)
         return {**found, **self.around([name for name in samples.SHARED if name in found.get("choices", ())])}
+
+    def deciding(self, others: dict[str, Any]) -> set[str]:
+        """The settings that change, alone or with the others, the lists that the class gives: the rule of a list holds without them."""
+        def lists(names: set[str]) -> list[Any]:
+            said = self.sampler.with_layers(64, **samples.chosen({name: others[name] for name in names}, FITTED[0])).to_dict()
+            return [said[name] for name in self.sampler.lists]
+        left = set(others)
+        for name in sorted(others, reverse=True) if self.sampler.lists else ():
+            with contextlib.suppress(Exception):
+                left -= {name} if lists(left) != lists(left - {name}) else set()
+        return set(others) - left
 
     def idle_parts(self) -> set[str]:
         """The parts of a config beside the program's keys: with others of them, the program is the same."""

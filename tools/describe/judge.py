@@ -186,6 +186,7 @@ class Judge:
         for sample in UNSEEN:  # so that no relation of sizes that one has by chance is taken for the class's
             settings = self.settings({}, sample)
             count = sum(self.absence(settings, key) for key in keys)
+            self.taken_together(settings)
         decoder = {"is_decoder": True} if "is_decoder" in about["fixed"] else {}
         bare = self.absence(decoder, None)
         for name, other in about.get("preferred", {}).items():
@@ -197,6 +198,15 @@ class Judge:
             fewer = {name: value for name, value in settings.items() if name not in lists}
             bare |= self.absence({**fewer, about["layer_count"]: layers}, None)
         return count + bare
+
+    def taken_together(self, settings: dict[str, Any]) -> None:
+        """Where lists are left out, what is unread has no effect on them, with all choices taken at once too."""
+        taken = {name: value for case in self.cases()[1:] for name, value in case.items() if name in self.description.get("choices", {})}
+        default = self.sampler.default.to_dict()
+        fewer = {name: value for name, value in settings.items() if name not in self.sampler.lists}
+        for name in self.description["unread"] if self.sampler.lists else ():
+            for value in (0, 1) if samples.is_number(default.get(name)) else ():
+                self.absence({**fewer, **samples.chosen(taken, JUDGED), name: value}, None)
 
     def other_name(self, settings: dict[str, Any], name: str, other: str) -> None:
         """The key `other` says `name`, also where both are there."""

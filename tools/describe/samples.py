@@ -69,6 +69,10 @@ def chosen(flipped: dict[str, Any], index: int) -> dict[str, Any]:
     return {name: OPTIONAL[name][index] if value == NUMBER else value for name, value in flipped.items()}
 
 
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def code_of_models(kind: Any) -> str:
     return inspect.getsource(importlib.import_module(kind.__module__.replace(".configuration_", ".modeling_")))
 
