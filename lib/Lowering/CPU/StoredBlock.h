@@ -107,12 +107,13 @@ protected:
   /// this size: SSSE3's of 16 bytes, AVX2's of 32, AVX-512's of 64.
   Value lookedUpBytes(llvm::ArrayRef<int8_t> table, Value indices);
 
-  /// What `make` emits, once for each key.
+  /// What `make` emits, once for each key. It may ask for what other keys stand for.
   Value once(int64_t key, llvm::function_ref<Value()> make) {
-    Value &known = shared[key];
-    if (!known)
-      known = make();
-    return known;
+    if (Value known = shared.lookup(key))
+      return known;
+    Value made = make();
+    shared[key] = made;
+    return made;
   }
 
 private:
