@@ -111,7 +111,20 @@ Value ScanLowering::restOf(Value memref, ArrayRef<Value> at, MemRefType type) {
                                 cast<MemRefType>(memref::SubViewOp::inferRankReducedResultType(
                                     type.getShape(), whole, offsets, sizes, strides)),
                                 memref, offsets, sizes, strides);
-  return rest.getType() == type ? rest : memref::CastOp::create(b, loc, type, rest).getResult();
+  if (rest.getType() == type)
+    return rest;
+  if (memref::CastOp::areCastCompatible(rest.getType(), type))
+    return memref::CastOp::create(b, loc, type, rest);
+  // Axes of one entry, whose strides say nothing.
+  auto found = memref::ExtractStridedMetadataOp::create(b, loc, rest);
+  sizes.clear();
+  strides.clear();
+  for (auto [size, stride] : llvm::zip_equal(type.getShape(), type.getStridesAndOffset().first)) {
+    sizes.push_back(b.getIndexAttr(size));
+    strides.push_back(b.getIndexAttr(stride));
+  }
+  return memref::ReinterpretCastOp::create(b, loc, type, found.getBaseBuffer(),
+                                           OpFoldResult(found.getOffset()), sizes, strides);
 }
 
 /// The parts of a unit in one row: the region, for each of them.
