@@ -23,8 +23,8 @@ public:
     Value scales;   ///< the address of its blocks' scales, where these lie apart
     Value memory;   ///< for the reader of one block; null where scales lie apart
   };
-  /// Row `row` of W. Scales that lie apart are put into row `slot` of the scratch memory, and so is
-  /// what a block's reader keeps.
+  /// Row `row` of W. Scales that lie apart are put into row `slot` of the scratch memory; what a
+  /// block's reader keeps is at its beginning, for one slot behind another.
   Row open(Value row, int64_t slot);
   /// Whether all of `rows` can be read block by block (i1); null where that is known.
   Value areRead(llvm::ArrayRef<Row> rows);
