@@ -14,14 +14,24 @@ function(ctxc_see target)
   endforeach()
 endfunction()
 
-# ctxc_join_files(TARGET COUNT [APART FILE…]): COUNT sources of TARGET are one translation unit, so that the
-# headers that they have in common are read once. Names in anonymous namespaces are then different in all of
-# TARGET, but for the files APART. With CTXC_SINGLE_FILES each source is compiled by itself, which shows a
+# ctxc_join_files(TARGET COUNT [APART FILE…]): up to COUNT sources of TARGET are one translation unit, so that the
+# headers that they have in common are read once; those of a folder of TARGET's are joined among themselves. Names
+# in anonymous namespaces are then different in all of a folder, but for the files APART. With CTXC_SINGLE_FILES each source is compiled by itself, which shows a
 # missing include.
 function(ctxc_join_files target count)
   cmake_parse_arguments(ARG "" "" "APART" ${ARGN})
   if(NOT CTXC_SINGLE_FILES)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    get_target_property(_sources ${target} SOURCES)
+    list(TRANSFORM _sources REPLACE "^${CMAKE_CURRENT_SOURCE_DIR}/" "")
+    list(REMOVE_ITEM _sources ${ARG_APART})
+    foreach(_source ${_sources})
+      string(REGEX MATCH "^[^/]+/" _folder ${_source})
+      math(EXPR _joined_${_folder} "0${_joined_${_folder}} + 1")
+      math(EXPR _unit "(${_joined_${_folder}} - 1) / ${count}")
+      string(MAKE_C_IDENTIFIER ${target}_${_folder}${_unit} _unit)
+      set_source_files_properties(${_source} PROPERTIES UNITY_GROUP ${_unit})
+    endforeach()
     set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
@@ -54,9 +64,9 @@ endmacro()
 # DEPS, which its public headers may include, and of PRIVATE_DEPS, which its sources alone may.
 # Libraries of this project stand below it in the order of docs/architecture.md. PLAIN leaves MLIR
 # out, for code that needs LLVM's Support only. GENERATED writes headers of this room. Its files are joined, but
-# for those APART.
+# for those APART. SINGLE joins none, for an archive of which others link what they use.
 function(ctxc_add_library name)
-  cmake_parse_arguments(ARG "PLAIN" "" "DEPS;PRIVATE_DEPS;GENERATED;APART" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN;SINGLE" "" "DEPS;PRIVATE_DEPS;GENERATED;APART" ${ARGN})
   file(RELATIVE_PATH _folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   get_filename_component(_room ${_folder} NAME)
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -85,7 +95,7 @@ function(ctxc_add_library name)
     set(_upstream ctxc::LLVM)
   endif()
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} ${_upstream} PRIVATE ${ARG_PRIVATE_DEPS})
-  if(NOT ARG_PLAIN)
+  if(NOT ARG_SINGLE)
     ctxc_join_files(${name} 8 APART ${ARG_APART})
   endif()
   ctxc_install_library(${name} ${_headers} ${_public})

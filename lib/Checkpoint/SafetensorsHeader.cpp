@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t maxHeaderBytes = 100'000'000;
 /// A hostile header can have a million problems; only the first few are reported.
-constexpr unsigned maxReported = 20;
+constexpr unsigned maxHeaderProblems = 20;
 
 class HeaderReader {
 public:
@@ -39,9 +39,9 @@ public:
 
 private:
   void report(const Twine &message) {
-    if (reported++ < maxReported)
+    if (reported++ < maxHeaderProblems)
       problems = joinErrors(std::move(problems), makeError(path + ": " + message));
-    else if (reported == maxReported + 1)
+    else if (reported == maxHeaderProblems + 1)
       problems = joinErrors(std::move(problems), makeError(path + ": and more of the kind"));
   }
 

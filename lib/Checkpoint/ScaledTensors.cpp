@@ -9,7 +9,7 @@ using namespace ctxc;
 
 namespace {
 
-constexpr size_t maxReported = 50;
+constexpr size_t maxProblems = 50;
 constexpr int64_t maxBlock = 1 << 24;
 
 /// Joins the tensors of one checkpoint.
@@ -37,11 +37,11 @@ public:
 
   Expected<std::vector<TensorView>> take() {
     Error errors = Error::success();
-    for (const std::string &problem : ArrayRef(problems).take_front(maxReported))
+    for (const std::string &problem : ArrayRef(problems).take_front(maxProblems))
       errors = joinErrors(std::move(errors), makeError(problem));
-    if (problems.size() > maxReported)
+    if (problems.size() > maxProblems)
       errors =
-          joinErrors(std::move(errors), makeError("and " + Twine(problems.size() - maxReported) +
+          joinErrors(std::move(errors), makeError("and " + Twine(problems.size() - maxProblems) +
                                                   " more problems of quantised tensors"));
     if (errors)
       return std::move(errors);

@@ -1,6 +1,6 @@
 #include "Variable.h"
+#include <Eigen/Eigenvalues>
 #include <Eigen/QR>
-#include <Eigen/SVD>
 
 using namespace ctxc;
 
@@ -22,8 +22,13 @@ void ctxc::balance(MatrixChange &change) {
   Eigen::Map<Floats> right(change.right.data(), change.rank, change.columns);
   Eigen::MatrixXd a = left.cast<double>(), b = right.transpose().cast<double>();
   Eigen::MatrixXd small = factor(a) * factor(b).transpose();
-  Eigen::BDCSVD<Eigen::MatrixXd> svd(small, Eigen::ComputeFullU | Eigen::ComputeFullV);
-  Eigen::VectorXd roots = svd.singularValues().cwiseSqrt();
-  left = (a * svd.matrixU() * roots.asDiagonal()).cast<float>();
-  right = (b * svd.matrixV() * roots.asDiagonal()).transpose().cast<float>();
+  // small = U Σ Vᵀ. With U alone the product is the same for any division of Σ.
+  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(small * small.transpose());
+  const Eigen::MatrixXd &u = solver.eigenvectors();
+  Eigen::VectorXd roots = solver.eigenvalues().cwiseMax(0).array().pow(0.25);
+  const double least = 1e-6 * roots.maxCoeff();
+  roots = least > 0 ? roots.cwiseMax(least).eval() : Eigen::VectorXd::Ones(roots.size());
+  left = (a * u * roots.asDiagonal()).cast<float>();
+  right =
+      (roots.cwiseInverse().asDiagonal() * (u.transpose() * small) * b.transpose()).cast<float>();
 }

@@ -18,7 +18,7 @@
 using namespace llvm;
 
 static constexpr StringLiteral magic = "ctxc cache 1\n";
-static constexpr size_t digestBytes = 32, headBytes = magic.size() + digestBytes;
+static constexpr size_t digestBytes = 32, headerBytes = magic.size() + digestBytes;
 static constexpr uint64_t largestFile = 1 << 30;
 
 std::string ctxc::userCacheDirectory() {
@@ -133,7 +133,7 @@ std::optional<std::string> ctxc::UserCache::find(StringRef name) const {
   StringRef why;
   std::optional<std::string> text = read(path, why);
   if (text) {
-    StringRef content = StringRef(*text).drop_front(std::min(text->size(), headBytes));
+    StringRef content = StringRef(*text).drop_front(std::min(text->size(), headerBytes));
     StringRef digest = StringRef(*text).substr(magic.size(), digestBytes);
     if (StringRef(*text).starts_with(magic) && digest == digestOf(name, content))
       return content.str();

@@ -81,7 +81,7 @@ Expected<Added> addAdapter(const Arguments &arguments, StringRef directory) {
   return Added{*report, "adapter", approximation(*origin)};
 }
 
-Expected<int> run(const Arguments &arguments) {
+Expected<int> runApply(const Arguments &arguments) {
   StringRef directory = arguments.get("-o", "");
   auto added = isAdapterDirectory(arguments.positional(1)) ? addAdapter(arguments, directory)
                                                            : addPatch(arguments, directory);
@@ -119,5 +119,5 @@ Command driver::applyCommand() {
       "  ctxc apply gemma-3-270m patch.safetensors -o patched-model --dtype f32\n"
       "  ctxc apply gemma-3-270m all.safetensors --position 12 -o patched-model\n"
       "  ctxc apply gemma-3-270m persona -o persona-model --dtype f32\n",
-      run};
+      runApply};
 }

@@ -102,7 +102,7 @@ static Error checkForm(const Arguments &arguments) {
   return Error::success();
 }
 
-static Expected<int> run(const Arguments &arguments) {
+static Expected<int> runBatchCommand(const Arguments &arguments) {
   if (Error error = checkForm(arguments))
     return std::move(error);
   if (arguments.has("--merge"))
@@ -189,7 +189,7 @@ Command driver::batchCommand() {
       "  ctxc batch gemma-3-270m prompts.jsonl -o patches --part $SLURM_ARRAY_TASK_ID/16\n"
       "  ctxc batch --merge patches -o merged\n"
       "  ctxc batch --take merged --line 12 -o patch.safetensors\n",
-      run};
+      runBatchCommand};
   for (OptionSpec &option : runOptions())
     if (option.name != "--keep" && option.name != "--round-prompts" &&
         option.name != "--split-prompts")

@@ -29,7 +29,7 @@ static llvm::Error writeProof(llvm::StringRef path, Model &model,
   });
 }
 
-static llvm::Expected<int> run(const Arguments &arguments) {
+static llvm::Expected<int> runCheck(const Arguments &arguments) {
   if (auto file = arguments.get("--replay"))
     return replayWitnesses(*file);
   auto options = loadOptions(arguments);
@@ -151,7 +151,7 @@ Command driver::checkCommand() {
       "  ctxc check block.mlir -Werror --format sarif > check.sarif\n"
       "  ctxc check block.mlir --graph block.svg --html block.html\n"
       "  ctxc check block.mlir --proof proof.json; ctxc check-proof block.mlir proof.json\n",
-      run};
+      runCheck};
   llvm::append_range(command.options, evidenceOptions());
   return command;
 }

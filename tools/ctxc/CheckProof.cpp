@@ -41,7 +41,7 @@ static void printClaim(const proof::Claim &claim, const proof::Replay &replay) {
                        replay.control);
 }
 
-static llvm::Expected<int> run(const Arguments &arguments) {
+static llvm::Expected<int> runCheckProof(const Arguments &arguments) {
   auto found = readProof(arguments.positional(1));
   if (!found)
     return found.takeError();
@@ -98,5 +98,5 @@ Command driver::checkProofCommand() {
       "replayed, 2 if FILE or MODEL cannot be read.",
       "  ctxc check examples/models/gemma3-kjv-1m --proof gemma3.proof.json\n"
       "  ctxc check-proof examples/models/gemma3-kjv-1m gemma3.proof.json\n",
-      run};
+      runCheckProof};
 }

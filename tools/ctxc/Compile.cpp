@@ -120,7 +120,7 @@ static llvm::Error writeCode(Model &model, const CompileOptions &options, llvm::
   return write(manifest, made->manifest);
 }
 
-static llvm::Expected<int> run(const Arguments &arguments) {
+static llvm::Expected<int> runCompile(const Arguments &arguments) {
   if (arguments.has("--print-pipeline"))
     return printPipeline(arguments);
   llvm::StringRef path = arguments.get("-o", "");
@@ -285,5 +285,5 @@ Command driver::compileCommand() {
       "  ctxc compile block.mlir --emit=linalg -o block-linalg.mlir\n"
       "  ctxc-opt block-linalg.mlir --mlir-timing \\\n"
       "    --pass-pipeline=\"$(ctxc compile --print-pipeline --target=x86-64-v3)\"\n",
-      run};
+      runCompile};
 }

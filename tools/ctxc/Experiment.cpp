@@ -338,7 +338,7 @@ private:
 
 } // namespace
 
-static Expected<int> run(const Arguments &arguments) { return ExperimentCommand(arguments).run(); }
+static Expected<int> runExperiment(const Arguments &arguments) { return ExperimentCommand(arguments).run(); }
 
 /// The list of experiments, with the paper's figures.
 static StringRef description() {
@@ -389,7 +389,7 @@ Command driver::experimentCommand() {
       description(),
       "  ctxc experiment generation examples/models/gemma3-kjv-1m -o build/kjv-generation\n"
       "  ctxc experiment generation gemma-3-270m --generate 20 -o build/generation\n",
-      run};
+      runExperiment};
   for (const Experiment &experiment : experiments::experiments())
     for (const ExperimentOption &option : experiment.options)
       if (llvm::none_of(command.options,

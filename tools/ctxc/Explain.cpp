@@ -83,7 +83,7 @@ static void printJson() {
   printJson(std::move(rules));
 }
 
-static llvm::Expected<int> run(const Arguments &arguments) {
+static llvm::Expected<int> runExplain(const Arguments &arguments) {
   if (auto folder = arguments.get("--pages"))
     return writePages(*folder);
   if (auto folder = arguments.get("--check-pages"))
@@ -134,6 +134,6 @@ Command driver::explainCommand() {
       "  ctxc explain\n"
       "  ctxc explain bounded-output\n"
       "  ctxc explain bounded-output --example fails > block.mlir; ctxc check block.mlir\n",
-      run};
+      runExplain};
   return command;
 }

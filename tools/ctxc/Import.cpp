@@ -11,7 +11,7 @@
 using namespace ctxc;
 using namespace ctxc::driver;
 
-static llvm::Expected<int> run(const Arguments &arguments) {
+static llvm::Expected<int> runImport(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "-");
   LoadOptions options;
   options.needWeights = false;
@@ -72,5 +72,5 @@ Command driver::importCommand() {
       "  ctxc import gemma-3-270m -o model.mlir\n"
       "  ctxc check model.mlir\n"
       "  ctxc verify model.mlir --weights gemma-3-270m --tokens 2,818,5279\n",
-      run};
+      runImport};
 }

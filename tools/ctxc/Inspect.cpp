@@ -86,7 +86,7 @@ Error writeOutputs(const InspectOptions &options, const Inspection &inspection,
                [&](llvm::raw_ostream &os) { writeInspectPage(os, inspection, settings, name); });
 }
 
-Expected<int> run(const Arguments &arguments) {
+Expected<int> runInspect(const Arguments &arguments) {
   if (Error error = checkPromptOptions(arguments))
     return std::move(error);
   Expected<InspectOptions> options = parseOptions(arguments);
@@ -157,7 +157,7 @@ Command driver::inspectCommand() {
       "  ctxc inspect examples/models/gemma3-kjv-1m --prompt 'And Joshua the son of Nun'\n"
       "  ctxc inspect gemma-3-270m --prompt @prompt.txt --generate 20 --token 30\n"
       "  ctxc inspect gemma-3-270m --prompt @prompt.txt --by sentence --html inspection.html\n",
-      run};
+      runInspect};
   std::vector<OptionSpec> own = {
       {"--token", "K",
        "examine the patch of the token at position K, 1 or more; default: the last\n"

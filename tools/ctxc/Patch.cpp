@@ -129,7 +129,7 @@ static Expected<int> runEach(const Arguments &arguments, Model &model,
   return ExitGood;
 }
 
-static Expected<int> run(const Arguments &arguments) {
+static Expected<int> runPatch(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "");
   if (Error error = llvm::joinErrors(checkPromptOptions(arguments), checkPatchOutput(arguments)))
     return std::move(error);
@@ -197,7 +197,7 @@ Command driver::patchCommand() {
       "  ctxc patch llama --tokens 2,818,5279,529 --format=peft -o adapter\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
       "  ctxc apply gemma-3-270m patch.safetensors -o patched-model\n",
-      run};
+      runPatch};
   llvm::append_range(command.options, embeddingsOptions());
   command.options.push_back(positionsOption());
   command.options.push_back(shardOption());

@@ -315,7 +315,7 @@ private:
 
 } // namespace
 
-static Expected<int> run(const Arguments &arguments) {
+static Expected<int> runVerify(const Arguments &arguments) {
   Expected<VerifyOptions> options = parseOptions(arguments);
   if (!options)
     return options.takeError();
@@ -347,7 +347,7 @@ Command driver::verifyCommand() {
       "  ctxc verify gemma-3-270m --patch all.safetensors --position 12\n"
       "  ctxc verify gemma-3-270m --prompt ' Describe it:' --embeddings picture.npy\n"
       "  ctxc verify block.mlir --weights random:1 --tokens 1,2,3 --trace trace.jsonl\n",
-      run};
+      runVerify};
   std::vector<OptionSpec> own = {
       positionsOption(),
       {"--generate", "N", "how many tokens to generate and verify; default 1"},

@@ -46,6 +46,14 @@ MixedRegion regionOf(mlir::Value mixed, const Parts &parts,
 /// of one entry, floats as f32. An error where its size is not fixed.
 llvm::Expected<mlir::RankedTensorType> tokenType(mlir::Value value, const TokenAxes &axes);
 
+/// Of a value in xf.
+inline mlir::RankedTensorType ranked(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+inline bool isFloat(mlir::Value value) {
+  return mlir::isa<mlir::FloatType>(ranked(value).getElementType());
+}
+
 /// Emits the ops of one scope.
 class Raiser {
 public:

@@ -8,7 +8,6 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
 //===----------------------------------------------------------------------===//
 // What is computed for each token
 //===----------------------------------------------------------------------===//
@@ -106,7 +105,7 @@ Value Raiser::rotary(graph::CallOp call, const Rotation &rotation, Value from) {
 //===----------------------------------------------------------------------===//
 
 /// What repeats its rows to make `value`: of keys that several heads share.
-static Value beforeRepeats(Value value) {
+static Value beforeCopiedHeads(Value value) {
   Value inner = value;
   if (auto flat = inner.getDefiningOp<xf::ReshapeOp>())
     inner = flat.getData();
@@ -200,8 +199,8 @@ llvm::Expected<bool> Raiser::raiseAttention(Value mixed, std::string &obstacle) 
     obstacle = "heads that are not grouped in order";
     return false;
   }
-  Value queries = asHeads(builder, loc, q), keys = asHeads(builder, loc, beforeRepeats(k)),
-        values = asHeads(builder, loc, beforeRepeats(v));
+  Value queries = asHeads(builder, loc, q), keys = asHeads(builder, loc, beforeCopiedHeads(k)),
+        values = asHeads(builder, loc, beforeCopiedHeads(v));
   if (ranked(keys).getDimSize(0) != ranked(values).getDimSize(0)) {
     keys = asHeads(builder, loc, k);
     values = asHeads(builder, loc, v);

@@ -7,8 +7,6 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// Sums and products of so many rows are written out.
 static constexpr int64_t mostRows = 64;
 

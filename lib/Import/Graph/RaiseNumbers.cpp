@@ -6,8 +6,6 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 Value Raiser::plus(Location loc, Value x, double number) {
   if (number == 0)
     return x;

@@ -8,9 +8,6 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
-static bool isFloat(Value value) { return isa<FloatType>(ranked(value).getElementType()); }
-
 Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
   if (!call.getTarget().starts_with("aten."))
     return {};

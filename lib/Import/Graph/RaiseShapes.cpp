@@ -6,9 +6,6 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
-static bool isFloat(Value value) { return isa<FloatType>(ranked(value).getElementType()); }
-
 Value Raiser::reshaped(Location loc, Value value, Type type) {
   return value.getType() == type ? value : xf::ReshapeOp::create(builder, loc, type, value);
 }
