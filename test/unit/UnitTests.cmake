@@ -29,7 +29,7 @@ function(ctxc_add_unit_test folder)
   target_link_libraries(unit-${folder} PRIVATE ${ARGN} unit-main)
   ctxc_see(unit-${folder} test/unit)
   target_precompile_headers(unit-${folder} REUSE_FROM ctxc_test_pch)
-  ctxc_join_files(unit-${folder} 4)
+  ctxc_join_files(unit-${folder} 8)
   target_compile_options(unit-${folder} PRIVATE ${CTXC_TEST_OPTIONS})
   # The folder in which tests start: see Main.cpp. An absolute path would give each clone other
   # code.

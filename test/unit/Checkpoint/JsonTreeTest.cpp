@@ -7,7 +7,7 @@ namespace {
 
 JsonTree treeOf(llvm::StringRef text) { return llvm::cantFail(JsonTree::parse(text.str(), "t")); }
 
-std::string messageOf(llvm::StringRef text) {
+std::string whyRefused(llvm::StringRef text) {
   auto tree = JsonTree::parse(text.str(), "t");
   return tree ? "accepted" : llvm::toString(tree.takeError());
 }
@@ -66,14 +66,14 @@ TEST(JsonTree, ReadsNumbersAndFlags) {
 }
 
 TEST(JsonTree, RefusesWhatStrictJsonDoes) {
-  EXPECT_EQ(messageOf(R"({"a": 1, "\u0061": 2})"),
+  EXPECT_EQ(whyRefused(R"({"a": 1, "\u0061": 2})"),
             "t: at byte 21: the key 'a' is given twice in the object that ends here");
-  EXPECT_EQ(messageOf(std::string(65, '[')), "t: at byte 65: nested more than 64 deep");
-  EXPECT_EQ(messageOf("\"\xff\""), "t: at byte 1: not valid UTF-8");
-  EXPECT_EQ(messageOf("[1, tru]"), "t: at byte 4: found 'tru]', expected a number");
-  EXPECT_EQ(messageOf("[1] 2"), "t: at byte 4: found '2' after the end of the JSON text");
-  EXPECT_EQ(messageOf(""), "t: at byte 0: the text ends where a value was expected");
-  EXPECT_EQ(messageOf("[1, 2"), "t: at byte 5: the text ends where ',' was expected");
+  EXPECT_EQ(whyRefused(std::string(65, '[')), "t: at byte 65: nested more than 64 deep");
+  EXPECT_EQ(whyRefused("\"\xff\""), "t: at byte 1: not valid UTF-8");
+  EXPECT_EQ(whyRefused("[1, tru]"), "t: at byte 4: found 'tru]', expected a number");
+  EXPECT_EQ(whyRefused("[1] 2"), "t: at byte 4: found '2' after the end of the JSON text");
+  EXPECT_EQ(whyRefused(""), "t: at byte 0: the text ends where a value was expected");
+  EXPECT_EQ(whyRefused("[1, 2"), "t: at byte 5: the text ends where ',' was expected");
 }
 
 TEST(JsonTree, OutlivesWhatItWasMadeOf) {
