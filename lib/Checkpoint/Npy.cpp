@@ -127,7 +127,7 @@ std::optional<NpyType> typeNamed(StringRef descr) {
   return std::nullopt;
 }
 
-std::string shapeText(ArrayRef<int64_t> shape) {
+std::string tupleText(ArrayRef<int64_t> shape) {
   std::string text = join(map_range(shape, [](int64_t n) { return std::to_string(n); }), ", ");
   return "(" + text + (shape.size() == 1 ? ",)" : ")");
 }
@@ -166,9 +166,9 @@ Error checkHeader(StringRef path, const Header &header) {
   if (header.fortranOrder)
     fail("is in Fortran order, expected C order: save numpy.ascontiguousarray of it");
   if (header.shape.size() != 2)
-    fail("found shape " + shapeText(header.shape) + ", expected two dimensions: (rows, columns)");
+    fail("found shape " + tupleText(header.shape) + ", expected two dimensions: (rows, columns)");
   else if (header.shape[0] == 0 || header.shape[1] == 0)
-    fail("found shape " + shapeText(header.shape) + ", expected at least one row and one column");
+    fail("found shape " + tupleText(header.shape) + ", expected at least one row and one column");
   return errors;
 }
 
@@ -192,7 +192,7 @@ Expected<NpyMatrix> ctxc::readNpyMatrix(StringRef path) {
   uint64_t rows = header->shape[0], columns = header->shape[1];
   if (columns > most || rows > most / columns || rows * columns * type.bytes != held)
     return makeError(path + ": holds " + Twine(held) +
-                     " bytes of numbers, which is not what shape " + shapeText(header->shape) +
+                     " bytes of numbers, which is not what shape " + tupleText(header->shape) +
                      " of '" + header->descr + "' needs; the file is truncated or damaged");
 
   NpyMatrix matrix;

@@ -221,7 +221,7 @@ def main():
     parser.add_argument("--shard", default="0/1", metavar="I/N")
     args = parser.parse_args()
     if os.environ.get("CTXC_WRITE_DOCS"):
-        args.rounded = None  # the page has those of all
+        args.only = args.rounded = None  # the page has all of all
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     families = sorted(path.parent.name for path in args.goldens.glob("*/golden.safetensors"))
