@@ -39,8 +39,8 @@ class Template:
         self.sampler, self.programs, self.configs, self.known = sampler, programs, configs, known
         keys = varying(configs)
         self.ropes = self.ropes_of(configs)
-        parts = [rope["partial"] for rope in self.ropes.values()]
-        if parts and len(set(parts[0])) > 1:
+        parts = [rope["partial"] for rope in self.ropes.values() if len(set(rope["partial"])) > 1]
+        if parts:
             keys["partial_rotary_factor"] = parts[0]
         self.counts = [sampler.layer_key]
         self.fitter = fits.Fitter({name: values for name, values in keys.items() if name not in self.counts})

@@ -76,10 +76,14 @@ void Instance::readRope(StringRef path, const json::Object &rule) {
     partial = parameters->number("partial_rotary_factor", partial, 0, 1);
   else if (!rule.getNumber("partial") && !config.has("partial_rotary_factor"))
     missing("partial_rotary_factor");
-  if (rule.getBoolean("whole").value_or(false) && partial != 1)
+  const bool isWhole = rule.getBoolean("whole").value_or(false);
+  if (isWhole && partial != 1)
     config.problem(key, "rotates a part of a head, which the description of '" + Twine(type) +
                             "' does not hold for; expected a partial_rotary_factor of 1" + wayOut);
-  sizes["partial_rotary_factor"] = partial;
+  if (!isWhole && sizes.try_emplace("partial_rotary_factor", partial).first->second != partial)
+    config.problem(key, "rotates different parts of heads, which the description of '" +
+                            Twine(type) + "' does not hold for; expected one " +
+                            "partial_rotary_factor" + wayOut);
   ropes[path] = rope;
 }
 
