@@ -142,7 +142,7 @@ class Defaults:
             sizes[name] = {"absent": str(self.default[name]), "least": 1, "integer": True}
         fixed, unread, equal = {}, [], []
         rules = any_value()
-        skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters", *self.sampler.indices}
+        skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters", *self.sampler.indices, *self.sampler.uniform}
         for name in sorted(set(self.default) - set(sizes) - self.lists - skipped):
             values = [config.get(name) for config in self.configs]
             if name in self.sampler.idle or not self.is_read(name):
@@ -173,7 +173,7 @@ class Defaults:
         unread += [name for name, value in known.items() if value is None]
         indices = {name: kinds.Rules(self.sampler, next(iter(lists))).unnamed(name) for name in self.sampler.indices}
         preferred = {name: other for name, other in self.preferred().items() if name in sizes or name in self.choices}
-        return {"sizes": sizes, "lists": lists, **({"preferred": preferred} if preferred else {}), **({"indices": indices} if indices else {}), "fixed": fixed, "unread": sorted(unread), "equal": equal}
+        return {"sizes": sizes, "lists": lists, **({"preferred": preferred} if preferred else {}), **({"indices": indices} if indices else {}), **({"uniform": self.sampler.uniform} if self.sampler.uniform else {}), "fixed": fixed, "unread": sorted(unread), "equal": equal}
 
     def preferred(self) -> dict[str, str]:
         """The keys in whose place the class takes another, where it is there."""

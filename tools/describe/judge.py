@@ -181,11 +181,12 @@ class Judge:
         """What is left out is the default of the class. How many keys may be left out."""
         about = self.description
         lists = list(about.get("lists", {}))
-        keys = [*about["sizes"], *lists, *about.get("indices", {}), *about.get("choices", {}), *about.get("activations", {}),
+        keys = [*about["sizes"], *lists, *about.get("indices", {}), *about.get("choices", {}), *about.get("activations", {}), *about.get("uniform", {}),
                 *(["rope_parameters"] if about.get("ropes") else [])]
         for sample in UNSEEN:  # so that no relation of sizes that one has by chance is taken for the class's
             settings = self.settings({}, sample)
             count = sum(self.absence(settings, key) for key in keys)
+            self.other_entries(settings)
             self.taken_together(settings)
         decoder = {"is_decoder": True} if "is_decoder" in about["fixed"] else {}
         bare = self.absence(decoder, None)
@@ -207,6 +208,15 @@ class Judge:
         for name in self.description["unread"] if self.sampler.lists else ():
             for value in (0, 1) if samples.is_number(default.get(name)) else ():
                 self.absence({**fewer, **samples.chosen(taken, JUDGED), name: value}, None)
+
+    def other_entries(self, settings: dict[str, Any]) -> None:
+        """A list that must have one number for all layers is refused with another one for its last layer."""
+        config = self.sampler.build(settings).to_dict()
+        for name in self.description.get("uniform", {}):
+            *rest, last = config[name]
+            for other in ([*rest, last + 1], rest):
+                if self.said({**config, name: other}) is not None:
+                    raise Differs(f"reads {name} = {other}")
 
     def other_name(self, settings: dict[str, Any], name: str, other: str) -> None:
         """The key `other` says `name`, also where both are there."""

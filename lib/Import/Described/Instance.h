@@ -45,6 +45,7 @@ private:
   bool holds(llvm::StringRef condition, int64_t layer);
   void readIndices(const llvm::json::Array &rule);
   std::vector<std::string> listByRule(const llvm::json::Array &rule, int64_t layers);
+  void checkUniform();
   void checkFixed(hf::ConfigReader &reader, const llvm::json::Object &described);
   bool holds(const llvm::json::Object &when, std::optional<size_t> layer);
   const llvm::json::Object *choose(const llvm::json::Array &among, std::optional<size_t> layer,

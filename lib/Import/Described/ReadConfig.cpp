@@ -228,6 +228,24 @@ void Instance::readLists() {
   }
 }
 
+/// Reports lists of layers whose entries are not all one number: that of a key, or a rope's base.
+void Instance::checkUniform() {
+  const json::Object &described = object(description, "uniform");
+  for (StringRef key : keysOf(described)) {
+    StringRef number = described.getString(key).value_or("");
+    auto rope = ropes.find(number);
+    double expected = rope != ropes.end() ? rope->second.base : size(number);
+    const json::Value *given = config.value(key);
+    const json::Array *entries = given ? given->getAsArray() : nullptr;
+    auto isExpected = [&](const json::Value &entry) { return entry.getAsNumber() == expected; };
+    if (given &&
+        (!entries || int64_t(entries->size()) != layerCount() || !all_of(*entries, isExpected)))
+      config.problem(key, "is not what the description of '" + Twine(type) +
+                              "' holds for; expected " + text(expected) + " for each layer, as '" +
+                              number + "' says" + wayOut);
+  }
+}
+
 /// Reports the keys that do not have the one value for which the description holds.
 void Instance::checkFixed(ConfigReader &reader, const json::Object &described) {
   for (StringRef key : keysOf(described)) {
@@ -330,6 +348,7 @@ void Instance::read() {
   for (StringRef key : keysOf(object(description, "sizes")))
     size(key);
   readLists();
+  checkUniform();
   const json::Object &activations = object(description, "activations");
   for (StringRef key : keysOf(activations)) {
     StringRef absent = activations.getString(key).value_or("");

@@ -22,6 +22,40 @@ struct DescribedRules : ImportTest {
   json::Object config;
 };
 
+/// A list may have to hold the base of the rotation once for each layer.
+TEST_F(DescribedRules, OneBaseForAllLayers) {
+  config =
+      json::Object{{"model_type", "granite_swa"}, {"hidden_size", 16}, {"intermediate_size", 12},
+                   {"num_hidden_layers", 2},      {"vocab_size", 20},  {"num_attention_heads", 4}};
+  std::string plain = with({});
+  EXPECT_HAS(plain, "xf.layer @granite_swa_2(");
+  EXPECT_EQ(with({{"layer_rope_theta", json::Array{10000, 10000.0}}}), plain);
+  EXPECT_EQ(with({{"layer_rope_theta", nullptr}}), plain);
+  EXPECT_EQ(with({{"rope_theta", 400}, {"layer_rope_theta", json::Array{400, 400}}}),
+            with({{"rope_theta", 400}}));
+  EXPECT_NE(with({{"rope_theta", 400}}), plain);
+  const json::Value odd[] = {3,
+                             "10000",
+                             true,
+                             json::Object{{"0", 10000}},
+                             json::Array{},
+                             json::Array{10000},
+                             json::Array{10000, 10000, 10000},
+                             json::Array{10000, 0},
+                             json::Array{400, 400},
+                             json::Array{-10000, -10000},
+                             json::Array{1e300, 1e300},
+                             json::Array{10000, "10000"},
+                             json::Array{10000, nullptr},
+                             json::Array{json::Array{10000}, 10000}};
+  for (const json::Value &value : odd) {
+    std::string said = with({{"layer_rope_theta", value}});
+    EXPECT_HAS(said, "error: ");
+    EXPECT_HAS(said, "key 'layer_rope_theta' = ");
+    EXPECT_HAS(said, "expected 10000 for each layer, as 'rope_parameters' says, or a program by");
+  }
+}
+
 /// Several ropes rotate the same part of a head, or are refused.
 TEST_F(DescribedRules, OnePartOfAHead) {
   config = json::Object{{"model_type", "mimo_v2_flash"},
