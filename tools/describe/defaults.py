@@ -98,7 +98,8 @@ class Defaults:
         if not all(isinstance(config[name], int) for config in self.configs):
             entry["positive"] = "eps" in name and least > 0
         elif name == self.sampler.layer_key or name in (*samples.ATTENTION_HEADS, *samples.KV_NAMES):
-            entry["least"] = 1
+            must_be_several = name != self.sampler.layer_key and self.sampler.model_type in published.SEVERAL_HEADS
+            entry["least"] = 2 if must_be_several else 1
         else:  # 1 and 0 may be other programs
             entry["least"] = min(2, least)
         entry["integer"] = all(isinstance(config[name], int) for config in self.configs)

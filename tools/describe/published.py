@@ -19,3 +19,7 @@ SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embeddin
 
 # What transformers 4 and 5 take differently where it is left out: a config must say it.
 AMBIGUOUS = {"cohere": ("theta",)}
+
+# With one head, of keys too, these have other ops, and no logits tell whether they are the same, since ctxc does not read
+# their tensors.
+SEVERAL_HEADS = ("kimi_linear", "mellum")

@@ -102,6 +102,11 @@ class Template:
             if found:
                 return f"$({found})"
             raise texts.Unsupported(f"a list of numbers has no rule: {line.strip()[:80]}")
+        if kind == "run":
+            inner, count = self.fitted([text for _, text in given]), self.fitter.integer([often for often, _ in given])
+            if count is None:
+                raise texts.Unsupported(f"no expression says how often {inner} stands in {line.strip()[:80]}")
+            return f"$r({self.noted(count)}; {inner})"
         found = self.fitter.integer(given) if kind == "int" else self.fitter.number(given) or self.with_depth.number(given)
         if found is None:
             raise texts.Unsupported(f"no expression gives {given} in {line.strip()[:120]}")
@@ -113,11 +118,13 @@ class Template:
         key = tuple(lines)
         if key not in self.known:
             self.known[key] = self.fitted(lines)
-        self.noted(" ".join(re.findall(r"\$\w?\(([^$]*)\)", self.known[key])))
+        self.noted(" ".join(re.findall(r"\$\w?\(([^$]*)[;)]", self.known[key])))
         return self.known[key]
 
     def fitted(self, lines: list[str]) -> str:
         split = [texts.pieces(line) for line in lines]
+        if len({len(p) for p in split}) > 1:
+            split = [texts.with_runs(line) for line in lines]
         if len({len(p) for p in split}) > 1:
             raise texts.Unsupported(f"programs differ: {lines[0].strip()[:90]} | {lines[1].strip()[:90]}")
         result = ""

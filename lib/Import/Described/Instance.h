@@ -59,6 +59,7 @@ private:
   void write(llvm::StringRef form, std::optional<size_t> layer = std::nullopt);
   void writeNumber(llvm::StringRef expression, bool isInteger);
   void writeRope(llvm::StringRef arguments);
+  void writeRun(llvm::StringRef run, std::optional<size_t> layer);
   void writeAmplitude(llvm::StringRef path);
   double value(llvm::StringRef expression);
   void checkTensors(llvm::StringRef line);

@@ -134,8 +134,23 @@ void Instance::writeAmplitude(StringRef path) {
     raw_string_ostream(out) << format(" amplitude %.9e", amplitude);
 }
 
-/// Writes `form`, in which "$(…)" is an integer or a rope, "$f(…)" a number, "$a(…)" an activation,
-/// "$m(…)" the factor of a rotation, and "$i" the layer.
+/// `run` says how often its form stands, separated by commas.
+void Instance::writeRun(StringRef run, std::optional<size_t> layer) {
+  auto [count, form] = run.split("; ");
+  double often = value(count);
+  if (!(often >= 1 && often <= mostRotated) || often != std::floor(often)) {
+    fail(count + " is " + shown(often) + "; expected from 1 to " + Twine(mostRotated) +
+         " values to join");
+    return;
+  }
+  for (double i = 0; i < often; ++i) {
+    out += i ? ", " : "";
+    write(form, layer);
+  }
+}
+
+/// Writes `form`, in which "$(…)" is an integer, a rope or slopes, "$f(…)" a number, "$a(…)" an
+/// activation, "$m(…)" the factor of a rotation, "$r(…)" a run, and "$i" the layer.
 void Instance::write(StringRef form, std::optional<size_t> layer) {
   while (true) {
     auto [before, behind] = form.split('$');
@@ -161,6 +176,8 @@ void Instance::write(StringRef form, std::optional<size_t> layer) {
       out += words[inside];
     else if (kind == 'm')
       writeAmplitude(inside);
+    else if (kind == 'r')
+      writeRun(inside, layer);
     else if (inside.consume_front("rope(") && inside.consume_back(")"))
       writeRope(inside);
     else

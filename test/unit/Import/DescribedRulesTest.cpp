@@ -56,6 +56,23 @@ TEST_F(DescribedRules, OneBaseForAllLayers) {
   }
 }
 
+/// An op may join a value as often as a head has entries.
+TEST_F(DescribedRules, RunsOfOperands) {
+  config =
+      json::Object{{"model_type", "kimi_linear"}, {"hidden_size", 16}, {"intermediate_size", 12},
+                   {"num_hidden_layers", 1},      {"vocab_size", 20},  {"linear_num_heads", 4},
+                   {"linear_head_dim", 3}};
+  StringRef one = "tensor<4x1xf32>";
+  std::string three = with({}), five = with({{"linear_head_dim", 5}});
+  EXPECT_HAS(three, ("along 1 : " + one + ", " + one + ", " + one + "\n").str());
+  EXPECT_EQ(occurrences(five, one), occurrences(three, one) + 2);
+  EXPECT_HAS(with({{"linear_head_dim", 1 << 17}}),
+             "linear_head_dim is 131072; expected from 1 to 65536 values to join");
+  const json::Value odd[] = {0, 1, -3, 1e300, "3", json::Array{3}};
+  for (const json::Value &value : odd)
+    EXPECT_HAS(with({{"linear_head_dim", value}}), "key 'linear_head_dim' = ");
+}
+
 /// Several ropes rotate the same part of a head, or are refused.
 TEST_F(DescribedRules, OnePartOfAHead) {
   config = json::Object{{"model_type", "mimo_v2_flash"},
