@@ -159,12 +159,12 @@ class Describer:
         return set(others) - left
 
     def idle_parts(self) -> set[str]:
-        """The parts of a config beside the program's keys: with others of them, the program is the same."""
+        """The parts of a config beside the program's keys: with others of them, which there must be, the program is the same."""
         parts, idle = self.sampler.parts, set()
         settings = self.sampler.settings(FITTED[0])
         for name, other in self.sampler.other_parts().items():
             self.sampler.parts = {**parts, name: other}
-            if self.exported(settings) == self.raised(settings):
+            if other.to_dict() != parts[name].to_dict() and self.exported(settings) == self.raised(settings):
                 idle.add(name)
         self.sampler.parts = parts
         return idle

@@ -187,6 +187,7 @@ class Judge:
             settings = self.settings({}, sample)
             count = sum(self.absence(settings, key) for key in keys)
             self.other_entries(settings)
+            count += self.parts_of_objects(settings)
             self.taken_together(settings)
         decoder = {"is_decoder": True} if "is_decoder" in about["fixed"] else {}
         bare = self.absence(decoder, None)
@@ -217,6 +218,17 @@ class Judge:
             for other in ([*rest, last + 1], rest):
                 if self.said({**config, name: other}) is not None:
                     raise Differs(f"reads {name} = {other}")
+
+    def parts_of_objects(self, settings: dict[str, Any]) -> int:
+        """Entries of an object that has one value may be left out, and have no other value."""
+        count, rules = 0, defaults.any_value()
+        for name, rule in self.description["fixed"].items():
+            parts = rule["value"] if isinstance(rule["value"], dict) else {}
+            for key, value in [part for part in parts.items() if not rules(part[0])]:
+                count += self.absence({**settings, name: {key: value}}, None)
+                if self.said({**self.sampler.build(settings).to_dict(), name: {**rule["value"], key: 7 if value is None else [value]}}) is not None:
+                    raise Differs(f"reads another {key} of {name}")
+        return count
 
     def other_name(self, settings: dict[str, Any], name: str, other: str) -> None:
         """The key `other` says `name`, also where both are there."""
@@ -267,6 +279,8 @@ class Judge:
             ones = {name: 1 for some in names for name in some if sizes.get(name, {}).get("least") == 1}
             if ones and (len(names) == 1 or set(ones) & set(samples.ATTENTION_HEADS)):
                 found.append({**ones, **({"hidden_size": 72} if len(names) > 1 and is_width else {})})
+        # Slopes of a power of two of heads have a rule of their own.
+        found += [{heads: 8} for heads in sorted({heads for layer in self.description["layers"] for heads in re.findall(r"slopes\((\w+),", layer["call"])})]
         rope = self.description.get("ropes", {}).get("rope_parameters", {})
         if rope.get("long"):
             given = self.settings({})["rope_parameters"]

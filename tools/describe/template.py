@@ -82,6 +82,15 @@ class Template:
                     return self.noted(f"rope({path}, {dims}{more})")
         return None
 
+    def slopes(self, lists: list[list[float]]) -> str | None:
+        """ALiBi's slope of each head, times a factor."""
+        ones = [alibi(len(values)) for values in lists]
+        factors = [values[0] / one[0] for values, one in zip(lists, ones)]
+        if not all(fits.same(values, [factor * x for x in one], 1e-5) for values, one, factor in zip(lists, ones, factors)):
+            return None
+        heads, factor = self.fitter.integer([len(values) for values in lists]), self.fitter.number(factors)
+        return self.noted(f"slopes({heads}, {factor})") if heads and factor else None
+
     def noted(self, text: str) -> str:
         self.used |= {name for name in re.findall(r"[A-Za-z_]\w*", text)}
         return text
@@ -98,7 +107,7 @@ class Template:
         if kind == "list":
             if all(v == given[0] for v in given):
                 return "dense<[" + ", ".join(f"{v:.9e}" for v in given[0]) + "]>"
-            found = self.rope(given)
+            found = self.rope(given) or self.slopes(given)
             if found:
                 return f"$({found})"
             raise texts.Unsupported(f"a list of numbers has no rule: {line.strip()[:80]}")
@@ -167,6 +176,12 @@ class Template:
         return Sections(layers, self.text([p.before for p in self.programs]), self.text([p.behind for p in self.programs]),
                         self.programs[0].entry, {name for name in self.used if name in self.configs[0]} | set(self.counts),
                         self.ropes, self.configs, self.fitter, self.lists)
+
+
+def alibi(heads: int) -> list[float]:
+    """The slopes of a power of two of heads, and behind them every second one of twice as many."""
+    power = 2 ** (heads.bit_length() - 1)
+    return [2 ** (-8 * (at + 1) / power if at < power else -4 * (2 * (at - power) + 1) / power) for at in range(heads)]
 
 
 def tied(base: Sections) -> Sections | None:

@@ -60,6 +60,7 @@ private:
   void writeNumber(llvm::StringRef expression, bool isInteger);
   void writeRope(llvm::StringRef arguments);
   void writeRun(llvm::StringRef run, std::optional<size_t> layer);
+  void writeSlopes(llvm::StringRef arguments);
   void writeAmplitude(llvm::StringRef path);
   double value(llvm::StringRef expression);
   void checkTensors(llvm::StringRef line);

@@ -92,6 +92,26 @@ void Instance::writeRope(StringRef arguments) {
   ropeTexts[arguments] = std::move(text);
 }
 
+/// `arguments` are the number of heads and a factor of ALiBi's slopes: those of a power of two of
+/// heads, and behind them every second one of twice as many.
+void Instance::writeSlopes(StringRef arguments) {
+  auto [count, by] = arguments.split(", ");
+  double heads = value(count), factor = value(by);
+  if (!(heads >= 1 && heads <= mostRotated) || heads != std::floor(heads)) {
+    fail(count + " is " + shown(heads) + "; expected from 1 to " + Twine(mostRotated) +
+         " heads, each of which has a slope");
+    return;
+  }
+  double power = double(llvm::bit_floor(uint64_t(heads)));
+  raw_string_ostream os(out);
+  os << "dense<[";
+  for (double i = 0; i < heads; ++i) {
+    double exponent = i < power ? 8 * (i + 1) / power : 4 * (2 * (i - power) + 1) / power;
+    os << (i ? ", " : "") << format("%.9e", factor * std::exp2(-exponent));
+  }
+  os << "]>";
+}
+
 void Instance::writeLine(StringRef line, Names names, std::optional<size_t> layer) {
   std::string named = line.str();
   for (const auto &[from, to] : names)
@@ -180,6 +200,8 @@ void Instance::write(StringRef form, std::optional<size_t> layer) {
       writeRun(inside, layer);
     else if (inside.consume_front("rope(") && inside.consume_back(")"))
       writeRope(inside);
+    else if (inside.consume_front("slopes(") && inside.consume_back(")"))
+      writeSlopes(inside);
     else
       writeNumber(inside, kind == '(');
   }

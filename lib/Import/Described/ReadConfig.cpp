@@ -246,6 +246,17 @@ void Instance::checkUniform() {
   }
 }
 
+/// Whether a value is the expected one. Entries of an object may be left out.
+static bool isSame(const json::Value &given, const json::Value &expected) {
+  const json::Object *some = given.getAsObject(), *all = expected.getAsObject();
+  if (!some || !all)
+    return given == expected;
+  return all_of(*some, [&](const auto &entry) {
+    const json::Value *same = all->get(entry.first);
+    return same && entry.second == *same;
+  });
+}
+
 /// Reports the keys that do not have the one value for which the description holds.
 void Instance::checkFixed(ConfigReader &reader, const json::Object &described) {
   for (StringRef key : keysOf(described)) {
@@ -254,7 +265,7 @@ void Instance::checkFixed(ConfigReader &reader, const json::Object &described) {
     if (!expected || !absent)
       continue;
     const json::Value *given = reader.raw(key);
-    if (given ? *given == *expected || llvm::is_contained(array(entry, "same"), *given)
+    if (given ? isSame(*given, *expected) || llvm::is_contained(array(entry, "same"), *given)
               : *absent == *expected)
       continue;
     if (given)

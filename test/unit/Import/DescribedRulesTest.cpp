@@ -56,6 +56,45 @@ TEST_F(DescribedRules, OneBaseForAllLayers) {
   }
 }
 
+/// The slopes of attention's biases follow from the number of heads.
+TEST_F(DescribedRules, SlopesOfHeads) {
+  config = json::Object{
+      {"model_type", "mpt"}, {"d_model", 24}, {"n_heads", 6}, {"n_layers", 1}, {"vocab_size", 20}};
+  EXPECT_HAS(with({}), "slopes = dense<[5.000000e-01, 1.250000e-01, 3.125000e-02, 7.812500e-03, "
+                       "1.000000e+00, 2.500000e-01]> : tensor<6xf32>");
+  EXPECT_HAS(with({{"d_model", 16}, {"n_heads", 4}}),
+             "slopes = dense<[5.000000e-01, 1.250000e-01, 3.125000e-02, 7.812500e-03]>");
+  EXPECT_HAS(with({{"d_model", 4}, {"n_heads", 1}}),
+             "slopes = dense<7.812500e-03> : tensor<1xf32>");
+  EXPECT_HAS(with({{"d_model", 1 << 18}, {"n_heads", 1 << 17}}),
+             "n_heads is 131072; expected from 1 to 65536 heads, each of which has a slope");
+  for (const json::Value &value : {json::Value(0), json::Value(-6), json::Value(1e300),
+                                   json::Value("6"), json::Value(json::Array{6, 6})})
+    EXPECT_HAS(with({{"n_heads", value}}), "error: ");
+  EXPECT_HAS(with({{"n_heads", 7}}), "d_model / n_heads is 3.42857; expected a whole number");
+}
+
+/// Of an object that must be as it is, entries may be left out.
+TEST_F(DescribedRules, EntriesOfAnObject) {
+  config = json::Object{
+      {"model_type", "mpt"}, {"d_model", 24}, {"n_heads", 6}, {"n_layers", 1}, {"vocab_size", 20}};
+  std::string plain = with({});
+  EXPECT_HAS(plain, "xf.model");
+  EXPECT_EQ(with({{"attn_config", json::Object{}}}), plain);
+  EXPECT_EQ(with({{"attn_config", json::Object{{"alibi", true}, {"clip_qkv", nullptr}}}}), plain);
+  const json::Value odd[] = {nullptr,
+                             3,
+                             "alibi",
+                             json::Array{},
+                             json::Object{{"alibi", false}},
+                             json::Object{{"alibi", true}, {"clip_qkv", 8}},
+                             json::Object{{"alibi", true}, {"a_key_of_tomorrow", nullptr}},
+                             json::Object{{"alibi_bias_max", -1}},
+                             json::Object{{"softmax_scale", "0.1"}}};
+  for (const json::Value &value : odd)
+    EXPECT_HAS(with({{"attn_config", value}}), "key 'attn_config' = ");
+}
+
 /// An op may join a value as often as a head has entries.
 TEST_F(DescribedRules, RunsOfOperands) {
   config =
