@@ -164,12 +164,13 @@ class Sampler:
         return found
 
     def add_kinds(self) -> None:
-        """Where the default has layers of one kind, a kind with other parameters that the model's code names, too."""
+        """Where the default has layers of one kind, kinds with other parameters or a window that the model's code names, too."""
         for name, values in self.lists.items():
             for kind in ALLOWED_LAYER_TYPES if len(set(map(str, values))) == 1 and values[0] in ALLOWED_LAYER_TYPES else ():
                 with contextlib.suppress(Exception):
+                    is_window = (values[0], kind) == ("full_attention", "sliding_attention") and isinstance(self.base.get("sliding_window"), int)
                     if f'"{kind}"' in code_of_models(self.kind) and \
-                            len(set(self.kinds_in(self.with_layers(2, **{name: [values[0], kind]})))) == 2:
+                            (len(set(self.kinds_in(self.with_layers(2, **{name: [values[0], kind]})))) == 2 or is_window):
                         self.lists[name] = [*self.lists[name], kind]
 
     def mix(self) -> None:
