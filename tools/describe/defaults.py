@@ -98,7 +98,8 @@ class Defaults:
         if not all(isinstance(config[name], int) for config in self.configs):
             entry["positive"] = "eps" in name and least > 0
         elif name == self.sampler.layer_key or name in (*samples.ATTENTION_HEADS, *samples.KV_NAMES):
-            entry["least"] = 1
+            must_be_several = name != self.sampler.layer_key and self.sampler.model_type in published.SEVERAL_HEADS
+            entry["least"] = 2 if must_be_several else 1
         else:  # 1 and 0 may be other programs
             entry["least"] = min(2, least)
         entry["integer"] = all(isinstance(config[name], int) for config in self.configs)
@@ -142,7 +143,7 @@ class Defaults:
             sizes[name] = {"absent": str(self.default[name]), "least": 1, "integer": True}
         fixed, unread, equal = {}, [], []
         rules = any_value()
-        skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters", *self.sampler.indices}
+        skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters", *self.sampler.indices, *self.sampler.uniform}
         for name in sorted(set(self.default) - set(sizes) - self.lists - skipped):
             values = [config.get(name) for config in self.configs]
             if name in self.sampler.idle or not self.is_read(name):
@@ -173,7 +174,7 @@ class Defaults:
         unread += [name for name, value in known.items() if value is None]
         indices = {name: kinds.Rules(self.sampler, next(iter(lists))).unnamed(name) for name in self.sampler.indices}
         preferred = {name: other for name, other in self.preferred().items() if name in sizes or name in self.choices}
-        return {"sizes": sizes, "lists": lists, **({"preferred": preferred} if preferred else {}), **({"indices": indices} if indices else {}), "fixed": fixed, "unread": sorted(unread), "equal": equal}
+        return {"sizes": sizes, "lists": lists, **({"preferred": preferred} if preferred else {}), **({"indices": indices} if indices else {}), **({"uniform": self.sampler.uniform} if self.sampler.uniform else {}), "fixed": fixed, "unread": sorted(unread), "equal": equal}
 
     def preferred(self) -> dict[str, str]:
         """The keys in whose place the class takes another, where it is there."""

@@ -134,13 +134,18 @@ class Describer:
         flips: dict[str, tuple[Any, template.Sections]] = {}
         for name, other in self.flips():
             with contextlib.suppress(Exception):
-                tied = template.tied(base) if name == template.TIE and other else None
+                tied = template.tied(base) if name == template.TIE and other and self.may_tie() else None
                 flips[name] = (other, tied or self.sections({name: other}, dict(known)))
         deciding = self.deciding({name: other for name, (other, _) in flips.items()})
         flips = {name: flip for name, flip in flips.items() if name not in deciding}
         self.sampler.idle = self.idle_parts()
         found = template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known), self.is_idle)
         return {**found, **self.around([name for name in samples.SHARED if name in found.get("choices", ())])}
+
+    def may_tie(self) -> bool:
+        """Whether the class of the models can have the embedding as its head."""
+        with torch.device("meta"):
+            return bool(export.causal_model(self.sampler.whole(self.sampler.build(self.sampler.settings(FITTED[0]))))._tied_weights_keys)
 
     def deciding(self, others: dict[str, Any]) -> set[str]:
         """The settings that change, alone or with the others, the lists that the class gives: the rule of a list holds without them."""
@@ -154,12 +159,12 @@ class Describer:
         return set(others) - left
 
     def idle_parts(self) -> set[str]:
-        """The parts of a config beside the program's keys: with others of them, the program is the same."""
+        """The parts of a config beside the program's keys: with others of them, which there must be, the program is the same."""
         parts, idle = self.sampler.parts, set()
         settings = self.sampler.settings(FITTED[0])
         for name, other in self.sampler.other_parts().items():
             self.sampler.parts = {**parts, name: other}
-            if self.exported(settings) == self.raised(settings):
+            if other.to_dict() != parts[name].to_dict() and self.exported(settings) == self.raised(settings):
                 idle.add(name)
         self.sampler.parts = parts
         return idle

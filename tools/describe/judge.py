@@ -181,11 +181,13 @@ class Judge:
         """What is left out is the default of the class. How many keys may be left out."""
         about = self.description
         lists = list(about.get("lists", {}))
-        keys = [*about["sizes"], *lists, *about.get("indices", {}), *about.get("choices", {}), *about.get("activations", {}),
+        keys = [*about["sizes"], *lists, *about.get("indices", {}), *about.get("choices", {}), *about.get("activations", {}), *about.get("uniform", {}),
                 *(["rope_parameters"] if about.get("ropes") else [])]
         for sample in UNSEEN:  # so that no relation of sizes that one has by chance is taken for the class's
             settings = self.settings({}, sample)
             count = sum(self.absence(settings, key) for key in keys)
+            self.other_entries(settings)
+            count += self.parts_of_objects(settings)
             self.taken_together(settings)
         decoder = {"is_decoder": True} if "is_decoder" in about["fixed"] else {}
         bare = self.absence(decoder, None)
@@ -207,6 +209,26 @@ class Judge:
         for name in self.description["unread"] if self.sampler.lists else ():
             for value in (0, 1) if samples.is_number(default.get(name)) else ():
                 self.absence({**fewer, **samples.chosen(taken, JUDGED), name: value}, None)
+
+    def other_entries(self, settings: dict[str, Any]) -> None:
+        """A list that must have one number for all layers is refused with another one for its last layer."""
+        config = self.sampler.build(settings).to_dict()
+        for name in self.description.get("uniform", {}):
+            *rest, last = config[name]
+            for other in ([*rest, last + 1], rest):
+                if self.said({**config, name: other}) is not None:
+                    raise Differs(f"reads {name} = {other}")
+
+    def parts_of_objects(self, settings: dict[str, Any]) -> int:
+        """Entries of an object that has one value may be left out, and have no other value."""
+        count, rules = 0, defaults.any_value()
+        for name, rule in self.description["fixed"].items():
+            parts = rule["value"] if isinstance(rule["value"], dict) else {}
+            for key, value in [part for part in parts.items() if not rules(part[0])]:
+                count += self.absence({**settings, name: {key: value}}, None)
+                if self.said({**self.sampler.build(settings).to_dict(), name: {**rule["value"], key: 7 if value is None else [value]}}) is not None:
+                    raise Differs(f"reads another {key} of {name}")
+        return count
 
     def other_name(self, settings: dict[str, Any], name: str, other: str) -> None:
         """The key `other` says `name`, also where both are there."""
@@ -257,6 +279,8 @@ class Judge:
             ones = {name: 1 for some in names for name in some if sizes.get(name, {}).get("least") == 1}
             if ones and (len(names) == 1 or set(ones) & set(samples.ATTENTION_HEADS)):
                 found.append({**ones, **({"hidden_size": 72} if len(names) > 1 and is_width else {})})
+        # Slopes of a power of two of heads have a rule of their own.
+        found += [{heads: 8} for heads in sorted({heads for layer in self.description["layers"] for heads in re.findall(r"slopes\((\w+),", layer["call"])})]
         rope = self.description.get("ropes", {}).get("rope_parameters", {})
         if rope.get("long"):
             given = self.settings({})["rope_parameters"]

@@ -7,6 +7,8 @@ from typing import Any
 KEYS: dict[str, dict[str, Any]] = {
     # What the first checkpoints keep of the code that trained them.
     "starcoder2": {"activation_function": None, "layer_norm_epsilon": None, "mlp_type": "default", "norm_type": "layer_norm"},
+    # How weights were first drawn, and with what they were trained.
+    "mpt": {"init_config": None, "tokenizer_name": None, "verbose": None},
     "granitemoehybrid": {"normalization_function": "rmsnorm"},
     # Sizes that are hidden_size and num_attention_heads again, and how weights were first drawn.
     "lfm2": {"block_dim": None, "block_mlp_init_scale": None, "block_norm_eps": None, "block_out_init_scale": None, "block_use_swiglu": True,
@@ -19,3 +21,7 @@ SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embeddin
 
 # What transformers 4 and 5 take differently where it is left out: a config must say it.
 AMBIGUOUS = {"cohere": ("theta",)}
+
+# With one head, of keys too, these have other ops, and no logits tell whether they are the same, since ctxc does not read
+# their tensors.
+SEVERAL_HEADS = ("kimi_linear", "mellum")

@@ -115,6 +115,7 @@ class Sampler:
         self.required = {name: value for name, value in self.base.items() if default.get(name) is None
                          and isinstance(value, list) and len(value) == self.base[self.layer_key] > 1}
         self.lists.update(self.required)
+        self.uniform = self.lists_of_one_number()
         self.stack = kinds.Stack()
         self.heads, self.kv_heads = HEADS, KV_HEADS
         self.kept: dict[str, int] = {}  # how many experts are chosen, where it may not differ
@@ -126,6 +127,24 @@ class Sampler:
         self.add_kinds()
         self.mix()
         self.first = dict(self.base)
+
+    def lists_of_one_number(self) -> dict[str, str]:
+        """The lists that are no kinds of layers: where they are left out, each entry is the number of another key, or the base
+        of the rope, which is returned. Other numbers are not described."""
+        default, found = self.default.to_dict(), {}
+        rope = default.get("rope_parameters") or {}
+        others = [(key, value, {key: 2 * value}) for key, value in default.items() if is_number(value)]
+        if theta := rope.get("rope_theta"):
+            others.append(("rope_parameters", theta, {"rope_parameters": {**rope, "rope_theta": 2 * theta}}))
+        for name, values in self.lists.items():
+            for key, value, changed in others:
+                with contextlib.suppress(Exception):
+                    if values == [value] * len(values) and self.kind(**changed).to_dict()[name] == [2 * value] * len(values):
+                        found[name] = key
+        for name in found:
+            del self.lists[name]
+            self.base.pop(name, None)
+        return found
 
     def keys_of_indices(self) -> list[str]:
         """The keys whose lists name the layers of a kind. The small models have one such layer."""
@@ -145,12 +164,13 @@ class Sampler:
         return found
 
     def add_kinds(self) -> None:
-        """Where the default has layers of one kind, a kind with other parameters that the model's code names, too."""
+        """Where the default has layers of one kind, kinds with other parameters or a window that the model's code names, too."""
         for name, values in self.lists.items():
             for kind in ALLOWED_LAYER_TYPES if len(set(map(str, values))) == 1 and values[0] in ALLOWED_LAYER_TYPES else ():
                 with contextlib.suppress(Exception):
+                    is_window = (values[0], kind) == ("full_attention", "sliding_attention") and isinstance(self.base.get("sliding_window"), int)
                     if f'"{kind}"' in code_of_models(self.kind) and \
-                            len(set(self.kinds_in(self.with_layers(2, **{name: [values[0], kind]})))) == 2:
+                            (len(set(self.kinds_in(self.with_layers(2, **{name: [values[0], kind]})))) == 2 or is_window):
                         self.lists[name] = [*self.lists[name], kind]
 
     def mix(self) -> None:

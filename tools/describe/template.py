@@ -39,8 +39,8 @@ class Template:
         self.sampler, self.programs, self.configs, self.known = sampler, programs, configs, known
         keys = varying(configs)
         self.ropes = self.ropes_of(configs)
-        parts = [rope["partial"] for rope in self.ropes.values()]
-        if parts and len(set(parts[0])) > 1:
+        parts = [rope["partial"] for rope in self.ropes.values() if len(set(rope["partial"])) > 1]
+        if parts:
             keys["partial_rotary_factor"] = parts[0]
         self.counts = [sampler.layer_key]
         self.fitter = fits.Fitter({name: values for name, values in keys.items() if name not in self.counts})
@@ -82,6 +82,15 @@ class Template:
                     return self.noted(f"rope({path}, {dims}{more})")
         return None
 
+    def slopes(self, lists: list[list[float]]) -> str | None:
+        """ALiBi's slope of each head, times a factor."""
+        ones = [alibi(len(values)) for values in lists]
+        factors = [values[0] / one[0] for values, one in zip(lists, ones)]
+        if not all(fits.same(values, [factor * x for x in one], 1e-5) for values, one, factor in zip(lists, ones, factors)):
+            return None
+        heads, factor = self.fitter.integer([len(values) for values in lists]), self.fitter.number(factors)
+        return self.noted(f"slopes({heads}, {factor})") if heads and factor else None
+
     def noted(self, text: str) -> str:
         self.used |= {name for name in re.findall(r"[A-Za-z_]\w*", text)}
         return text
@@ -98,10 +107,15 @@ class Template:
         if kind == "list":
             if all(v == given[0] for v in given):
                 return "dense<[" + ", ".join(f"{v:.9e}" for v in given[0]) + "]>"
-            found = self.rope(given)
+            found = self.rope(given) or self.slopes(given)
             if found:
                 return f"$({found})"
             raise texts.Unsupported(f"a list of numbers has no rule: {line.strip()[:80]}")
+        if kind == "run":
+            inner, count = self.fitted([text for _, text in given]), self.fitter.integer([often for often, _ in given])
+            if count is None:
+                raise texts.Unsupported(f"no expression says how often {inner} stands in {line.strip()[:80]}")
+            return f"$r({self.noted(count)}; {inner})"
         found = self.fitter.integer(given) if kind == "int" else self.fitter.number(given) or self.with_depth.number(given)
         if found is None:
             raise texts.Unsupported(f"no expression gives {given} in {line.strip()[:120]}")
@@ -113,11 +127,13 @@ class Template:
         key = tuple(lines)
         if key not in self.known:
             self.known[key] = self.fitted(lines)
-        self.noted(" ".join(re.findall(r"\$\w?\(([^$]*)\)", self.known[key])))
+        self.noted(" ".join(re.findall(r"\$\w?\(([^$]*)[;)]", self.known[key])))
         return self.known[key]
 
     def fitted(self, lines: list[str]) -> str:
         split = [texts.pieces(line) for line in lines]
+        if len({len(p) for p in split}) > 1:
+            split = [texts.with_runs(line) for line in lines]
         if len({len(p) for p in split}) > 1:
             raise texts.Unsupported(f"programs differ: {lines[0].strip()[:90]} | {lines[1].strip()[:90]}")
         result = ""
@@ -160,6 +176,12 @@ class Template:
         return Sections(layers, self.text([p.before for p in self.programs]), self.text([p.behind for p in self.programs]),
                         self.programs[0].entry, {name for name in self.used if name in self.configs[0]} | set(self.counts),
                         self.ropes, self.configs, self.fitter, self.lists)
+
+
+def alibi(heads: int) -> list[float]:
+    """The slopes of a power of two of heads, and behind them every second one of twice as many."""
+    power = 2 ** (heads.bit_length() - 1)
+    return [2 ** (-8 * (at + 1) / power if at < power else -4 * (2 * (at - power) + 1) / power) for at in range(heads)]
 
 
 def tied(base: Sections) -> Sections | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 NAME = r"%[\w.$\-]+"
 TOKEN = re.compile(r'"[^"]*"|dense<[^>]*>|tensor<[^>]*>|' + NAME + r"|@[\w.]+|-?\d+\.\d+(?:[eE][+-]?\d+)?|[A-Za-z_][\w.]*|-?\d+|\s+|.")
+RUN = re.compile(r"(" + NAME + r"|tensor<[^>]*>)(?:, \1){2,}(?![\w.:])")  # of one operand or type
 NUMBER = re.compile(r"-?\d+(?:\.\d+(?:[eE][+-]?\d+)?)?$")
 
 
@@ -119,8 +120,18 @@ def read(text: str) -> Program:
 @dataclass
 class Place:
     """A number, list or word of a line that may differ between programs."""
-    kind: str  # int, float, list, word
+    kind: str  # int, float, list, word, run
     value: object
+
+
+def with_runs(line: str) -> list[str | Place]:
+    """The same, where what stands several times in a row is a place: how often, and what."""
+    result: list[str | Place] = []
+    end = 0
+    for run in RUN.finditer(line):
+        result += [*pieces(line[end:run.start()]), Place("run", (1 + run[0].count(", "), run[1]))]
+        end = run.end()
+    return result + pieces(line[end:])
 
 
 def pieces(line: str) -> list[str | Place]:

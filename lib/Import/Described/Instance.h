@@ -45,6 +45,7 @@ private:
   bool holds(llvm::StringRef condition, int64_t layer);
   void readIndices(const llvm::json::Array &rule);
   std::vector<std::string> listByRule(const llvm::json::Array &rule, int64_t layers);
+  void checkUniform();
   void checkFixed(hf::ConfigReader &reader, const llvm::json::Object &described);
   bool holds(const llvm::json::Object &when, std::optional<size_t> layer);
   const llvm::json::Object *choose(const llvm::json::Array &among, std::optional<size_t> layer,
@@ -58,6 +59,8 @@ private:
   void write(llvm::StringRef form, std::optional<size_t> layer = std::nullopt);
   void writeNumber(llvm::StringRef expression, bool isInteger);
   void writeRope(llvm::StringRef arguments);
+  void writeRun(llvm::StringRef run, std::optional<size_t> layer);
+  void writeSlopes(llvm::StringRef arguments);
   void writeAmplitude(llvm::StringRef path);
   double value(llvm::StringRef expression);
   void checkTensors(llvm::StringRef line);

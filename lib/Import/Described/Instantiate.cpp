@@ -92,6 +92,26 @@ void Instance::writeRope(StringRef arguments) {
   ropeTexts[arguments] = std::move(text);
 }
 
+/// `arguments` are the number of heads and a factor of ALiBi's slopes: those of a power of two of
+/// heads, and behind them every second one of twice as many.
+void Instance::writeSlopes(StringRef arguments) {
+  auto [count, by] = arguments.split(", ");
+  double heads = value(count), factor = value(by);
+  if (!(heads >= 1 && heads <= mostRotated) || heads != std::floor(heads)) {
+    fail(count + " is " + shown(heads) + "; expected from 1 to " + Twine(mostRotated) +
+         " heads, each of which has a slope");
+    return;
+  }
+  double power = double(llvm::bit_floor(uint64_t(heads)));
+  raw_string_ostream os(out);
+  os << "dense<[";
+  for (double i = 0; i < heads; ++i) {
+    double exponent = i < power ? 8 * (i + 1) / power : 4 * (2 * (i - power) + 1) / power;
+    os << (i ? ", " : "") << format("%.9e", factor * std::exp2(-exponent));
+  }
+  os << "]>";
+}
+
 void Instance::writeLine(StringRef line, Names names, std::optional<size_t> layer) {
   std::string named = line.str();
   for (const auto &[from, to] : names)
@@ -134,8 +154,23 @@ void Instance::writeAmplitude(StringRef path) {
     raw_string_ostream(out) << format(" amplitude %.9e", amplitude);
 }
 
-/// Writes `form`, in which "$(…)" is an integer or a rope, "$f(…)" a number, "$a(…)" an activation,
-/// "$m(…)" the factor of a rotation, and "$i" the layer.
+/// `run` says how often its form stands, separated by commas.
+void Instance::writeRun(StringRef run, std::optional<size_t> layer) {
+  auto [count, form] = run.split("; ");
+  double often = value(count);
+  if (!(often >= 1 && often <= mostRotated) || often != std::floor(often)) {
+    fail(count + " is " + shown(often) + "; expected from 1 to " + Twine(mostRotated) +
+         " values to join");
+    return;
+  }
+  for (double i = 0; i < often; ++i) {
+    out += i ? ", " : "";
+    write(form, layer);
+  }
+}
+
+/// Writes `form`, in which "$(…)" is an integer, a rope or slopes, "$f(…)" a number, "$a(…)" an
+/// activation, "$m(…)" the factor of a rotation, "$r(…)" a run, and "$i" the layer.
 void Instance::write(StringRef form, std::optional<size_t> layer) {
   while (true) {
     auto [before, behind] = form.split('$');
@@ -161,8 +196,12 @@ void Instance::write(StringRef form, std::optional<size_t> layer) {
       out += words[inside];
     else if (kind == 'm')
       writeAmplitude(inside);
+    else if (kind == 'r')
+      writeRun(inside, layer);
     else if (inside.consume_front("rope(") && inside.consume_back(")"))
       writeRope(inside);
+    else if (inside.consume_front("slopes(") && inside.consume_back(")"))
+      writeSlopes(inside);
     else
       writeNumber(inside, kind == '(');
   }

@@ -76,10 +76,14 @@ void Instance::readRope(StringRef path, const json::Object &rule) {
     partial = parameters->number("partial_rotary_factor", partial, 0, 1);
   else if (!rule.getNumber("partial") && !config.has("partial_rotary_factor"))
     missing("partial_rotary_factor");
-  if (rule.getBoolean("whole").value_or(false) && partial != 1)
+  const bool isWhole = rule.getBoolean("whole").value_or(false);
+  if (isWhole && partial != 1)
     config.problem(key, "rotates a part of a head, which the description of '" + Twine(type) +
                             "' does not hold for; expected a partial_rotary_factor of 1" + wayOut);
-  sizes["partial_rotary_factor"] = partial;
+  if (!isWhole && sizes.try_emplace("partial_rotary_factor", partial).first->second != partial)
+    config.problem(key, "rotates different parts of heads, which the description of '" +
+                            Twine(type) + "' does not hold for; expected one " +
+                            "partial_rotary_factor" + wayOut);
   ropes[path] = rope;
 }
 
@@ -224,6 +228,35 @@ void Instance::readLists() {
   }
 }
 
+/// Reports lists of layers whose entries are not all one number: that of a key, or a rope's base.
+void Instance::checkUniform() {
+  const json::Object &described = object(description, "uniform");
+  for (StringRef key : keysOf(described)) {
+    StringRef number = described.getString(key).value_or("");
+    auto rope = ropes.find(number);
+    double expected = rope != ropes.end() ? rope->second.base : size(number);
+    const json::Value *given = config.value(key);
+    const json::Array *entries = given ? given->getAsArray() : nullptr;
+    auto isExpected = [&](const json::Value &entry) { return entry.getAsNumber() == expected; };
+    if (given &&
+        (!entries || int64_t(entries->size()) != layerCount() || !all_of(*entries, isExpected)))
+      config.problem(key, "is not what the description of '" + Twine(type) +
+                              "' holds for; expected " + text(expected) + " for each layer, as '" +
+                              number + "' says" + wayOut);
+  }
+}
+
+/// Whether a value is the expected one. Entries of an object may be left out.
+static bool isSame(const json::Value &given, const json::Value &expected) {
+  const json::Object *some = given.getAsObject(), *all = expected.getAsObject();
+  if (!some || !all)
+    return given == expected;
+  return all_of(*some, [&](const auto &entry) {
+    const json::Value *same = all->get(entry.first);
+    return same && entry.second == *same;
+  });
+}
+
 /// Reports the keys that do not have the one value for which the description holds.
 void Instance::checkFixed(ConfigReader &reader, const json::Object &described) {
   for (StringRef key : keysOf(described)) {
@@ -232,7 +265,7 @@ void Instance::checkFixed(ConfigReader &reader, const json::Object &described) {
     if (!expected || !absent)
       continue;
     const json::Value *given = reader.raw(key);
-    if (given ? *given == *expected || llvm::is_contained(array(entry, "same"), *given)
+    if (given ? isSame(*given, *expected) || llvm::is_contained(array(entry, "same"), *given)
               : *absent == *expected)
       continue;
     if (given)
@@ -326,6 +359,7 @@ void Instance::read() {
   for (StringRef key : keysOf(object(description, "sizes")))
     size(key);
   readLists();
+  checkUniform();
   const json::Object &activations = object(description, "activations");
   for (StringRef key : keysOf(activations)) {
     StringRef absent = activations.getString(key).value_or("");

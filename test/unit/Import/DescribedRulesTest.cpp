@@ -1,0 +1,136 @@
+// The rules by which a description gives more than single numbers: what each of them writes, and
+// the values that it refuses. Each is tested with a type that has it.
+#include "Fixture.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::test;
+
+namespace {
+
+struct DescribedRules : ImportTest {
+  std::string with(Changes changes) {
+    json::Object changed = config;
+    for (const auto &[key, value] : changes)
+      changed[key] = value;
+    writeConfig(std::move(changed));
+    ImportOptions options;
+    options.needWeights = false;
+    return imported(directory(), options);
+  }
+
+  json::Object config;
+};
+
+/// A list may have to hold the base of the rotation once for each layer.
+TEST_F(DescribedRules, OneBaseForAllLayers) {
+  config =
+      json::Object{{"model_type", "granite_swa"}, {"hidden_size", 16}, {"intermediate_size", 12},
+                   {"num_hidden_layers", 2},      {"vocab_size", 20},  {"num_attention_heads", 4}};
+  std::string plain = with({});
+  EXPECT_HAS(plain, "xf.layer @granite_swa_2(");
+  EXPECT_EQ(with({{"layer_rope_theta", json::Array{10000, 10000.0}}}), plain);
+  EXPECT_EQ(with({{"layer_rope_theta", nullptr}}), plain);
+  EXPECT_EQ(with({{"rope_theta", 400}, {"layer_rope_theta", json::Array{400, 400}}}),
+            with({{"rope_theta", 400}}));
+  EXPECT_NE(with({{"rope_theta", 400}}), plain);
+  const json::Value odd[] = {3,
+                             "10000",
+                             true,
+                             json::Object{{"0", 10000}},
+                             json::Array{},
+                             json::Array{10000},
+                             json::Array{10000, 10000, 10000},
+                             json::Array{10000, 0},
+                             json::Array{400, 400},
+                             json::Array{-10000, -10000},
+                             json::Array{1e300, 1e300},
+                             json::Array{10000, "10000"},
+                             json::Array{10000, nullptr},
+                             json::Array{json::Array{10000}, 10000}};
+  for (const json::Value &value : odd) {
+    std::string said = with({{"layer_rope_theta", value}});
+    EXPECT_HAS(said, "error: ");
+    EXPECT_HAS(said, "key 'layer_rope_theta' = ");
+    EXPECT_HAS(said, "expected 10000 for each layer, as 'rope_parameters' says, or a program by");
+  }
+}
+
+/// The slopes of attention's biases follow from the number of heads.
+TEST_F(DescribedRules, SlopesOfHeads) {
+  config = json::Object{
+      {"model_type", "mpt"}, {"d_model", 24}, {"n_heads", 6}, {"n_layers", 1}, {"vocab_size", 20}};
+  EXPECT_HAS(with({}), "slopes = dense<[5.000000e-01, 1.250000e-01, 3.125000e-02, 7.812500e-03, "
+                       "1.000000e+00, 2.500000e-01]> : tensor<6xf32>");
+  EXPECT_HAS(with({{"d_model", 16}, {"n_heads", 4}}),
+             "slopes = dense<[5.000000e-01, 1.250000e-01, 3.125000e-02, 7.812500e-03]>");
+  EXPECT_HAS(with({{"d_model", 4}, {"n_heads", 1}}),
+             "slopes = dense<7.812500e-03> : tensor<1xf32>");
+  EXPECT_HAS(with({{"d_model", 1 << 18}, {"n_heads", 1 << 17}}),
+             "n_heads is 131072; expected from 1 to 65536 heads, each of which has a slope");
+  for (const json::Value &value : {json::Value(0), json::Value(-6), json::Value(1e300),
+                                   json::Value("6"), json::Value(json::Array{6, 6})})
+    EXPECT_HAS(with({{"n_heads", value}}), "error: ");
+  EXPECT_HAS(with({{"n_heads", 7}}), "d_model / n_heads is 3.42857; expected a whole number");
+}
+
+/// Of an object that must be as it is, entries may be left out.
+TEST_F(DescribedRules, EntriesOfAnObject) {
+  config = json::Object{
+      {"model_type", "mpt"}, {"d_model", 24}, {"n_heads", 6}, {"n_layers", 1}, {"vocab_size", 20}};
+  std::string plain = with({});
+  EXPECT_HAS(plain, "xf.model");
+  EXPECT_EQ(with({{"attn_config", json::Object{}}}), plain);
+  EXPECT_EQ(with({{"attn_config", json::Object{{"alibi", true}, {"clip_qkv", nullptr}}}}), plain);
+  const json::Value odd[] = {nullptr,
+                             3,
+                             "alibi",
+                             json::Array{},
+                             json::Object{{"alibi", false}},
+                             json::Object{{"alibi", true}, {"clip_qkv", 8}},
+                             json::Object{{"alibi", true}, {"a_key_of_tomorrow", nullptr}},
+                             json::Object{{"alibi_bias_max", -1}},
+                             json::Object{{"softmax_scale", "0.1"}}};
+  for (const json::Value &value : odd)
+    EXPECT_HAS(with({{"attn_config", value}}), "key 'attn_config' = ");
+}
+
+/// An op may join a value as often as a head has entries.
+TEST_F(DescribedRules, RunsOfOperands) {
+  config =
+      json::Object{{"model_type", "kimi_linear"}, {"hidden_size", 16}, {"intermediate_size", 12},
+                   {"num_hidden_layers", 1},      {"vocab_size", 20},  {"linear_num_heads", 4},
+                   {"linear_head_dim", 3}};
+  StringRef one = "tensor<4x1xf32>";
+  std::string three = with({}), five = with({{"linear_head_dim", 5}});
+  EXPECT_HAS(three, ("along 1 : " + one + ", " + one + ", " + one + "\n").str());
+  EXPECT_EQ(occurrences(five, one), occurrences(three, one) + 2);
+  EXPECT_HAS(with({{"linear_head_dim", 1 << 17}}),
+             "linear_head_dim is 131072; expected from 1 to 65536 values to join");
+  const json::Value odd[] = {0, 1, -3, 1e300, "3", json::Array{3}};
+  for (const json::Value &value : odd)
+    EXPECT_HAS(with({{"linear_head_dim", value}}), "key 'linear_head_dim' = ");
+}
+
+/// Several ropes rotate the same part of a head, or are refused.
+TEST_F(DescribedRules, OnePartOfAHead) {
+  config = json::Object{{"model_type", "mimo_v2_flash"},
+                        {"hidden_size", 16},
+                        {"intermediate_size", 12},
+                        {"num_hidden_layers", 2},
+                        {"vocab_size", 20}};
+  auto parts = [&](json::Value full, json::Value sliding) {
+    auto rope = [](json::Value part) {
+      return json::Object{{"rope_theta", 1e4}, {"partial_rotary_factor", std::move(part)}};
+    };
+    return with(
+        {{"rope_parameters", json::Object{{"full_attention", rope(std::move(full))},
+                                          {"sliding_attention", rope(std::move(sliding))}}}});
+  };
+  EXPECT_HAS(parts(0.5, 0.5), "xf.rotary");
+  EXPECT_HAS(parts(0.5, 0.25), "rotates different parts of heads, which the description of");
+  for (const json::Value &part : {json::Value(-0.5), json::Value(1e300), json::Value("0.5")})
+    EXPECT_HAS(parts(part, 0.5), "partial_rotary_factor' = ");
+}
+
+} // namespace
