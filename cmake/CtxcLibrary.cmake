@@ -16,8 +16,8 @@ endfunction()
 
 # ctxc_join_files(TARGET COUNT [APART FILE…]): up to COUNT sources of TARGET are one translation unit, so that the
 # headers that they have in common are read once; those of a folder of TARGET's are joined among themselves. Names
-# in anonymous namespaces are then different in all of a folder, but for the files APART. With CTXC_SINGLE_FILES each source is compiled by itself, which shows a
-# missing include.
+# in anonymous namespaces are then different in all of a folder, but for the files APART. With CTXC_SINGLE_FILES each
+# source is compiled by itself, which shows a missing include.
 function(ctxc_join_files target count)
   cmake_parse_arguments(ARG "" "" "APART" ${ARGN})
   if(NOT CTXC_SINGLE_FILES)

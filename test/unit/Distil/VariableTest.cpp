@@ -31,6 +31,20 @@ TEST(Factors, AreBalanced) {
   EXPECT_GT((left.transpose() * left - right * right.transpose()).norm(), 10); // not before
 }
 
+/// The product stays where it has a lower rank than its factors, or is zero.
+TEST(Factors, OfALowerRankKeepTheirProduct) {
+  Floats left(5, 3), right(3, 4);
+  left << 1, 2, 3, -3, 1, -2, 0, 2, 2, 1, 1, 2, 2, 0, 2; // the third column is the sum
+  right << 40, 10, -20, 0, 10, 0, 30, 20, -50, 10, 0, 10;
+  for (const Floats &other : {right, Floats(Floats::Zero(3, 4))}) {
+    MatrixChange change = changeOf(left, other);
+    balance(change);
+    Eigen::Map<Floats> a(change.left.data(), 5, 3), b(change.right.data(), 3, 4);
+    EXPECT_TRUE(a.allFinite() && b.allFinite());
+    EXPECT_LE((a * b - left * other).norm(), 1e-5 * (left * other).norm());
+  }
+}
+
 /// Of a rank that says nothing: it has no such factors.
 TEST(Factors, StayWhereTheRankIsLarger) {
   Floats left = Floats::Identity(3, 3), right = Floats::Constant(3, 2, 7);

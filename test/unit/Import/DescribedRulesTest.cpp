@@ -9,15 +9,7 @@ using namespace ctxc::test;
 namespace {
 
 struct DescribedRules : ImportTest {
-  std::string with(Changes changes) {
-    json::Object changed = config;
-    for (const auto &[key, value] : changes)
-      changed[key] = value;
-    writeConfig(std::move(changed));
-    ImportOptions options;
-    options.needWeights = false;
-    return imported(directory(), options);
-  }
+  std::string with(Changes changes) { return importedWith(config, changes); }
 
   json::Object config;
 };

@@ -18,15 +18,7 @@ protected:
                      {"num_hidden_layers", 2}, {"vocab_size", 20},  {"num_attention_heads", 4}};
   }
 
-  std::string with(Changes changes) {
-    json::Object changed = config;
-    for (const auto &[key, value] : changes)
-      changed[key] = value;
-    writeConfig(std::move(changed));
-    ImportOptions options;
-    options.needWeights = false;
-    return imported(directory(), options);
-  }
+  std::string with(Changes changes) { return importedWith(config, changes); }
 
   /// A tensor of zeros for each parameter of the model, by its name in the checkpoint.
   StoredTensorMap zeros() {

@@ -70,11 +70,13 @@ struct ImportTest : TempDirectory {
     printModel(*model->module, os);
     return text;
   }
-  /// The same for a golden with some config keys changed (null removes a key), read without
-  /// weights.
+  /// The same for a config, or a golden's, with some keys changed (null removes a key), read
+  /// without weights.
   using Changes = std::initializer_list<std::pair<llvm::StringRef, llvm::json::Value>>;
   std::string importedWith(llvm::StringRef name, Changes changes) {
-    llvm::json::Object config = configOf(name);
+    return importedWith(configOf(name), changes);
+  }
+  std::string importedWith(llvm::json::Object config, Changes changes) {
     for (const auto &[key, value] : changes)
       config[key] = value;
     writeConfig(std::move(config));
