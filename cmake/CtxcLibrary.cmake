@@ -14,17 +14,19 @@ function(ctxc_see target)
   endforeach()
 endfunction()
 
-# ctxc_join_files(TARGET COUNT [APART FILE…]): up to COUNT sources of TARGET are one translation unit, so that the
-# headers that they have in common are read once; those of a folder of TARGET's are joined among themselves. Names
-# in anonymous namespaces are then different in all of a folder, but for the files APART. With CTXC_SINGLE_FILES each
-# source is compiled by itself, which shows a missing include.
+# ctxc_join_files(TARGET COUNT [APART FILE…] [TOGETHER FILE…]): up to COUNT sources of TARGET are one translation unit,
+# so that the headers that they have in common are read once; those of a folder of TARGET's are joined among themselves.
+# Names in anonymous namespaces are then different in all of a folder, but for the files APART. Those TOGETHER are one
+# unit, since they alone include what takes long. With CTXC_SINGLE_FILES each source is compiled by itself, which shows
+# a missing include.
 function(ctxc_join_files target count)
-  cmake_parse_arguments(ARG "" "" "APART" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "APART;TOGETHER" ${ARGN})
   if(NOT CTXC_SINGLE_FILES)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
     get_target_property(_sources ${target} SOURCES)
     list(TRANSFORM _sources REPLACE "^${CMAKE_CURRENT_SOURCE_DIR}/" "")
-    list(REMOVE_ITEM _sources ${ARG_APART})
+    list(REMOVE_ITEM _sources ${ARG_APART} ${ARG_TOGETHER})
+    set_source_files_properties(${ARG_TOGETHER} PROPERTIES UNITY_GROUP ${target}_together)
     foreach(_source ${_sources})
       string(REGEX MATCH "^[^/]+/" _folder ${_source})
       math(EXPR _joined_${_folder} "0${_joined_${_folder}} + 1")
@@ -63,10 +65,10 @@ endmacro()
 # library of every .cpp in this folder and below. It sees the public headers of its own room and of
 # DEPS, which its public headers may include, and of PRIVATE_DEPS, which its sources alone may.
 # Libraries of this project stand below it in the order of docs/architecture.md. PLAIN leaves MLIR
-# out, for code that needs LLVM's Support only. GENERATED writes headers of this room. Its files are joined, but
-# for those APART. SINGLE joins none, for an archive of which others link what they use.
+# out, for code that needs LLVM's Support only. GENERATED writes headers of this room. Its files are joined as by
+# ctxc_join_files. SINGLE joins none, for an archive of which others link what they use.
 function(ctxc_add_library name)
-  cmake_parse_arguments(ARG "PLAIN;SINGLE" "" "DEPS;PRIVATE_DEPS;GENERATED;APART" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN;SINGLE" "" "DEPS;PRIVATE_DEPS;GENERATED;APART;TOGETHER" ${ARGN})
   file(RELATIVE_PATH _folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   get_filename_component(_room ${_folder} NAME)
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -96,7 +98,7 @@ function(ctxc_add_library name)
   endif()
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} ${_upstream} PRIVATE ${ARG_PRIVATE_DEPS})
   if(NOT ARG_SINGLE)
-    ctxc_join_files(${name} 8 APART ${ARG_APART})
+    ctxc_join_files(${name} 8 APART ${ARG_APART} TOGETHER ${ARG_TOGETHER})
   endif()
   ctxc_install_library(${name} ${_headers} ${_public})
 

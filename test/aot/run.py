@@ -87,21 +87,20 @@ def main():
     for option in ("ctxc", "cc", "model", "work", "tools"):
         parser.add_argument("--" + option, required=True)
     parser.add_argument("--programs", nargs="+", required=True)
-    parser.add_argument("--flags", nargs="*", default=[], help="more flags of the C compiler, each "
-                        "without its dash; with any, only the first four models")
+    parser.add_argument("--flags", nargs="*", default=[],
+                        help="more flags of the C compiler, each without its dash")
+    parser.add_argument("--models", type=int, default=9, help="how many of the models")
     options = parser.parse_args()
     os.environ["PATH"] += os.pathsep + options.tools
     shipped = json.loads((pathlib.Path(options.model) / "config.json").read_text())
     models = [(shipped, "f32", "native")] + [
         (random_sizes(shipped, seed), list(STORAGE)[seed % 3], target)
-        for seed, target in enumerate(["native", "native", "x86-64-v2", "x86-64-v3", "native",
-                                       "x86-64-v2", "x86-64-v4", "x86-64-v3"])]
+        for seed, target in enumerate(["native", "x86-64-v3", "x86-64-v2", "x86-64-v4", "native",
+                                       "x86-64-v2", "native", "x86-64-v3"])]
     if platform.machine() != "x86_64":
         models = [model for model in models if model[2] == "native"]
-    if options.flags:
-        models = models[:4]
     failures = 0
-    for number, (config, storage, target) in enumerate(models):
+    for number, (config, storage, target) in enumerate(models[:options.models]):
         work = pathlib.Path(options.work) / str(number)
         make_model(work, config)
         library = work / "kernels.so"

@@ -9,7 +9,6 @@ import sys
 from assembled import check_registers, find_ptxas, run
 from disassembled import WAVEFRONT, Checked, metadata_of
 
-SHAPES = ((256, 4096, 4096), (1024, 4096, 4096), (64, 4096, 4096), (512, 14336, 4096), (512, 4096, 14336), (32, 1024, 1152), (37, 1153, 257))
 TENSOR_REGISTERS = 128  # of tensor-core kernels: two blocks of 256 threads share 65536
 
 
@@ -47,10 +46,11 @@ def main():
     parser.add_argument("--tile-code", required=True)
     parser.add_argument("--llvm", type=pathlib.Path, required=True, help="folder of LLVM's tools")
     parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("shapes", nargs="+", metavar="ROWSxOUTPUTSxINPUTS")
     arguments = parser.parse_args()
     ptxas = find_ptxas()
     for dtype in ("f32", "bf16", "f16"):
-        for shape in SHAPES:
+        for shape in [tuple(map(int, shape.split("x"))) for shape in arguments.shapes]:
             for architecture in ("sm_80", "sm_90") if ptxas else ():
                 for words in ((), ("rounded",)) if dtype == "bf16" else ((),):
                     assemble(arguments, ptxas, architecture, dtype, shape, *words)

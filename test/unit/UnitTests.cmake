@@ -17,6 +17,17 @@ target_link_libraries(unit-main PUBLIC GTest::gtest ctxc::MLIR)
 
 add_custom_target(unit-tests)
 
+# ctxc_compile_tests(TARGET LIBRARY…): how tests are compiled.
+function(ctxc_compile_tests target)
+  target_link_libraries(${target} PRIVATE ${ARGN} unit-main)
+  ctxc_see(${target} test/unit)
+  target_precompile_headers(${target} REUSE_FROM ctxc_test_pch)
+  ctxc_join_files(${target} 8)
+  target_compile_options(${target} PRIVATE ${CTXC_TEST_OPTIONS})
+  # The folder in which tests start: see Main.cpp. An absolute path would give each clone other code.
+  target_compile_definitions(${target} PRIVATE CTXC_SOURCE_DIR=".")
+endfunction()
+
 # ctxc_add_unit_test(FOLDER LIBRARY…)
 #
 # The tests get the labels of the folder and of the rooms CTXC_<FOLDER>_ROOMS, which they test too.
@@ -26,14 +37,7 @@ add_custom_target(unit-tests)
 function(ctxc_add_unit_test folder)
   file(GLOB _sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
   add_executable(unit-${folder} ${_sources})
-  target_link_libraries(unit-${folder} PRIVATE ${ARGN} unit-main)
-  ctxc_see(unit-${folder} test/unit)
-  target_precompile_headers(unit-${folder} REUSE_FROM ctxc_test_pch)
-  ctxc_join_files(unit-${folder} 8)
-  target_compile_options(unit-${folder} PRIVATE ${CTXC_TEST_OPTIONS})
-  # The folder in which tests start: see Main.cpp. An absolute path would give each clone other
-  # code.
-  target_compile_definitions(unit-${folder} PRIVATE CTXC_SOURCE_DIR=".")
+  ctxc_compile_tests(unit-${folder} ${ARGN})
   set(_size 60)
   if(CTXC_${folder}_GROUP)
     set(_size ${CTXC_${folder}_GROUP})

@@ -1,20 +1,20 @@
-// A device to test on: the processor, through Mesa's lavapipe, or any other Vulkan device; or the
-// fake of NVIDIA's driver (test/unit/CUDA).
+// A device to test on. The tests of this folder are for any device, and compiled once for the programs of
+// test/unit/Vulkan (the processor, through Mesa's lavapipe, or any other Vulkan device) and of test/unit/CUDA
+// (a fake of NVIDIA's driver).
 #ifndef CTXC_TEST_UNIT_GPU_DEVICE_H
 #define CTXC_TEST_UNIT_GPU_DEVICE_H
 
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "test/unit/Compiled/TextModel.h"
 
-#ifndef CTXC_TEST_DEVICE
-#define CTXC_TEST_DEVICE "vulkan"
-#endif
-
 namespace ctxc::test {
+
+/// The device of this program, as `Device::open` takes it.
+extern const char *const testDevice;
 
 /// Opens the device; null, and the reason in `reason`, where there is none.
 inline std::unique_ptr<Device> openDevice(std::string &reason) {
-  auto device = Device::open(CTXC_TEST_DEVICE);
+  auto device = Device::open(testDevice);
   if (device)
     return std::move(*device);
   reason = llvm::toString(device.takeError());

@@ -303,33 +303,36 @@ TEST(GpuPrompts, ReachTheLastPosition) {
   EXPECT_NE(llvm::toString(on.gpu->forward(*beyond, tokens, positions, {}).takeError()), "");
 }
 
+struct GpuChunks : testing::TestWithParam<const char *> {};
+
 /// A token's numbers depend neither on the size of its chunk nor on its place in it.
-TEST(GpuPrompts, AreTheSameInChunksOfTwoSizes) {
-  for (const char *name : {"llama", "gemma3"}) {
-    Model model(name, patch::UpdateKind::least, {}, /*compile=*/false);
-    const std::vector<int64_t> tokens = promptOf(model, 45);
-    std::vector<double> expected;
-    // 45 tokens are 32, and twice 8; or five times 8, and 5; or 32, and 13.
-    for (auto [most, fewer] : {std::pair(32, 8), std::pair(8, 0), std::pair(32, 0)}) {
-      CTXC_OPEN_DEVICE(device);
-      auto gpu = onDevice(model.program, *model.weights, std::move(device), {false, most, fewer});
-      ASSERT_NE(gpu, nullptr);
-      auto run = gpu->start(45);
-      ForwardOptions all;
-      all.allLogits = true;
-      auto logits = gpu->forward(*run, tokens, upTo(45), all);
-      ASSERT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
-      if (expected.empty()) {
-        auto reference = model.reference->start(45);
-        auto theirs = model.reference->forward(*reference, tokens, upTo(45), all);
-        ASSERT_TRUE(bool(theirs)) << llvm::toString(theirs.takeError());
-        expected = *logits;
-        EXPECT_LE(relativeDifference(expected, *theirs), 1e-4) << name;
-      }
-      EXPECT_EQ(*logits, expected) << name << ", chunks of " << most << " and " << fewer;
+TEST_P(GpuChunks, GiveTheSameNumbers) {
+  Model model(GetParam(), patch::UpdateKind::least, {}, /*compile=*/false);
+  const std::vector<int64_t> tokens = promptOf(model, 45);
+  std::vector<double> expected;
+  // 45 tokens are 32, and twice 8; or five times 8, and 5; or 32, and 13.
+  for (auto [most, fewer] : {std::pair(32, 8), std::pair(8, 0), std::pair(32, 0)}) {
+    CTXC_OPEN_DEVICE(device);
+    auto gpu = onDevice(model.program, *model.weights, std::move(device), {false, most, fewer});
+    ASSERT_NE(gpu, nullptr);
+    auto run = gpu->start(45);
+    ForwardOptions all;
+    all.allLogits = true;
+    auto logits = gpu->forward(*run, tokens, upTo(45), all);
+    ASSERT_TRUE(bool(logits)) << llvm::toString(logits.takeError());
+    if (expected.empty()) {
+      auto reference = model.reference->start(45);
+      auto theirs = model.reference->forward(*reference, tokens, upTo(45), all);
+      ASSERT_TRUE(bool(theirs)) << llvm::toString(theirs.takeError());
+      expected = *logits;
+      EXPECT_LE(relativeDifference(expected, *theirs), 1e-4);
     }
+    EXPECT_EQ(*logits, expected) << "chunks of " << most << " and " << fewer;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, GpuChunks, testing::Values("llama", "gemma3"),
+                         [](const auto &info) { return nameOf(info.param); });
 
 TEST(GpuPrompts, MakePatchesInChunksOfTwoSizes) {
   CTXC_OPEN_DEVICE(device);

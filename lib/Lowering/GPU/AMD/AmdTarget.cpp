@@ -16,12 +16,12 @@ using namespace ctxc::gpu_lowering;
 
 namespace {
 
-struct Architecture {
+struct AmdArchitecture {
   StringRef name;
   int64_t subgroup; ///< lanes of a wavefront, as compilers for this architecture set it
   StringRef features;
 };
-constexpr Architecture architectures[] = {{"gfx90a", 64, "+wavefrontsize64"},
+constexpr AmdArchitecture amdArchitectures[] = {{"gfx90a", 64, "+wavefrontsize64"},
                                           {"gfx942", 64, "+wavefrontsize64"},
                                           {"gfx1100", 32, "+wavefrontsize32"}};
 
@@ -61,7 +61,7 @@ private:
 
 class AmdTarget : public GpuTarget {
 public:
-  explicit AmdTarget(const Architecture &architecture)
+  explicit AmdTarget(const AmdArchitecture &architecture)
       : kernels(architecture.name), architecture(architecture) {}
 
   std::string name() const override { return ("rocm:" + architecture.name).str(); }
@@ -80,13 +80,13 @@ public:
 
 private:
   RocdlKernels kernels;
-  Architecture architecture;
+  AmdArchitecture architecture;
 };
 
 } // namespace
 
 llvm::Expected<std::unique_ptr<GpuTarget>> gpu_lowering::makeAmdTarget(StringRef name) {
-  for (const Architecture &architecture : architectures)
+  for (const AmdArchitecture &architecture : amdArchitectures)
     if (architecture.name == name)
       return std::make_unique<AmdTarget>(architecture);
   return makeError("rocm: found '" + name + "', expected gfx90a, gfx942 or gfx1100");

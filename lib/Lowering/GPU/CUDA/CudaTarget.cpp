@@ -15,10 +15,10 @@ using namespace ctxc::gpu_lowering;
 
 namespace {
 
-struct Architecture {
+struct CudaArchitecture {
   StringRef name, features; ///< LLVM's names, and the PTX version that every driver for it reads
 };
-constexpr Architecture architectures[] = {{"sm_80", "+ptx70"}, {"sm_90", "+ptx78"}};
+constexpr CudaArchitecture cudaArchitectures[] = {{"sm_80", "+ptx70"}, {"sm_90", "+ptx78"}};
 
 class NvvmKernels : public LlvmKernels {
   void configure(LLVMTypeConverter &converter) const override {
@@ -43,7 +43,7 @@ class NvvmKernels : public LlvmKernels {
 
 class CudaTarget : public GpuTarget {
 public:
-  explicit CudaTarget(const Architecture &architecture) : architecture(architecture) {}
+  explicit CudaTarget(const CudaArchitecture &architecture) : architecture(architecture) {}
 
   std::string name() const override { return ("cuda:" + architecture.name).str(); }
   StringRef stage() const override { return "ptx"; }
@@ -62,13 +62,13 @@ public:
 
 private:
   NvvmKernels kernels;
-  Architecture architecture;
+  CudaArchitecture architecture;
 };
 
 } // namespace
 
 llvm::Expected<std::unique_ptr<GpuTarget>> gpu_lowering::makeCudaTarget(StringRef name) {
-  for (const Architecture &architecture : architectures)
+  for (const CudaArchitecture &architecture : cudaArchitectures)
     if (architecture.name == name)
       return std::make_unique<CudaTarget>(architecture);
   return makeError("cuda: found '" + name + "', expected sm_80 or sm_90");
