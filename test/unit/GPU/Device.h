@@ -1,6 +1,6 @@
-// A device to test on. The tests of this folder are for any device, and compiled once for the programs of
-// test/unit/Vulkan (the processor, through Mesa's lavapipe, or any other Vulkan device) and of test/unit/CUDA
-// (a fake of NVIDIA's driver).
+// A device to test on. The tests of this folder are for any device, and compiled once for the
+// programs of test/unit/Vulkan (the processor, through Mesa's lavapipe, or any other Vulkan device)
+// and of test/unit/CUDA (a fake of NVIDIA's driver).
 #ifndef CTXC_TEST_UNIT_GPU_DEVICE_H
 #define CTXC_TEST_UNIT_GPU_DEVICE_H
 
