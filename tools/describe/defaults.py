@@ -155,6 +155,8 @@ class Defaults:
                 fixed[name] = {"value": as_stored(values[0]), "absent": as_stored(self.default[name])}
             elif rules(name) or "chunk" in name or name in samples.STATE_RANGES or isinstance(values[0], float):  # varied, and without effect
                 unread.append(name)
+            elif other := self.given_by(name):
+                sizes.update({one: self.size(one) for one in (name, other)})
             elif twin := self.twin_of(name, values):
                 equal.append([name, twin])
                 sizes[name] = self.size(name)
@@ -189,6 +191,15 @@ class Defaults:
                     if self.sampler.build({**self.sampler.base, other: changed}).to_dict()[name] == changed:
                         found[name] = other
         return found
+
+    def given_by(self, name: str) -> str | None:
+        """A size that the class computes of this key."""
+        for other in sorted(self.used):
+            self.used.add(name)
+            if name in re.findall(r"[A-Za-z_]\w*", self.size(other).get("absent", "")):
+                return other
+            self.used.remove(name)
+        return None
 
     def by_layers(self, name: str) -> str | None:
         """The index of the last layer, or their number, where the class gives it to a key that is left out."""

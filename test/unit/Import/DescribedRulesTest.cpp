@@ -125,4 +125,23 @@ TEST_F(DescribedRules, OnePartOfAHead) {
     EXPECT_HAS(parts(part, 0.5), "partial_rotary_factor' = ");
 }
 
+/// A size may be what the class computes of a key that is no number of the program.
+TEST_F(DescribedRules, SizeOfAnotherKey) {
+  config = json::Object{{"model_type", "modernbert-decoder"},
+                        {"hidden_size", 16},
+                        {"intermediate_size", 12},
+                        {"num_hidden_layers", 2},
+                        {"vocab_size", 20},
+                        {"num_attention_heads", 2}};
+  EXPECT_HAS(with({}), "window = 64 : i64");
+  EXPECT_HAS(with({{"local_attention", 10}}), "window = 5 : i64");
+  EXPECT_EQ(with({{"sliding_window", 5}}), with({{"local_attention", 10}}));
+  EXPECT_EQ(with({{"sliding_window", 5}, {"local_attention", 40}}), with({{"sliding_window", 5}}));
+  EXPECT_HAS(with({{"local_attention", 9}}), "local_attention / 2 is 4.5; expected a whole number");
+  EXPECT_HAS(with({{"local_attention", 2}}), "holds for 2 and more");
+  for (const json::Value &value : {json::Value(0), json::Value(-6), json::Value(1e300),
+                                   json::Value("6"), json::Value(nullptr)})
+    EXPECT_HAS(with({{"local_attention", value}}), "key 'local_attention' = ");
+}
+
 } // namespace
