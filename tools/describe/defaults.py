@@ -225,6 +225,8 @@ class Defaults:
             for part in path.split(".")[1:]:
                 rope = rope[part]
             entry: dict[str, Any] = {"scales": True, "whole": rope.get("partial_rotary_factor", 1.0) == 1}
+            if rope.get("rope_type") == "proportional":
+                entry.update(scales=False, proportional=True)
             if rope.get("rope_type", "default") != "default":
                 entry["required"] = True  # its default is of another kind
             # What the class takes where only the rest of the parameters is given.

@@ -329,7 +329,7 @@ class Sampler:
     def ropes(self, given: dict[str, Any], index: int) -> dict[str, Any]:
         def one(rope: dict[str, Any], by: int) -> dict[str, Any]:
             rope = dict(rope)
-            if rope.get("rope_type", "default") != "default":
+            if rope.get("rope_type", "default") not in ("default", "proportional"):
                 rope = {"rope_type": "default", "rope_theta": rope["rope_theta"]}
             if "rope_theta" in rope:
                 rope["rope_theta"] = (10000.0, 20000.0, 70000.0, 3000.0)[index] * by
