@@ -178,3 +178,16 @@ graph.program @reversed tokens "s" {
   %y = graph.call "aten.reshape.default"(%t) {self = #graph.operand<0>, shape = [1, 4, 12]} in "" : (!graph.tensor<[1, "s", 2, 3, 2], f32>) -> !graph.tensor<[1, "s", 12], f32>
   graph.return %y : !graph.tensor<[1, "s", 12], f32>
 }
+
+// -----
+
+// A gate of each head: for each of its entries once.
+// CHECK-LABEL: xf.block @model
+// CHECK: xf.concat %[[G:[a-z0-9_]+]]{{(, %[a-z0-9_]+){127} }}along 1
+// CHECK-NOT: xf.contextual
+graph.program @gate tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 2, 128], f32>
+  %g = graph.call "aten.slice.Tensor"(%x) {dim = 3 : i64, end = 1 : i64, self = #graph.operand<0>, start = 0 : i64} in "" : (!graph.tensor<[1, "s", 2, 128], f32>) -> !graph.tensor<[1, "s", 2, 1], f32>
+  %y = graph.call "aten.mul.Tensor"(%x, %g) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 2, 128], f32>, !graph.tensor<[1, "s", 2, 1], f32>) -> !graph.tensor<[1, "s", 2, 128], f32>
+  graph.return %y : !graph.tensor<[1, "s", 2, 128], f32>
+}

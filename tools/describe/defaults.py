@@ -155,6 +155,8 @@ class Defaults:
                 fixed[name] = {"value": as_stored(values[0]), "absent": as_stored(self.default[name])}
             elif rules(name) or "chunk" in name or name in samples.STATE_RANGES or isinstance(values[0], float):  # varied, and without effect
                 unread.append(name)
+            elif other := self.given_by(name):
+                sizes.update({one: self.size(one) for one in (name, other)})
             elif twin := self.twin_of(name, values):
                 equal.append([name, twin])
                 sizes[name] = self.size(name)
@@ -190,6 +192,15 @@ class Defaults:
                         found[name] = other
         return found
 
+    def given_by(self, name: str) -> str | None:
+        """A size that the class computes of this key."""
+        for other in sorted(self.used):
+            self.used.add(name)
+            if name in re.findall(r"[A-Za-z_]\w*", self.size(other).get("absent", "")):
+                return other
+            self.used.remove(name)
+        return None
+
     def by_layers(self, name: str) -> str | None:
         """The index of the last layer, or their number, where the class gives it to a key that is left out."""
         behind = set()
@@ -214,6 +225,8 @@ class Defaults:
             for part in path.split(".")[1:]:
                 rope = rope[part]
             entry: dict[str, Any] = {"scales": True, "whole": rope.get("partial_rotary_factor", 1.0) == 1}
+            if rope.get("rope_type") == "proportional":
+                entry.update(scales=False, proportional=True)
             if rope.get("rope_type", "default") != "default":
                 entry["required"] = True  # its default is of another kind
             # What the class takes where only the rest of the parameters is given.

@@ -27,7 +27,7 @@ EXPERT_COUNTS = """num_experts n_routed_experts num_local_experts moe_num_expert
 KV_NAMES = """num_key_value_heads num_kv_heads n_head_kv kv_n_heads multi_query_group_num swa_num_key_value_heads""".split()
 RANGES = {"64": (0, 0), "96": (191, 733), "32": (41, 181), "128": (211, 1511), "8": (5, 12), "24": (61, 119), "16": (31, 127)}
 EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "kv_lora_rank": (62, 250), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
-        "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20)}
+        "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20), "local_attention": (22, 18, 10, 14)}
 # Sizes of further tables, by the ends of their names.
 OTHER_TABLES = {"_embed_dim": (61, 119), "_vocab_size": (211, 1511)}
 STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
@@ -329,7 +329,7 @@ class Sampler:
     def ropes(self, given: dict[str, Any], index: int) -> dict[str, Any]:
         def one(rope: dict[str, Any], by: int) -> dict[str, Any]:
             rope = dict(rope)
-            if rope.get("rope_type", "default") != "default":
+            if rope.get("rope_type", "default") not in ("default", "proportional"):
                 rope = {"rope_type": "default", "rope_theta": rope["rope_theta"]}
             if "rope_theta" in rope:
                 rope["rope_theta"] = (10000.0, 20000.0, 70000.0, 3000.0)[index] * by

@@ -55,7 +55,8 @@ class Template:
             given = config.get("rope_parameters") or {}
             nested = given and all(isinstance(value, dict) for value in given.values())
             for path, rope in (given.items() if nested else [("", given)] if given else []):
-                at = found.setdefault(f"rope_parameters.{path}".rstrip("."), {"theta": [], "partial": []})
+                at = found.setdefault(f"rope_parameters.{path}".rstrip("."), {"theta": [], "partial": [], "type": []})
+                at["type"].append(rope.get("rope_type", "default"))
                 at["theta"].append(rope.get("rope_theta", config.get("rope_theta")))
                 at["partial"].append(rope.get("partial_rotary_factor", 1))
         return found
@@ -72,9 +73,11 @@ class Template:
         if any(values[at:at + len(some)] != some for values, some, at in zip(lists, turning, first)):
             return None
         for path, rope in self.ropes.items():
-            def is_rope(values: list[float], theta: float) -> bool:
-                return fits.same(values, [theta ** (-at / len(values)) for at in range(len(values))], 1e-5)
-            if all(rope["theta"]) and all(is_rope(v, t) for v, t in zip(turning, rope["theta"])):
+            heads = lists if set(rope["type"]) == {"proportional"} else turning  # over which pairs are counted
+
+            def is_rope(values: list[float], theta: float, pairs: int) -> bool:
+                return fits.same(values, [theta ** (-at / pairs) for at in range(len(values))], 1e-5)
+            if all(rope["theta"]) and all(is_rope(v, t, len(head)) for v, t, head in zip(turning, rope["theta"], heads)):
                 counts = [[2 * len(values) for values in turning], [2 * len(values) for values in lists], [2 * at for at in first]]
                 dims, whole, before = (self.fitter.integer(count) for count in counts)
                 if dims and whole and before:

@@ -68,6 +68,8 @@ void Instance::writeRope(StringRef arguments) {
     return;
   }
   rope.entries = int64_t(entries);
+  if (object(object(description, "ropes"), path).getBoolean("proportional").value_or(false))
+    rope.base = std::pow(rope.base, entries / whole); // counted over the whole head
   if (int64_t given = rope.divisors.size(); given && given != rope.entries / 2) {
     fail("short_factor has " + Twine(given) + " numbers; expected " + Twine(rope.entries / 2) +
          ", one for each pair of a head that is rotated");

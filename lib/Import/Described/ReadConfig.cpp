@@ -46,6 +46,7 @@ void Instance::readRope(StringRef path, const json::Object &rule) {
   RopeForm form;
   form.mayBeLong = rule.getBoolean("long").value_or(false);
   form.mayScale = rule.getBoolean("scales").value_or(false);
+  form.isProportional = rule.getBoolean("proportional").value_or(false);
   auto [first, inner] = path.split('.');
   bool older = inner.empty() && config.has("rope_scaling");
   StringRef key = older ? "rope_scaling" : first;

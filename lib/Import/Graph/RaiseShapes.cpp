@@ -11,8 +11,8 @@ Value Raiser::reshaped(Location loc, Value value, Type type) {
 }
 
 Value Raiser::repeated(Location loc, Value value, RankedTensorType type) {
-  // Few rows are put one behind the other.
-  constexpr int64_t mostRows = 64;
+  // Few rows are put one behind the other, such as a gate for each entry of its head.
+  constexpr int64_t mostRows = 256;
   SmallVector<int64_t> shape(ranked(value).getShape());
   ArrayRef<int64_t> to = type.getShape();
   if (shape.size() > to.size())

@@ -134,6 +134,10 @@ Rope hf::readRopeParameters(ConfigReader &config, ConfigReader *parameters, doub
   std::string type = parameters->text("rope_type", older);
   StringRef key = parameters->has("rope_type") ? "rope_type" : "type";
   TypeReader numbers(config, *parameters, form, rope);
+  if (form.isProportional && type != "proportional")
+    parameters->problem(key, "is not supported for this rope; proportional is");
+  if (form.isProportional)
+    return rope;
   if (form.mayBeLong && type == "longrope")
     numbers.longrope();
   else if (form.mayScale && type == "linear")

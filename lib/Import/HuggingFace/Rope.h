@@ -32,8 +32,9 @@ struct RopeForm {
   bool mayBeLong = true; ///< takes longrope, and dynamic where it may scale
   /// The length of the original context, where it is not among the parameters.
   std::optional<int64_t> original = {};
-  bool mayRotatePart = false; ///< reads partial_rotary_factor
-  double rotated = 1;         ///< where the config gives no partial_rotary_factor
+  bool isProportional = false; ///< must have that type, whose frequencies are those of whole heads
+  bool mayRotatePart = false;  ///< reads partial_rotary_factor
+  double rotated = 1;          ///< where the config gives no partial_rotary_factor
   /// What the older configs call these two.
   llvm::StringLiteral baseKey = "rope_theta", partKey = "partial_rotary_factor";
 

@@ -125,4 +125,58 @@ TEST_F(DescribedRules, OnePartOfAHead) {
     EXPECT_HAS(parts(part, 0.5), "partial_rotary_factor' = ");
 }
 
+/// A size may be what the class computes of a key that is no number of the program.
+TEST_F(DescribedRules, SizeOfAnotherKey) {
+  config = json::Object{{"model_type", "modernbert-decoder"},
+                        {"hidden_size", 16},
+                        {"intermediate_size", 12},
+                        {"num_hidden_layers", 2},
+                        {"vocab_size", 20},
+                        {"num_attention_heads", 2}};
+  EXPECT_HAS(with({}), "window = 64 : i64");
+  EXPECT_HAS(with({{"local_attention", 10}}), "window = 5 : i64");
+  EXPECT_EQ(with({{"sliding_window", 5}}), with({{"local_attention", 10}}));
+  EXPECT_EQ(with({{"sliding_window", 5}, {"local_attention", 40}}), with({{"sliding_window", 5}}));
+  EXPECT_HAS(with({{"local_attention", 9}}), "local_attention / 2 is 4.5; expected a whole number");
+  EXPECT_HAS(with({{"local_attention", 2}}), "holds for 2 and more");
+  for (const json::Value &value : {json::Value(0), json::Value(-6), json::Value(1e300),
+                                   json::Value("6"), json::Value(nullptr)})
+    EXPECT_HAS(with({{"local_attention", value}}), "key 'local_attention' = ");
+}
+
+/// A rope may rotate a part of a head whose pairs are counted over the whole head.
+TEST_F(DescribedRules, PairsCountedOverTheWholeHead) {
+  config = json::Object{{"model_type", "lfm3"},
+                        {"hidden_size", 16},
+                        {"intermediate_size", 12},
+                        {"num_hidden_layers", 1},
+                        {"vocab_size", 20},
+                        {"num_attention_heads", 2},
+                        {"num_key_value_heads", 2},
+                        {"head_dim", 8},
+                        {"layer_types", json::Array{"full_attention"}}};
+  auto rope = [&](json::Value type, json::Value part, json::Object full = {}) {
+    full["rope_theta"] = 1e4;
+    full["rope_type"] = std::move(type);
+    full["partial_rotary_factor"] = std::move(part);
+    json::Object sliding{{"rope_theta", 1e4}};
+    return with({{"rope_parameters", json::Object{{"full_attention", std::move(full)},
+                                                  {"sliding_attention", std::move(sliding)}}}});
+  };
+  EXPECT_HAS(rope("proportional", 0.5),
+             "rope = dense<[1.000000e+00, 1.000000e-01, 0.000000e+00, 0.000000e+00]>");
+  EXPECT_HAS(rope("proportional", 0.25),
+             "rope = dense<[1.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]>");
+  for (const json::Value &type :
+       {json::Value("default"), json::Value("linear"), json::Value("yarn"), json::Value(nullptr)})
+    EXPECT_HAS(rope(type, 0.5), "is not supported for this rope; proportional is");
+  EXPECT_HAS(rope("proportional", 0.4), "is 3, of 8 entries of a head to rotate; expected an even");
+  EXPECT_HAS(rope("proportional", 0), "is 0, of 8 entries of a head to rotate; expected an even");
+  for (const json::Value &part : {json::Value(-0.5), json::Value(1e300), json::Value("0.5")})
+    EXPECT_HAS(rope("proportional", part), "partial_rotary_factor' = ");
+  EXPECT_HAS(rope("proportional", 0.5, json::Object{{"factor", 2}}),
+             "'rope_parameters.full_attention.factor'");
+  EXPECT_HAS(with({}), "has no key 'rope_parameters', which a 'lfm3' needs");
+}
+
 } // namespace
