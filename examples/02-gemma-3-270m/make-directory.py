@@ -174,16 +174,19 @@ def main():
     outputs = [*directories.values(), *filter(None, [args.gguf])]
     if not outputs:
         parser.error("nothing to make; give --float32, --bfloat16 or --gguf")
+    if args.check_tokenizer and not directories:
+        parser.error("--check-tokenizer needs a directory; give --float32 or --bfloat16")
+    existing = [] if args.check_tokenizer else [out for out in outputs if out.exists()]
+    for out in existing:
+        print(f"{out}: exists already; remove it to make it again", file=sys.stderr)
+    if existing:
+        return 2
     transformers.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         path = assembled_gguf(folder)
         if args.check_tokenizer:
             agrees = check_tokenizer(path, outputs[0] / "tokenizer.model", args.check_tokenizer)
             return 0 if agrees else 1
-        for out in outputs:
-            if out.exists():
-                print(f"{out}: exists already; remove it to make it again", file=sys.stderr)
-                return 2
         if args.gguf:
             keep_gguf(path, args.gguf)
             print(f"{args.gguf}: Gemma 3 270M, in 4-bit k-quants")
