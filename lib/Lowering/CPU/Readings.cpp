@@ -27,7 +27,7 @@ Readings Readings::ahead() {
 
 Readings Readings::ofEightLanes() {
   Readings readings;
-  readings.f32 = readings.half = readings.blocks = {4, false};
+  readings.f32 = readings.half = readings.blocks = readings.kBlocks = {4, false};
   readings.longF32 = readings.longHalf = {8, false};
   return readings;
 }

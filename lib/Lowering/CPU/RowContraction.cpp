@@ -42,6 +42,15 @@ bool unpacks(const Contraction &c) {
   return format.getBlockBytes() < format.getBlockElements();
 }
 
+/// Whether a number of a block of 256 lies in two places of it. Putting it together takes registers,
+/// which leaves room for the sums of few rows.
+bool isPutTogether(const Contraction &c) {
+  if (!c.stored)
+    return false;
+  auto format = cast<xf::QuantizedType>(c.stored.getElementType()).getFormat();
+  return format == xf::BlockFormat::q5_k || format == xf::BlockFormat::q6_k;
+}
+
 /// How a range of rows is read in a single pass when there are few vectors. A tile takes one row of
 /// each stream; half of the registers hold its sums, and a quarter of them where the others take
 /// numbers out of bytes.
@@ -53,6 +62,8 @@ Reading readingFor(const Contraction &c, int64_t vectors, int64_t longBytes) {
                               : (isShort ? c.readings.half : c.readings.longHalf);
   const int64_t ofSums = c.registers / (unpacks(c) ? 4 : 2);
   reading.streams = std::min({reading.streams, c.lanes, ofSums / vectors});
+  if (isPutTogether(c))
+    reading.streams = std::min<int64_t>(reading.streams, c.registers / 8);
   return reading;
 }
 
