@@ -128,7 +128,7 @@ Type ctxc::crossingType(Type type) {
   return LLVM::LLVMStructType::getLiteral(context, fields);
 }
 
-Value ctxc::toCrossing(OpBuilder &b, Location loc, Value value) {
+static Value toCrossing(OpBuilder &b, Location loc, Value value) {
   if (value.getType().isIndex())
     return toI64(b, loc, value);
   Type type = crossingType(value.getType());
@@ -137,10 +137,46 @@ Value ctxc::toCrossing(OpBuilder &b, Location loc, Value value) {
              : UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
 }
 
-Value ctxc::fromCrossing(OpBuilder &b, Location loc, Value crossed, Type type) {
+static Value fromCrossing(OpBuilder &b, Location loc, Value crossed, Type type) {
   if (type.isIndex())
     return toIndex(b, loc, crossed);
   return type == crossed.getType()
              ? crossed
              : UnrealizedConversionCastOp::create(b, loc, type, crossed).getResult(0);
+}
+
+LLVM::LLVMStructType ctxc::crossingFrame(ArrayRef<Value> values) {
+  auto types =
+      llvm::map_to_vector(values, [](Value value) { return crossingType(value.getType()); });
+  return LLVM::LLVMStructType::getLiteral(values.front().getContext(), types);
+}
+
+Value ctxc::storeCrossing(OpBuilder &b, Location loc, func::FuncOp kernel, ArrayRef<Value> values) {
+  auto crossed =
+      llvm::map_to_vector(values, [&](Value value) { return toCrossing(b, loc, value); });
+  return storeFrame(b, loc, kernel, crossingFrame(values), crossed);
+}
+
+SmallVector<Value> ctxc::loadCrossing(OpBuilder &b, Location loc, Value frame,
+                                      ArrayRef<Value> values) {
+  LLVM::LLVMStructType type = crossingFrame(values);
+  SmallVector<Value> loaded;
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Value field = LLVM::GEPOp::create(b, loc, pointer(b), type, frame,
+                                      ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    Value crossed = LLVM::LoadOp::create(b, loc, type.getBody()[i], field);
+    loaded.push_back(fromCrossing(b, loc, crossed, value.getType()));
+  }
+  return loaded;
+}
+
+func::FuncOp ctxc::beginPart(OpBuilder &b, Location loc, func::FuncOp kernel, const Twine &name) {
+  Type i64 = b.getI64Type();
+  b.setInsertionPointAfter(kernel);
+  auto part = func::FuncOp::create(b, loc, name.str(),
+                                   b.getFunctionType({pointer(b), i64, i64}, {}));
+  part.setPrivate();
+  part->setAttr("passthrough", b.getStrArrayAttr({"noinline", "no-builtins"}));
+  b.setInsertionPointToStart(part.addEntryBlock());
+  return part;
 }

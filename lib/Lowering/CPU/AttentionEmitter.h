@@ -23,6 +23,10 @@ private:
     Value begin, end;
   };
   Function beginFunction(llvm::StringRef suffix);
+  /// What the frame holds.
+  Values crossing() {
+    return llvm::to_vector(llvm::concat<const Value>(Values(op->getOperands()), tiles));
+  }
   /// How many rows share converted or cached slots: those of a tile, and of a block of tiles.
   struct Shape {
     bool isRounded;
@@ -67,7 +71,6 @@ private:
 
   mlir::func::FuncOp kernel;
   std::string name;
-  mlir::LLVM::LLVMStructType frame;
   int64_t heads; ///< of a group, that a unit of work has; the last one may have fewer
   int64_t parts; ///< into which a group's heads are divided
   int64_t unitGroups;

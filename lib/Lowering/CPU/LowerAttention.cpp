@@ -54,34 +54,19 @@ AttentionEmitter::AttentionEmitter(kernel::AttentionOp op, const CpuTarget &targ
 }
 
 AttentionEmitter::Function AttentionEmitter::beginFunction(StringRef suffix) {
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  b.setInsertionPointAfter(kernel);
-  auto function =
-      func::FuncOp::create(b, loc, name + suffix.str(), b.getFunctionType({ptr, i64, i64}, {}));
-  function.setPrivate();
-  // Keeps LLVM from replacing loops that copy or fill by calls of a library.
-  function->setAttr("passthrough", b.getStrArrayAttr({"noinline", "no-builtins"}));
-  Block *entry = function.addEntryBlock();
-  b.setInsertionPointToStart(entry);
-  int32_t field = 0;
-  auto next = [&](Value given) -> Value {
-    Value at = LLVM::GEPOp::create(b, loc, ptr, frame, entry->getArgument(0),
-                                   ArrayRef<LLVM::GEPArg>{0, field});
-    Value crossed = LLVM::LoadOp::create(b, loc, frame.getBody()[field++], at);
-    return fromCrossing(b, loc, crossed, given.getType());
-  };
+  func::FuncOp function = beginPart(b, loc, kernel, name + suffix);
+  Values loaded = loadCrossing(b, loc, function.getArgument(0), crossing());
   IRMapping inside;
-  for (Value operand : op->getOperands())
-    inside.map(operand, next(operand));
+  inside.map(op->getOperands(), ArrayRef(loaded).drop_back(tiles.size()));
   auto here = [&](Value operand) { return operand ? inside.lookup(operand) : Value(); };
   in = {here(op.getQuery()),     here(op.getKeys()),  here(op.getValues()),
         here(op.getWindow()),    here(op.getSinks()), here(op.getOwnScores()),
         here(op.getOwnValues()), here(op.getMixed()), llvm::map_to_vector(op.getOthers(), here)};
-  for (Value &memory : tiles)
-    memory = next(memory);
+  llvm::copy(ArrayRef(loaded).take_back(tiles.size()), tiles.begin());
   rows = memref::DimOp::create(b, loc, in.query, 0);
   slots = memref::DimOp::create(b, loc, in.keys, 0);
-  return {function, toIndex(b, loc, entry->getArgument(1)), toIndex(b, loc, entry->getArgument(2))};
+  return {function, toIndex(b, loc, function.getArgument(1)),
+          toIndex(b, loc, function.getArgument(2))};
 }
 
 /// Memory of float32 on the function's stack.
@@ -203,14 +188,7 @@ void AttentionEmitter::lower() {
   };
   tiles = {ofTiles({ShapedType::kDynamic}), ofTiles({ShapedType::kDynamic}),
            ofTiles({ShapedType::kDynamic, out})};
-  Values crossed;
-  SmallVector<Type> types;
-  for (Value memory : llvm::concat<const Value>(Values(op->getOperands()), tiles)) {
-    types.push_back(crossingType(memory.getType()));
-    crossed.push_back(toCrossing(b, loc, memory));
-  }
-  frame = LLVM::LLVMStructType::getLiteral(b.getContext(), types);
-  Value stored = storeFrame(b, loc, kernel, frame, crossed);
+  Value frame = storeCrossing(b, loc, kernel, crossing());
 
   OpBuilder atOp = b;
   Values given = tiles;
@@ -236,9 +214,9 @@ void AttentionEmitter::lower() {
     auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    callParallelFor(b, loc, kernel, function, n, stored);
+    callParallelFor(b, loc, kernel, function, n, frame);
     b.setInsertionPointToStart(branch.elseBlock());
-    func::CallOp::create(b, loc, function, ValueRange{stored, zero, n});
+    func::CallOp::create(b, loc, function, ValueRange{frame, zero, n});
   };
   Value isOne = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, allRows, index(1));
   auto branch = scf::IfOp::create(b, loc, isOne, /*withElseRegion=*/true);

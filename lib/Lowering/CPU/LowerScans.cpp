@@ -69,7 +69,6 @@ private:
   llvm::SetVector<Value> constantsOutside;
   int64_t parts, numbers, unitParts;
   bool isolated;
-  LLVM::LLVMStructType frame;
   SmallVector<Value> given; ///< reads, before, after, results, in the kernel
   SmallVector<Value> in;    ///< the same in the function that is being written
   Value before() const { return in[in.size() - 3]; }
@@ -78,24 +77,11 @@ private:
 };
 
 ScanLowering::Function ScanLowering::beginFunction(StringRef suffix) {
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  b.setInsertionPointAfter(kernel);
-  auto function =
-      func::FuncOp::create(b, loc, name + suffix.str(), b.getFunctionType({ptr, i64, i64}, {}));
-  function.setPrivate();
-  // Keeps LLVM from replacing loops that copy or fill by calls of a library.
-  function->setAttr("passthrough", b.getStrArrayAttr({"noinline", "no-builtins"}));
-  Block *entry = function.addEntryBlock();
-  b.setInsertionPointToStart(entry);
-  in.clear();
-  for (auto [i, value] : llvm::enumerate(given)) {
-    Value at = LLVM::GEPOp::create(b, loc, ptr, frame, entry->getArgument(0),
-                                   ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
-    Value crossed = LLVM::LoadOp::create(b, loc, frame.getBody()[i], at);
-    in.push_back(fromCrossing(b, loc, crossed, value.getType()));
-  }
-  return {function, entry->getArgument(0), toIndex(b, loc, entry->getArgument(1)),
-          toIndex(b, loc, entry->getArgument(2))};
+  func::FuncOp function = beginPart(b, loc, kernel, name + suffix);
+  Value frame = function.getArgument(0);
+  in = loadCrossing(b, loc, frame, given);
+  return {function, frame, toIndex(b, loc, function.getArgument(1)),
+          toIndex(b, loc, function.getArgument(2))};
 }
 
 Value ScanLowering::restOf(Value memref, ArrayRef<Value> at, MemRefType type) {
@@ -204,14 +190,7 @@ LogicalResult ScanLowering::lower() {
   given.push_back(isolated ? memref::AllocOp::create(b, loc, op.getBefore().getType()).getResult()
                            : op.getAfter());
   given.push_back(op.getResults());
-  SmallVector<Type> types;
-  SmallVector<Value> crossed;
-  for (Value memory : given) {
-    types.push_back(crossingType(memory.getType()));
-    crossed.push_back(toCrossing(b, loc, memory));
-  }
-  frame = LLVM::LLVMStructType::getLiteral(b.getContext(), types);
-  Value stored = storeFrame(b, loc, kernel, frame, crossed);
+  Value frame = storeCrossing(b, loc, kernel, given);
   Value rows = memref::DimOp::create(b, loc, op.getResults(), 0);
 
   OpBuilder atOp = b;
@@ -223,9 +202,9 @@ LogicalResult ScanLowering::lower() {
       scf::IfOp::create(b, loc, isLess(index(sharedScanNumbers), times(rows, parts * numbers)),
                         /*withElseRegion=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
-  callParallelFor(b, loc, kernel, units, count, stored);
+  callParallelFor(b, loc, kernel, units, count, frame);
   b.setInsertionPointToStart(branch.elseBlock());
-  func::CallOp::create(b, loc, units, ValueRange{stored, zero, count});
+  func::CallOp::create(b, loc, units, ValueRange{frame, zero, count});
   op.erase();
   return success();
 }

@@ -83,30 +83,22 @@ void RowOutliner::outline(scf::ForOp loop) {
     if (auto rows = ownRows(cast<memref::AllocOp>(buffer), loop))
       own.append(*rows);
   SmallVector<Value> captured;
-  SmallVector<Type> types;
   for (Value value : outside) {
     if (matchPattern(value, m_Constant()))
       continue;
-    Type type = crossingType(value.getType());
-    if (!type) { // such as the address of a function: the loop stays where it is
+    if (!crossingType(value.getType())) { // such as the address of a function: the loop stays where it is
       missed(loop, "rows", "a value that it needs cannot go to another function");
       return;
     }
     captured.push_back(value);
-    types.push_back(type);
   }
-  auto frameType = LLVM::LLVMStructType::getLiteral(kernel.getContext(), types);
-  func::FuncOp row = makeRowFunction(loop, captured, own, frameType);
+  func::FuncOp row = makeRowFunction(loop, captured, own);
   func::FuncOp function = makeRangeFunction(row);
   ++count;
 
   Location loc = loop.getLoc();
   b.setInsertionPoint(loop);
-  SmallVector<Value> crossed;
-  for (Value value : captured)
-    crossed.push_back(toCrossing(b, loc, value));
-  Value frame = storeFrame(b, loc, kernel, frameType, crossed);
-  callFunction(loop, function, frame);
+  callFunction(loop, function, storeCrossing(b, loc, kernel, captured));
   loop.erase();
 }
 
@@ -123,7 +115,7 @@ func::FuncOp RowOutliner::makeFunction(Location loc, StringRef suffix, ArrayRef<
 /// loop uses (`own`) are accessed. It must not be inlined: LLVM would vectorise a
 /// loop over several rows, and would add up the sums of the remaining rows in another order.
 func::FuncOp RowOutliner::makeRowFunction(scf::ForOp rows, ArrayRef<Value> captured,
-                                          ArrayRef<OpOperand *> own, LLVM::LLVMStructType frame) {
+                                          ArrayRef<OpOperand *> own) {
   Location loc = rows.getLoc();
   Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
   b.setInsertionPointAfter(kernel);
@@ -131,12 +123,7 @@ func::FuncOp RowOutliner::makeRowFunction(scf::ForOp rows, ArrayRef<Value> captu
   function->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
   Block &entry = function.front();
   IRMapping inside;
-  for (auto [i, value] : llvm::enumerate(captured)) {
-    Value field = LLVM::GEPOp::create(b, loc, ptr, frame, entry.getArgument(0),
-                                      ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
-    Value crossed = LLVM::LoadOp::create(b, loc, frame.getBody()[i], field);
-    inside.map(value, fromCrossing(b, loc, crossed, value.getType()));
-  }
+  inside.map(captured, loadCrossing(b, loc, entry.getArgument(0), captured));
   llvm::SetVector<Value> outside;
   getUsedValuesDefinedAbove(rows.getRegion(), outside);
   for (Value value : outside)

@@ -19,8 +19,7 @@ public:
 private:
   using Captured = llvm::ArrayRef<mlir::Value>;
   mlir::func::FuncOp makeRowFunction(mlir::scf::ForOp rows, Captured captured,
-                                     llvm::ArrayRef<mlir::OpOperand *> own,
-                                     mlir::LLVM::LLVMStructType frame);
+                                     llvm::ArrayRef<mlir::OpOperand *> own);
   mlir::func::FuncOp makeRangeFunction(mlir::func::FuncOp row);
   mlir::func::FuncOp makeFunction(mlir::Location loc, llvm::StringRef suffix,
                                   llvm::ArrayRef<mlir::Type> arguments);
