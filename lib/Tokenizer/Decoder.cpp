@@ -137,24 +137,18 @@ static DecoderOr readStrip(const Field &field) {
 }
 
 static DecoderOr readReplace(const Field &field) {
-  if (Error error = field.onlyKeys({"type", "pattern", "content"}))
-    return std::move(error);
-  Expected<Regex> pattern = readPattern(field["pattern"]);
-  if (!pattern)
-    return pattern.takeError();
-  Expected<std::string> content = field["content"].string();
-  if (!content)
-    return content.takeError();
-  return step(
-      [p = *pattern, c = *content, where = field.place()](Tokens tokens) -> Expected<Tokens> {
-        for (std::string &token : tokens) {
-          Expected<std::string> replaced = replaceAll(token, p, c, where);
-          if (!replaced)
-            return replaced.takeError();
-          token = std::move(*replaced);
-        }
-        return tokens;
-      });
+  Expected<Replacement> replacement = Replacement::read(field);
+  if (!replacement)
+    return replacement.takeError();
+  return step([r = *replacement](Tokens tokens) -> Expected<Tokens> {
+    for (std::string &token : tokens) {
+      Expected<std::string> replaced = r.in(token);
+      if (!replaced)
+        return replaced.takeError();
+      token = std::move(*replaced);
+    }
+    return tokens;
+  });
 }
 
 static DecoderOr readMetaspace(const Field &field) {

@@ -138,17 +138,10 @@ static Expected<std::unique_ptr<Normalizer>> readPrepend(const Field &field) {
 }
 
 static Expected<std::unique_ptr<Normalizer>> readReplace(const Field &field) {
-  if (Error error = field.onlyKeys({"type", "pattern", "content"}))
-    return std::move(error);
-  Expected<Regex> pattern = readPattern(field["pattern"]);
-  if (!pattern)
-    return pattern.takeError();
-  Expected<std::string> content = field["content"].string();
-  if (!content)
-    return content.takeError();
-  return step([p = *pattern, c = *content, where = field.place()](std::string text) {
-    return replaceAll(text, p, c, where);
-  });
+  Expected<Replacement> replacement = Replacement::read(field);
+  if (!replacement)
+    return replacement.takeError();
+  return step([r = *replacement](std::string text) { return r.in(text); });
 }
 
 static Expected<std::unique_ptr<Normalizer>> readBert(const Field &field) {

@@ -36,3 +36,15 @@ Expected<std::string> text::replaceAll(StringRef text, const Regex &pattern, Str
   out += text.drop_front(at);
   return out;
 }
+
+Expected<Replacement> Replacement::read(const Field &field) {
+  if (Error error = field.onlyKeys({"type", "pattern", "content"}))
+    return std::move(error);
+  Expected<Regex> pattern = readPattern(field["pattern"]);
+  if (!pattern)
+    return pattern.takeError();
+  Expected<std::string> content = field["content"].string();
+  if (!content)
+    return content.takeError();
+  return Replacement{std::move(*pattern), std::move(*content), field.place()};
+}

@@ -13,6 +13,18 @@ llvm::Expected<Regex> readPattern(const Field &field);
 llvm::Expected<std::string> replaceAll(llvm::StringRef text, const Regex &pattern,
                                        llvm::StringRef content, const std::string &where);
 
+/// {"type": "Replace", "pattern": …, "content": "…"}
+struct Replacement {
+  Regex pattern;
+  std::string content, where;
+
+  static llvm::Expected<Replacement> read(const Field &field);
+  /// Errors of replaceAll.
+  llvm::Expected<std::string> in(llvm::StringRef text) const {
+    return replaceAll(text, pattern, content, where);
+  }
+};
+
 } // namespace ctxc::text
 
 #endif // CTXC_LIB_TOKENIZER_PATTERN_H
