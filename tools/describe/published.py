@@ -24,4 +24,4 @@ AMBIGUOUS = {"cohere": ("theta",)}
 
 # With one head, of keys too, these have other ops, and no logits tell whether they are the same, since ctxc does not read
 # their tensors.
-SEVERAL_HEADS = ("kimi_linear", "mellum")
+SEVERAL_HEADS = ("kimi_linear", "mellum", "moss_transcribe_diarize")
