@@ -210,7 +210,7 @@ class Defaults:
             except Exception:
                 return None
             behind.add(value - count if isinstance(value, int) and not isinstance(value, bool) else None)
-        found = behind.pop() if len(behind) == 1 else None
+        found = behind.pop() if len(behind) == 1 and self.sampler.layer_key not in self.lists else None
         return None if found not in (0, -1) else f"{self.sampler.layer_key} - 1" if found else self.sampler.layer_key
 
     def twin_of(self, name: str, values: list[Any]) -> str | None:

@@ -14,10 +14,15 @@ KEYS: dict[str, dict[str, Any]] = {
     "lfm2": {"block_dim": None, "block_mlp_init_scale": None, "block_norm_eps": None, "block_out_init_scale": None, "block_use_swiglu": True,
              "block_use_xavier_init": None, "conv_dim": None, "conv_dim_out": None, "conv_use_xavier_init": None, "num_heads": None,
              "use_pos_enc": True},
+    # The length of its list of layers, which its class takes, and names that its first code had.
+    "nemotron_h": {"attention_head_dim": 128, "num_hidden_layers": None, "rms_norm_eps": None},
 }
 
+# Older keys that have a letter for each layer, by type and list, with the letters that models use.
+PATTERNS = {("nemotron_h", "layers_block_type"): ("hybrid_override_pattern", "ME*-")}
+
 # Other values of a key that mean the same as the one for which a description holds. The judge compares them.
-SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embedding_type": ["nope"]}}
+SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embedding_type": ["nope"]}, "nemotron_h": {"use_mamba_kernels": [True]}}
 
 # What transformers 4 and 5 take differently where it is left out: a config must say it.
 AMBIGUOUS = {"cohere": ("theta",)}

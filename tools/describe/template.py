@@ -42,7 +42,7 @@ class Template:
         parts = [rope["partial"] for rope in self.ropes.values() if len(set(rope["partial"])) > 1]
         if parts:
             keys["partial_rotary_factor"] = parts[0]
-        self.counts = [sampler.layer_key]
+        self.counts = [sampler.layer_key] if sampler.layer_key not in sampler.lists else []
         self.fitter = fits.Fitter({name: values for name, values in keys.items() if name not in self.counts})
         self.with_depth = fits.Fitter(keys)
         self.used: set[str] = set()

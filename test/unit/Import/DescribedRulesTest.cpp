@@ -125,6 +125,48 @@ TEST_F(DescribedRules, OnePartOfAHead) {
     EXPECT_HAS(parts(part, 0.5), "partial_rotary_factor' = ");
 }
 
+/// A list may say how many layers there are, or an older key with a letter for each.
+TEST_F(DescribedRules, AsManyLayersAsAListHas) {
+  config = json::Object{{"model_type", "nemotron_h"}, {"hidden_size", 16}, {"vocab_size", 20}};
+  const json::Array kinds{"mlp", "linear_attention", "mlp"};
+  auto list = [](json::Array kinds) {
+    return Changes::value_type("layers_block_type", std::move(kinds));
+  };
+  std::string three = with({list(kinds)});
+  EXPECT_EQ(occurrences(three, " = xf.layer @"), 3u);
+  EXPECT_EQ(with({{"hybrid_override_pattern", "-M-"}}), three);
+  // The list counts, and a number beside it does not.
+  EXPECT_EQ(with({list(kinds), {"hybrid_override_pattern", "M"}, {"num_hidden_layers", 7}}), three);
+  EXPECT_EQ(occurrences(with({list(json::Array{"mlp"})}), " = xf.layer @"), 1u);
+  EXPECT_HAS(with({}), "has no key 'layers_block_type', which a 'nemotron_h' needs");
+  const json::Value odd[] = {json::Array{}, json::Object{{"0", "mlp"}}, "mlp", 3,
+                             json::Array(std::vector<std::string>(10001, "mlp"))};
+  for (const json::Value &value : odd)
+    EXPECT_HAS(with({{"layers_block_type", value}}),
+               "expected an array of 1 to 10000 entries, one for each layer");
+  for (const json::Value &value :
+       {json::Value(""), json::Value(7), json::Value(json::Array(kinds))})
+    EXPECT_HAS(with({{"hybrid_override_pattern", value}}),
+               "expected a word of 1 to 10000 letters, one for each layer");
+  EXPECT_HAS(with({{"hybrid_override_pattern", "-?"}}), "has no layer 1 for");
+  EXPECT_HAS(with({list(json::Array{"mlp", "M"})}), "has no layer 1 for");
+  EXPECT_HAS(with({list(json::Array{"mlp", nullptr})}), "has no layer 1 for");
+}
+
+/// What the absence of a key says may be another value that means the same.
+TEST_F(DescribedRules, AbsenceThatMeansTheSame) {
+  config = json::Object{{"model_type", "nemotron_h"},
+                        {"hidden_size", 16},
+                        {"vocab_size", 20},
+                        {"hybrid_override_pattern", "M"}};
+  std::string plain = with({});
+  EXPECT_HAS(plain, " = xf.layer @");
+  EXPECT_EQ(with({{"use_mamba_kernels", true}}), plain);
+  EXPECT_EQ(with({{"use_mamba_kernels", false}}), plain);
+  for (const json::Value &value : {json::Value(nullptr), json::Value(1), json::Value("true")})
+    EXPECT_HAS(with({{"use_mamba_kernels", value}}), "key 'use_mamba_kernels' = ");
+}
+
 /// A size may be what the class computes of a key that is no number of the program.
 TEST_F(DescribedRules, SizeOfAnotherKey) {
   config = json::Object{{"model_type", "modernbert-decoder"},
