@@ -186,6 +186,25 @@ TEST_F(DescribedRules, SizeOfAnotherKey) {
     EXPECT_HAS(with({{"local_attention", value}}), "key 'local_attention' = ");
 }
 
+/// A key may say the size that is left out, although the class then gives it another value.
+TEST_F(DescribedRules, SizeOfAKeyThatTheClassReplaces) {
+  config = json::Object{{"model_type", "bailing_hybrid"}, {"hidden_size", 16},
+                        {"num_hidden_layers", 1},         {"vocab_size", 20},
+                        {"num_attention_heads", 2},       {"num_key_value_heads", 2},
+                        {"num_expert_group", 1},          {"topk_group", 1},
+                        {"qk_rope_head_dim", 4}};
+  std::string plain = with({});
+  EXPECT_HAS(plain, "\"self_attn.q_proj.weight\" : tensor<256x16xf32>");
+  EXPECT_EQ(with({{"head_dim", 128}}), plain);
+  EXPECT_HAS(with({{"head_dim", 6}}), "\"self_attn.q_proj.weight\" : tensor<12x16xf32>");
+  EXPECT_EQ(with({{"linear_head_dim", 6}}), with({{"head_dim", 6}}));
+  // As transformers stores it.
+  EXPECT_EQ(with({{"linear_head_dim", 6}, {"head_dim", 4}}), with({{"head_dim", 6}}));
+  for (const json::Value &value : {json::Value(0), json::Value(-6), json::Value(1e300),
+                                   json::Value("6"), json::Value(nullptr)})
+    EXPECT_HAS(with({{"head_dim", value}}), "key 'head_dim' = ");
+}
+
 /// A rope may rotate a part of a head whose pairs are counted over the whole head.
 TEST_F(DescribedRules, PairsCountedOverTheWholeHead) {
   config = json::Object{{"model_type", "lfm3"},
