@@ -328,7 +328,8 @@ class Sampler:
                 chosen[name] = round(grown) if isinstance(value, int) else grown
         for at, (name, value) in enumerate(self.activations.items()):
             others = ("silu", "relu") if at else ("relu", "silu")  # so that a word tells its key
-            chosen[name] = value if is_judge else (value, *others, value, "relu")[index]
+            judged = value if defaults or not at else "relu"
+            chosen[name] = judged if is_judge else (value, *others, value, "relu")[index]
         if "rope_parameters" in default and default["rope_parameters"]:
             chosen["rope_parameters"] = self.ropes(default["rope_parameters"], index)
         return chosen

@@ -186,6 +186,23 @@ TEST_F(DescribedRules, SizeOfAnotherKey) {
     EXPECT_HAS(with({{"local_attention", value}}), "key 'local_attention' = ");
 }
 
+/// Each activation is that of its own key.
+TEST_F(DescribedRules, ActivationsOfSeveralKeys) {
+  config = json::Object{{"model_type", "modernbert-decoder"},
+                        {"hidden_size", 16},
+                        {"intermediate_size", 12},
+                        {"num_hidden_layers", 2},
+                        {"vocab_size", 20},
+                        {"num_attention_heads", 2}};
+  auto words = [&](StringRef key) {
+    std::string text = with({{key, "relu"}});
+    return std::pair(occurrences(text, "xf.activation relu "),
+                     occurrences(text, "xf.activation gelu "));
+  };
+  EXPECT_EQ(words("classifier_activation"), std::pair(int64_t(1), int64_t(2)));
+  EXPECT_EQ(words("hidden_activation"), std::pair(int64_t(2), int64_t(1)));
+}
+
 /// A key may say the size that is left out, although the class then gives it another value.
 TEST_F(DescribedRules, SizeOfAKeyThatTheClassReplaces) {
   config = json::Object{{"model_type", "bailing_hybrid"}, {"hidden_size", 16},
