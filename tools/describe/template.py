@@ -14,6 +14,7 @@ import texts
 import transformers
 
 TIE = "tie_word_embeddings"
+BASE = 10000.0  # of a rope that no key says
 
 
 @dataclass
@@ -72,7 +73,8 @@ class Template:
         first = [next(index for index, value in enumerate(values) if value) for values in lists]
         if any(values[at:at + len(some)] != some for values, some, at in zip(lists, turning, first)):
             return None
-        for path, rope in self.ropes.items():
+        known = {"theta": [BASE] * len(lists), "type": ["default"]}
+        for path, rope in {**self.ropes, f"{BASE:.0f}": known}.items():
             heads = lists if set(rope["type"]) == {"proportional"} else turning  # over which pairs are counted
 
             def is_rope(values: list[float], theta: float, pairs: int) -> bool:

@@ -222,6 +222,20 @@ TEST_F(DescribedRules, SizeOfAKeyThatTheClassReplaces) {
     EXPECT_HAS(with({{"head_dim", value}}), "key 'head_dim' = ");
 }
 
+/// No key says the base of a rope that is always the same.
+TEST_F(DescribedRules, BaseThatNoKeySays) {
+  config = json::Object{{"model_type", "codegen"}, {"n_embd", 32}, {"n_layer", 1},
+                        {"vocab_size", 20},        {"n_head", 4},  {"rotary_dim", 4}};
+  EXPECT_HAS(with({}), "rope = dense<[1.000000e+00, 0.00999999977, 0.000000e+00, 0.000000e+00]>");
+  EXPECT_HAS(with({{"rotary_dim", 2}}),
+             "rope = dense<[1.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]>");
+  for (StringRef key : {"rope_theta", "rope_parameters"})
+    EXPECT_HAS(with({{key, 400}}), ("key '" + key + "' = ").str());
+  EXPECT_HAS(with({{"rotary_dim", 3}}), "is 3, of 8 entries of a head to rotate; expected an even");
+  EXPECT_HAS(with({{"rotary_dim", 10}}), "is 10, of 8 entries of a head to rotate; expected an");
+  EXPECT_HAS(with({{"n_head", 2}}), "n_head / 4 is 0.5; expected a whole number");
+}
+
 /// A rope may rotate a part of a head whose pairs are counted over the whole head.
 TEST_F(DescribedRules, PairsCountedOverTheWholeHead) {
   config = json::Object{{"model_type", "lfm3"},
