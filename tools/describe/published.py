@@ -14,8 +14,9 @@ KEYS: dict[str, dict[str, Any]] = {
     "lfm2": {"block_dim": None, "block_mlp_init_scale": None, "block_norm_eps": None, "block_out_init_scale": None, "block_use_swiglu": True,
              "block_use_xavier_init": None, "conv_dim": None, "conv_dim_out": None, "conv_use_xavier_init": None, "num_heads": None,
              "use_pos_enc": True},
-    # The length of its list of layers, which its class takes, and names that its first code had.
-    "nemotron_h": {"attention_head_dim": 128, "num_hidden_layers": None, "rms_norm_eps": None},
+    # The length of its list of layers, which its class takes, names that its first code had, and a rope where no head is rotated.
+    "nemotron_h": {"attention_head_dim": 128, "norm_eps": None, "num_hidden_layers": None, "partial_rotary_factor": None,
+                   "rms_norm_eps": None, "rope_theta": None},
 }
 
 # Older keys that have a letter for each layer, by type and list, with the letters that models use.
