@@ -36,13 +36,12 @@ def check(ctxc, config, *options):
     return run.returncode, {group["verdict"] for group in report.get("groups", [])}, run.stderr.replace(folder + "/", "")
 
 
-def other_value(value):
-    """A value that differs from the expected one, of its kind."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, (int, float)):
-        return value + 1
-    return "another" if isinstance(value, str) else 7
+def other_value(rule):
+    """A value that differs from the expected one, of its kind, and that does not mean the same."""
+    value = rule["value"]
+    other = not value if isinstance(value, bool) else value + 1 if isinstance(value, (int, float)) else \
+        "another" if isinstance(value, str) else 7
+    return 7 if other in rule.get("same", ()) else other
 
 
 def changed(description, config, values):
@@ -66,8 +65,8 @@ def check_type(ctxc, description, config, expected):
     expect(verdicts == {verdict}, f"{name}: found the verdicts {sorted(verdicts)}; expected {expected}\n{said}")
     # A run tells of all that is wrong with a config.
     before = f"{description['within']}." if "within" in description else ""
-    fixed = {key: other_value(rule["value"]) for key, rule in description["fixed"].items()}
-    around = {key: other_value(rule["value"]) for key, rule in description.get("around", {}).items()}
+    fixed = {key: other_value(rule) for key, rule in description["fixed"].items()}
+    around = {key: other_value(rule) for key, rule in description.get("around", {}).items()}
     none = {key: 0 for key, rule in description["sizes"].items() if rule["integer"] and rule.get("least", 1) > 0}
     code, _, said = check(ctxc, {**changed(description, config, {**fixed, **none, "a_key_of_tomorrow": 3}), **around, "another": 3})
     expect(code == 2, f"{name}: a config of other keys is not refused")

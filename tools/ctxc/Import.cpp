@@ -17,6 +17,10 @@ static llvm::Expected<int> runImport(const Arguments &arguments) {
   options.needWeights = false;
   if (auto dtype = arguments.get("--dtype"))
     options.storage = storageNamed(*dtype);
+  auto startLayer = arguments.integer("--start-layer", 0, INT32_MAX, 0);
+  if (!startLayer)
+    return startLayer.takeError();
+  options.planning.startLayer = *startLayer;
   auto model = openModel(arguments.positional(0), std::move(options));
   if (!model)
     return model.takeError();
@@ -67,7 +71,8 @@ Command driver::importCommand() {
       "write a checkpoint's model as MLIR text in the xf dialect",
       {"DIR"},
       {writes({"-o", "FILE", "the .mlir file to write; default, or -: standard output"}),
-       {"--dtype", "TYPE", "storage type of all parameters; default: as stored", storageNames()}},
+       {"--dtype", "TYPE", "storage type of all parameters; default: as stored", storageNames()},
+       {"--start-layer", "L", "join no layer before layer L (from 0) with a later one"}},
       description(),
       "  ctxc import gemma-3-270m -o model.mlir\n"
       "  ctxc check model.mlir\n"

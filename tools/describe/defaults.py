@@ -60,6 +60,7 @@ class Defaults:
         self.sampler, self.configs, self.used, self.lists, self.read, self.fitter = sampler, configs, used, lists, read, fitter
         self.choices, self.is_idle = choices, is_idle
         self.default = sampler.default.to_dict()
+        self.given: dict[str, list[Any]] = {}  # values of keys that the class replaces, before it does
 
     def built(self, settings: dict[str, Any], name: str, value: Any = REMOVED) -> Any:
         """What the config says of `name` where it is left out, or null."""
@@ -74,7 +75,8 @@ class Defaults:
 
     def size(self, name: str) -> dict[str, Any]:
         entry: dict[str, Any] = {}
-        settings = [{k: v for k, v in config.items() if k in self.sampler.base or k == "rope_parameters"} for config in self.configs]
+        settings = [{**{k: v for k, v in config.items() if k in self.sampler.base or k == "rope_parameters"},
+                     **{k: values[sample] for k, values in self.given.items()}} for sample, config in enumerate(self.configs)]
         for key, value in (("absent", REMOVED), ("null", None)):
             values = [self.built(one, name, value) for one in settings]
             declared = declared_default(self.sampler.kind, name)
@@ -84,7 +86,7 @@ class Defaults:
             if any(v is REMOVED or isinstance(v, bool) or not isinstance(v, (int, float)) for v in values):
                 continue
             is_integer = all(isinstance(v, int) for v in values)
-            others = fits.Fitter({n: v for n, v in self.fitter.keys.items() if n != name and n not in samples.TOKENS})
+            others = fits.Fitter({n: v for n, v in {**self.fitter.keys, **self.given}.items() if n != name and n not in samples.TOKENS})
             found = (others.integer if is_integer else others.number)(values)
             if found and set(re.findall(r"[A-Za-z_]\w*", found)) <= self.used | {"sqrt", "f32", "floor"}:
                 entry[key] = found
@@ -155,8 +157,8 @@ class Defaults:
                 fixed[name] = {"value": as_stored(values[0]), "absent": as_stored(self.default[name])}
             elif rules(name) or "chunk" in name or name in samples.STATE_RANGES or isinstance(values[0], float):  # varied, and without effect
                 unread.append(name)
-            elif other := self.given_by(name):
-                sizes.update({one: self.size(one) for one in (name, other)})
+            elif computed := self.computed_of(name):
+                sizes.update({name: self.size(name), **computed})
             elif twin := self.twin_of(name, values):
                 equal.append([name, twin])
                 sizes[name] = self.size(name)
@@ -192,14 +194,17 @@ class Defaults:
                         found[name] = other
         return found
 
-    def given_by(self, name: str) -> str | None:
-        """A size that the class computes of this key."""
-        for other in sorted(self.used):
-            self.used.add(name)
-            if name in re.findall(r"[A-Za-z_]\w*", self.size(other).get("absent", "")):
-                return other
-            self.used.remove(name)
-        return None
+    def computed_of(self, name: str) -> dict[str, Any]:
+        """A size that the class computes of this key, which it may replace then, if there is one."""
+        values = [self.sampler.settings(index).get(name) for index in self.sampler.fitted]
+        self.given = {name: values} if all(map(samples.is_number, values)) else {}
+        others = sorted(self.used)
+        self.used.add(name)
+        sizes = {other: self.size(other) for other in others}
+        found = [other for other in others if name in re.findall(r"[A-Za-z_]\w*", sizes[other].get("absent", ""))][:1]
+        self.given = {}
+        self.used -= set() if found else {name}
+        return {other: sizes[other] for other in found}
 
     def by_layers(self, name: str) -> str | None:
         """The index of the last layer, or their number, where the class gives it to a key that is left out."""
@@ -210,7 +215,7 @@ class Defaults:
             except Exception:
                 return None
             behind.add(value - count if isinstance(value, int) and not isinstance(value, bool) else None)
-        found = behind.pop() if len(behind) == 1 else None
+        found = behind.pop() if len(behind) == 1 and self.sampler.layer_key not in self.lists else None
         return None if found not in (0, -1) else f"{self.sampler.layer_key} - 1" if found else self.sampler.layer_key
 
     def twin_of(self, name: str, values: list[Any]) -> str | None:

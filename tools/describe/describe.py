@@ -34,7 +34,7 @@ import samples  # noqa: E402
 import template  # noqa: E402
 import texts  # noqa: E402
 
-FITTED = (1, 2)  # the judge has another, which would show a wrong expression
+LAYERS_APART = "10000"  # of which none is joined with a later one
 
 
 @contextlib.contextmanager
@@ -77,7 +77,7 @@ class Describer:
         whole = self.sampler.whole(config)
         with reads_of(type(config), self.read), reads_of(type(whole), self.read_beside) if whole is not config else contextlib.nullcontext():
             export.export_config(whole, path)
-        run = subprocess.run([self.ctxc, "import", str(path)], capture_output=True, text=True)
+        run = subprocess.run([self.ctxc, "import", "--start-layer", LAYERS_APART, str(path)], capture_output=True, text=True)
         path.unlink()
         if run.returncode:
             raise texts.Unsupported(run.stderr.strip().splitlines()[0])
@@ -85,8 +85,8 @@ class Describer:
 
     def sections(self, flipped: dict[str, Any], known: dict[tuple[str, ...], str]) -> template.Sections:
         """The template with `flipped` settings. `known` has that of the samples' lines, and gets it."""
-        plain = [self.sampler.settings(index) for index in FITTED]
-        used = [{**settings, **samples.chosen(flipped, index)} for settings, index in zip(plain, FITTED)]
+        plain = [self.sampler.settings(index) for index in self.sampler.fitted]
+        used = [{**settings, **samples.chosen(flipped, index)} for settings, index in zip(plain, self.sampler.fitted)]
         programs = [texts.read(self.raised(settings)) for settings in used]
         # A flipped setting changes the parameters of every kind of layer, and their kinds are those without it.
         configs = [{**self.sampler.build(settings).to_dict(), **self.sampler.kinds_of_layers(one)} for settings, one in zip(used, plain)]
@@ -145,12 +145,12 @@ class Describer:
     def may_tie(self) -> bool:
         """Whether the class of the models can have the embedding as its head."""
         with torch.device("meta"):
-            return bool(export.causal_model(self.sampler.whole(self.sampler.build(self.sampler.settings(FITTED[0]))))._tied_weights_keys)
+            return bool(export.causal_model(self.sampler.whole(self.sampler.build(self.sampler.settings(samples.FITTED[0]))))._tied_weights_keys)
 
     def deciding(self, others: dict[str, Any]) -> set[str]:
         """The settings that change, alone or with the others, the lists that the class gives: the rule of a list holds without them."""
         def lists(names: set[str]) -> list[Any]:
-            said = self.sampler.with_layers(64, **samples.chosen({name: others[name] for name in names}, FITTED[0])).to_dict()
+            said = self.sampler.with_layers(64, **samples.chosen({name: others[name] for name in names}, samples.FITTED[0])).to_dict()
             return [said[name] for name in self.sampler.lists]
         left = set(others)
         for name in sorted(others, reverse=True) if self.sampler.lists else ():
@@ -161,7 +161,7 @@ class Describer:
     def idle_parts(self) -> set[str]:
         """The parts of a config beside the program's keys: with others of them, which there must be, the program is the same."""
         parts, idle = self.sampler.parts, set()
-        settings = self.sampler.settings(FITTED[0])
+        settings = self.sampler.settings(samples.FITTED[0])
         for name, other in self.sampler.other_parts().items():
             self.sampler.parts = {**parts, name: other}
             if other.to_dict() != parts[name].to_dict() and self.exported(settings) == self.raised(settings):
@@ -171,7 +171,7 @@ class Describer:
 
     def is_idle(self, name: str) -> bool:
         """Whether the program is the same with another value of one key."""
-        settings, other = (self.sampler.settings(index) for index in FITTED)
+        settings, other = (self.sampler.settings(index) for index in samples.FITTED)
         try:
             return settings[name] != other[name] and self.raised({**settings, name: other[name]}) == self.raised(settings)
         except Exception:
@@ -181,7 +181,7 @@ class Describer:
         """The part of a config that has the program's keys, and what is beside it without effect. What is `shared` may stand in both."""
         if not self.sampler.part:
             return {}
-        whole, rules = self.sampler.whole(self.sampler.build(self.sampler.settings(FITTED[0]))), defaults.any_value()
+        whole, rules = self.sampler.whole(self.sampler.build(self.sampler.settings(samples.FITTED[0]))), defaults.any_value()
         said = whole.to_dict()
         others = sorted(name for name in said if name not in {*shared, self.sampler.part} and not rules(name))
         beside = [name for name in others if name not in self.read_beside or name in self.sampler.idle]

@@ -123,7 +123,7 @@ class Judge:
         return [{}, *cases]
 
     def imported(self, directory: Path) -> str:
-        run = subprocess.run([self.ctxc, "import", str(directory)], capture_output=True, text=True)
+        run = subprocess.run([self.ctxc, "import", "--start-layer", describe.LAYERS_APART, str(directory)], capture_output=True, text=True)
         if run.returncode:
             raise Differs(run.stderr.strip().splitlines()[0].replace(str(directory), "DIR"))
         return run.stdout
@@ -170,9 +170,11 @@ class Judge:
         mapped = getattr(self.sampler.kind, "attribute_map", None) or {}
         try:
             config = self.sampler.build({name: value for name, value in settings.items() if mapped.get(name, name) != key}).to_dict()
+            given = {name: value for name, value in (config if key else settings).items() if name != key}
+            config = self.sampler.build(given).to_dict()  # what a class has replaced, it may take for given
         except Exception:  # then nobody has such a config
             return False
-        without = self.said({name: value for name, value in (config if key else settings).items() if name != key})
+        without = self.said(given)
         if without is not None and without != self.said(config):
             raise Differs(f"without {key or 'any other key'}, settings {settings}: another program than with what the class says")
         return without is not None
@@ -196,10 +198,22 @@ class Judge:
         for name in lists:
             for older in about["lists"][name].get("names", {}):
                 count += self.absence({**settings, name: [older] * len(settings[name])}, None)
+            count += self.letters(settings, name, about["lists"][name])
         for layers in (1, 2, 3, 5, 6, 9, 13) if lists else ():
             fewer = {name: value for name, value in settings.items() if name not in lists}
             bare |= self.absence({**fewer, about["layer_count"]: layers}, None)
         return count + bare
+
+    def letters(self, settings: dict[str, Any], name: str, rule: dict[str, Any]) -> int:
+        """An older key with a letter for each layer says its list, which counts where both are there."""
+        if "pattern" not in rule:
+            return 0
+        of = {kind: letter for letter, kind in rule["letters"].items()}
+        word, fewer = "".join(of[kind] for kind in settings[name]), {key: value for key, value in settings.items() if key != name}
+        if not self.absence({**fewer, rule["pattern"]: word[::-1]}, None) or not self.absence({**settings, rule["pattern"]: word[::-1]}, None):
+            raise Differs(f"refuses {rule['pattern']} = {word[::-1]}")
+        self.refuse({**fewer, rule["pattern"]: word + "?"})
+        return 2
 
     def taken_together(self, settings: dict[str, Any]) -> None:
         """Where lists are left out, what is unread has no effect on them, with all choices taken at once too."""

@@ -6,6 +6,7 @@ import itertools
 import re
 from typing import Any, Callable
 
+import published
 import samples
 import texts
 import torch
@@ -146,11 +147,19 @@ class Rules:
                     found[older] = newer
         return found
 
+    def letters(self) -> dict[str, Any]:
+        """An older key that has a letter for each layer, with the kind that the class makes of each."""
+        key, letters = published.PATTERNS.get((self.sampler.model_type, self.name), ("", ""))
+        if not key:
+            return {}
+        others = {name: value for name, value in self.sampler.base.items() if name not in self.sampler.lists}
+        return {"pattern": key, "letters": {letter: self.sampler.build({**others, key: letter}).to_dict()[self.name][0] for letter in letters}}
+
     def entry(self) -> dict[str, Any]:
         rule = self.rule()
         if self.name != MIXED:
             names = {"names": found} if (found := self.older_names()) else {}
-            return {**({"absent": rule} if rule else {}), **names}
+            return {**({"absent": rule} if rule else {}), **names, **self.letters()}
         if not rule:
             raise texts.Unsupported("no rule says which layers have which parameters")
         return {"absent": rule, "computed": True}

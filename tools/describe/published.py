@@ -14,14 +14,20 @@ KEYS: dict[str, dict[str, Any]] = {
     "lfm2": {"block_dim": None, "block_mlp_init_scale": None, "block_norm_eps": None, "block_out_init_scale": None, "block_use_swiglu": True,
              "block_use_xavier_init": None, "conv_dim": None, "conv_dim_out": None, "conv_use_xavier_init": None, "num_heads": None,
              "use_pos_enc": True},
+    # The length of its list of layers, which its class takes, names that its first code had, and a rope where no head is rotated.
+    "nemotron_h": {"attention_head_dim": 128, "norm_eps": None, "num_hidden_layers": None, "partial_rotary_factor": None,
+                   "rms_norm_eps": None, "rope_theta": None},
 }
 
+# Older keys that have a letter for each layer, by type and list, with the letters that models use.
+PATTERNS = {("nemotron_h", "layers_block_type"): ("hybrid_override_pattern", "ME*-")}
+
 # Other values of a key that mean the same as the one for which a description holds. The judge compares them.
-SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embedding_type": ["nope"]}}
+SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embedding_type": ["nope"]}, "nemotron_h": {"use_mamba_kernels": [True]}}
 
 # What transformers 4 and 5 take differently where it is left out: a config must say it.
 AMBIGUOUS = {"cohere": ("theta",)}
 
 # With one head, of keys too, these have other ops, and no logits tell whether they are the same, since ctxc does not read
 # their tensors.
-SEVERAL_HEADS = ("kimi_linear", "mellum")
+SEVERAL_HEADS = ("kimi_linear", "mellum", "moss_transcribe_diarize")

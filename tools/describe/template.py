@@ -14,6 +14,7 @@ import texts
 import transformers
 
 TIE = "tie_word_embeddings"
+BASE = 10000.0  # of a rope that no key says
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Template:
         parts = [rope["partial"] for rope in self.ropes.values() if len(set(rope["partial"])) > 1]
         if parts:
             keys["partial_rotary_factor"] = parts[0]
-        self.counts = [sampler.layer_key]
+        self.counts = [sampler.layer_key] if sampler.layer_key not in sampler.lists else []
         self.fitter = fits.Fitter({name: values for name, values in keys.items() if name not in self.counts})
         self.with_depth = fits.Fitter(keys)
         self.used: set[str] = set()
@@ -72,7 +73,8 @@ class Template:
         first = [next(index for index, value in enumerate(values) if value) for values in lists]
         if any(values[at:at + len(some)] != some for values, some, at in zip(lists, turning, first)):
             return None
-        for path, rope in self.ropes.items():
+        known = {"theta": [BASE] * len(lists), "type": ["default"]}
+        for path, rope in {**self.ropes, f"{BASE:.0f}": known}.items():
             heads = lists if set(rope["type"]) == {"proportional"} else turning  # over which pairs are counted
 
             def is_rope(values: list[float], theta: float, pairs: int) -> bool:

@@ -40,6 +40,7 @@ private:
   double readSize(llvm::StringRef key, const llvm::json::Object &rule);
   int64_t layerCount();
   void readLists();
+  std::vector<std::string> entriesOf(llvm::StringRef key, const llvm::json::Object &rule);
   std::vector<std::string> readList(llvm::StringRef key, const llvm::json::Object &rule,
                                     int64_t layers);
   bool holds(llvm::StringRef condition, int64_t layer);

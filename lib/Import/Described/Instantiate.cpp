@@ -46,8 +46,9 @@ void Instance::writeNumber(StringRef expression, bool isInteger) {
   out += std::to_string(int64_t(found));
 }
 
-/// `arguments` are the path of the rope's parameters, how many entries of a head it rotates, of how
-/// many it has a frequency, where those are more, and how many of these stand before them.
+/// `arguments` are the path of the rope's parameters, or its base, how many entries of a head it
+/// rotates, of how many it has a frequency, where those are more, and how many of these stand
+/// before them.
 void Instance::writeRope(StringRef arguments) {
   auto [known, isNew] = ropeTexts.try_emplace(arguments);
   if (!isNew) {
@@ -59,6 +60,8 @@ void Instance::writeRope(StringRef arguments) {
   auto [all, first] = others.split(", ");
   double sign = path.consume_front("-") ? -1 : 1; // a rotation backwards
   Rope rope = ropes[path];
+  if (double base; !path.getAsDouble(base)) // one that no key says
+    rope.base = base;
   double entries = value(dims), whole = all.empty() ? entries : value(all);
   double before = first.empty() ? 0 : value(first);
   if (!(entries >= 2 && before >= 0 && before + entries <= whole && whole <= mostRotated) ||

@@ -149,8 +149,11 @@ double Instance::value(StringRef expression) {
   return described::evaluate(expression, [&](StringRef key) { return size(key); });
 }
 
+/// The number of layers, or the length of a list that has an entry for each.
 int64_t Instance::layerCount() {
-  double count = size(description.getString("layer_count").value_or(""));
+  StringRef key = description.getString("layer_count").value_or("");
+  const json::Object *list = object(description, "lists").getObject(key);
+  double count = list ? double(entriesOf(key, *list).size()) : size(key);
   return count >= 1 && count <= mostLayers ? int64_t(count) : 0;
 }
 
@@ -193,30 +196,46 @@ std::vector<std::string> Instance::listByRule(const json::Array &rule, int64_t l
   return result;
 }
 
+/// The entries of the list `key`, or those that the letters of an older key stand for; none where
+/// the config has neither.
+std::vector<std::string> Instance::entriesOf(StringRef key, const json::Object &rule) {
+  std::vector<std::string> given;
+  auto add = [&](StringRef names, StringRef word, StringRef other) {
+    given.push_back(object(rule, names).getString(word).value_or(other).str());
+  };
+  StringRef pattern = rule.getString("pattern").value_or("");
+  const json::Value *value = config.value(key);
+  const json::Value *letters = pattern.empty() ? nullptr : config.value(pattern);
+  if (!value && letters)
+    for (char letter : letters->getAsString().value_or(""))
+      add("letters", StringRef(&letter, 1), "none");
+  else if (const json::Array *entries = value ? value->getAsArray() : nullptr)
+    for (const json::Value &entry : *entries)
+      add("names", wordOf(entry), wordOf(entry)); // older ones
+  return given;
+}
+
 /// The kind that the list `key` says of each layer. What is computed is no key of a config.
 std::vector<std::string> Instance::readList(StringRef key, const json::Object &rule,
                                             int64_t layers) {
   const json::Array *absent = rule.getArray("absent");
-  bool isGiven = !rule.getBoolean("computed").value_or(false) && config.has(key);
+  StringRef pattern = rule.getString("pattern").value_or("");
+  StringRef said = pattern.empty() || config.has(key) || !config.has(pattern) ? key : pattern;
+  bool isGiven = !rule.getBoolean("computed").value_or(false) && config.has(said);
   if (!isGiven && absent)
     return listByRule(*absent, layers);
   if (!isGiven) {
     config.problem("has no key '" + key + "', which a '" + type + "' needs");
     return {};
   }
-  const json::Array *entries = config.value(key)->getAsArray();
-  if (!entries || int64_t(entries->size()) != layers) {
-    config.problem(key, "is not understood; expected an array of " + Twine(layers) +
-                            " entries, one for each layer");
-    return {};
-  }
-  std::vector<std::string> given;
-  const json::Object &names = object(rule, "names"); // older ones
-  for (const json::Value &entry : *entries) {
-    std::string word = wordOf(entry);
-    given.push_back(names.getString(word).value_or(word).str());
-  }
-  return given;
+  std::vector<std::string> given = entriesOf(key, rule);
+  if (!given.empty() && int64_t(given.size()) == layers)
+    return given;
+  std::string count = layers ? std::to_string(layers) : "1 to " + std::to_string(mostLayers);
+  config.problem(said, "is not understood; expected " +
+                           StringRef(said == key ? "an array of " : "a word of ") + count +
+                           (said == key ? " entries" : " letters") + ", one for each layer");
+  return {};
 }
 
 void Instance::readLists() {
@@ -266,8 +285,8 @@ void Instance::checkFixed(ConfigReader &reader, const json::Object &described) {
     if (!expected || !absent)
       continue;
     const json::Value *given = reader.raw(key);
-    if (given ? isSame(*given, *expected) || llvm::is_contained(array(entry, "same"), *given)
-              : *absent == *expected)
+    if ((given ? isSame(*given, *expected) : *absent == *expected) ||
+        llvm::is_contained(array(entry, "same"), given ? *given : *absent))
       continue;
     if (given)
       reader.problem(key, "is not what the description of '" + Twine(type) +

@@ -124,18 +124,19 @@ static std::optional<Rotation> fit(const Runs &runs, xf::RotaryStyle style, int6
   for (int64_t row = 0; row < runs.from.rows(); ++row)
     for (int64_t head = 0; head < runs.from.cols(); head += width) {
       auto x = [&](int64_t i) { return runs.from(row, head + i); };
-      auto isAt = [&](int64_t i, double expected) {
-        return std::abs(runs.to(row, head + i) - expected) <= tolerance * (1 + std::abs(expected));
+      auto isAt = [&](int64_t i, double expected, double within) {
+        return std::abs(runs.to(row, head + i) - expected) <= within;
       };
       for (int64_t i = 0; i < pairs; ++i) {
-        double c = found.amplitude * std::cos(double(runs.positions[row]) * angles[i]),
-               s = found.amplitude * std::sin(double(runs.positions[row]) * angles[i]);
-        if (!isAt(first(i), x(first(i)) * c - x(second(i)) * s) ||
-            !isAt(second(i), x(second(i)) * c + x(first(i)) * s))
+        double turned = double(runs.positions[row]) * angles[i], a = x(first(i)), b = x(second(i));
+        double c = found.amplitude * std::cos(turned), s = found.amplitude * std::sin(turned);
+        // A table may have been made of angles in float32.
+        double within = (tolerance + std::abs(turned) * 0x1p-23) * (1 + std::hypot(a, b));
+        if (!isAt(first(i), a * c - b * s, within) || !isAt(second(i), b * c + a * s, within))
           return std::nullopt;
       }
       for (int64_t i = 2 * pairs; i < width; ++i)
-        if (!isAt(i, x(i)))
+        if (!isAt(i, x(i), tolerance * (1 + std::abs(x(i)))))
           return std::nullopt;
     }
   if (std::abs(found.amplitude - 1) < 1e-6)

@@ -125,6 +125,48 @@ TEST_F(DescribedRules, OnePartOfAHead) {
     EXPECT_HAS(parts(part, 0.5), "partial_rotary_factor' = ");
 }
 
+/// A list may say how many layers there are, or an older key with a letter for each.
+TEST_F(DescribedRules, AsManyLayersAsAListHas) {
+  config = json::Object{{"model_type", "nemotron_h"}, {"hidden_size", 16}, {"vocab_size", 20}};
+  const json::Array kinds{"mlp", "linear_attention", "mlp"};
+  auto list = [](json::Array kinds) {
+    return Changes::value_type("layers_block_type", std::move(kinds));
+  };
+  std::string three = with({list(kinds)});
+  EXPECT_EQ(occurrences(three, " = xf.layer @"), 3u);
+  EXPECT_EQ(with({{"hybrid_override_pattern", "-M-"}}), three);
+  // The list counts, and a number beside it does not.
+  EXPECT_EQ(with({list(kinds), {"hybrid_override_pattern", "M"}, {"num_hidden_layers", 7}}), three);
+  EXPECT_EQ(occurrences(with({list(json::Array{"mlp"})}), " = xf.layer @"), 1u);
+  EXPECT_HAS(with({}), "has no key 'layers_block_type', which a 'nemotron_h' needs");
+  const json::Value odd[] = {json::Array{}, json::Object{{"0", "mlp"}}, "mlp", 3,
+                             json::Array(std::vector<std::string>(10001, "mlp"))};
+  for (const json::Value &value : odd)
+    EXPECT_HAS(with({{"layers_block_type", value}}),
+               "expected an array of 1 to 10000 entries, one for each layer");
+  for (const json::Value &value :
+       {json::Value(""), json::Value(7), json::Value(json::Array(kinds))})
+    EXPECT_HAS(with({{"hybrid_override_pattern", value}}),
+               "expected a word of 1 to 10000 letters, one for each layer");
+  EXPECT_HAS(with({{"hybrid_override_pattern", "-?"}}), "has no layer 1 for");
+  EXPECT_HAS(with({list(json::Array{"mlp", "M"})}), "has no layer 1 for");
+  EXPECT_HAS(with({list(json::Array{"mlp", nullptr})}), "has no layer 1 for");
+}
+
+/// What the absence of a key says may be another value that means the same.
+TEST_F(DescribedRules, AbsenceThatMeansTheSame) {
+  config = json::Object{{"model_type", "nemotron_h"},
+                        {"hidden_size", 16},
+                        {"vocab_size", 20},
+                        {"hybrid_override_pattern", "M"}};
+  std::string plain = with({});
+  EXPECT_HAS(plain, " = xf.layer @");
+  EXPECT_EQ(with({{"use_mamba_kernels", true}}), plain);
+  EXPECT_EQ(with({{"use_mamba_kernels", false}}), plain);
+  for (const json::Value &value : {json::Value(nullptr), json::Value(1), json::Value("true")})
+    EXPECT_HAS(with({{"use_mamba_kernels", value}}), "key 'use_mamba_kernels' = ");
+}
+
 /// A size may be what the class computes of a key that is no number of the program.
 TEST_F(DescribedRules, SizeOfAnotherKey) {
   config = json::Object{{"model_type", "modernbert-decoder"},
@@ -142,6 +184,56 @@ TEST_F(DescribedRules, SizeOfAnotherKey) {
   for (const json::Value &value : {json::Value(0), json::Value(-6), json::Value(1e300),
                                    json::Value("6"), json::Value(nullptr)})
     EXPECT_HAS(with({{"local_attention", value}}), "key 'local_attention' = ");
+}
+
+/// Each activation is that of its own key.
+TEST_F(DescribedRules, ActivationsOfSeveralKeys) {
+  config = json::Object{{"model_type", "modernbert-decoder"},
+                        {"hidden_size", 16},
+                        {"intermediate_size", 12},
+                        {"num_hidden_layers", 2},
+                        {"vocab_size", 20},
+                        {"num_attention_heads", 2}};
+  auto words = [&](StringRef key) {
+    std::string text = with({{key, "relu"}});
+    return std::pair(occurrences(text, "xf.activation relu "),
+                     occurrences(text, "xf.activation gelu "));
+  };
+  EXPECT_EQ(words("classifier_activation"), std::pair(int64_t(1), int64_t(2)));
+  EXPECT_EQ(words("hidden_activation"), std::pair(int64_t(2), int64_t(1)));
+}
+
+/// A key may say the size that is left out, although the class then gives it another value.
+TEST_F(DescribedRules, SizeOfAKeyThatTheClassReplaces) {
+  config = json::Object{{"model_type", "bailing_hybrid"}, {"hidden_size", 16},
+                        {"num_hidden_layers", 1},         {"vocab_size", 20},
+                        {"num_attention_heads", 2},       {"num_key_value_heads", 2},
+                        {"num_expert_group", 1},          {"topk_group", 1},
+                        {"qk_rope_head_dim", 4}};
+  std::string plain = with({});
+  EXPECT_HAS(plain, "\"self_attn.q_proj.weight\" : tensor<256x16xf32>");
+  EXPECT_EQ(with({{"head_dim", 128}}), plain);
+  EXPECT_HAS(with({{"head_dim", 6}}), "\"self_attn.q_proj.weight\" : tensor<12x16xf32>");
+  EXPECT_EQ(with({{"linear_head_dim", 6}}), with({{"head_dim", 6}}));
+  // As transformers stores it.
+  EXPECT_EQ(with({{"linear_head_dim", 6}, {"head_dim", 4}}), with({{"head_dim", 6}}));
+  for (const json::Value &value : {json::Value(0), json::Value(-6), json::Value(1e300),
+                                   json::Value("6"), json::Value(nullptr)})
+    EXPECT_HAS(with({{"head_dim", value}}), "key 'head_dim' = ");
+}
+
+/// No key says the base of a rope that is always the same.
+TEST_F(DescribedRules, BaseThatNoKeySays) {
+  config = json::Object{{"model_type", "codegen"}, {"n_embd", 32}, {"n_layer", 1},
+                        {"vocab_size", 20},        {"n_head", 4},  {"rotary_dim", 4}};
+  EXPECT_HAS(with({}), "rope = dense<[1.000000e+00, 0.00999999977, 0.000000e+00, 0.000000e+00]>");
+  EXPECT_HAS(with({{"rotary_dim", 2}}),
+             "rope = dense<[1.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]>");
+  for (StringRef key : {"rope_theta", "rope_parameters"})
+    EXPECT_HAS(with({{key, 400}}), ("key '" + key + "' = ").str());
+  EXPECT_HAS(with({{"rotary_dim", 3}}), "is 3, of 8 entries of a head to rotate; expected an even");
+  EXPECT_HAS(with({{"rotary_dim", 10}}), "is 10, of 8 entries of a head to rotate; expected an");
+  EXPECT_HAS(with({{"n_head", 2}}), "n_head / 4 is 0.5; expected a whole number");
 }
 
 /// A rope may rotate a part of a head whose pairs are counted over the whole head.
