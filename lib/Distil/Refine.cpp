@@ -352,18 +352,18 @@ llvm::Error Refiner::start() {
 }
 
 llvm::Error Refiner::run() {
-  constexpr int64_t patience = 3; // passes without a better one
   if (llvm::Error error = start())
     return error;
+  // Passes without a better one. On the texts that are fitted, shorter steps may make up for these.
+  const int64_t passes = request.fit.passes, patience = choosing.empty() ? passes : 3;
   auto before = judge();
   if (!before)
     return before.takeError();
   distilled.divergenceBefore = distilled.divergenceAfter = *before;
   Adapter best = adapter;
-  const int64_t steps = fitted.size() * request.fit.passes;
+  const int64_t steps = fitted.size() * passes;
   tell(request.stepped, 0, steps);
-  for (int64_t number = 0; number < request.fit.passes && number < distilled.passes + patience;
-       ++number) {
+  for (int64_t number = 0; number < passes && number < distilled.passes + patience; ++number) {
     if (llvm::Error error = pass(number))
       return error;
     auto now = judge();

@@ -96,6 +96,30 @@ TEST(Refining, KeepsTheBest) {
   }
 }
 
+/// Passes that make it worse end the refinement only where texts were left out to choose by: on the
+/// fitted ones, shorter steps may make up for the first.
+TEST(Refining, MakesAllPassesWhereNothingChooses) {
+  auto model = modelOf("gemma3");
+  auto stepsOf = [&](bool chooses) {
+    DistilRequest request = training(3);
+    request.fit.passes = 8;
+    request.fit.rate = 30;
+    if (chooses)
+      request.choosing = request.texts;
+    std::vector<int64_t> done;
+    int64_t all = 0;
+    request.stepped = [&](int64_t step, int64_t steps) {
+      done.push_back(step);
+      all = steps;
+    };
+    EXPECT_EQ(llvm::cantFail(model->distil(request)).passes, 0);
+    return std::pair(int64_t(done.size()), all);
+  };
+  auto [made, all] = stepsOf(/*chooses=*/false);
+  EXPECT_EQ(made, all + 2); // the start, each step, and the judging behind the last one
+  EXPECT_LT(stepsOf(/*chooses=*/true).first, made);
+}
+
 /// Steps may change all other matrices behind the first site as well, in either orientation: they
 /// fit the texts better then, and what reads the adapter reads all of them.
 TEST(Refining, ChangesOtherMatrices) {
