@@ -145,25 +145,26 @@ static Value fromCrossing(OpBuilder &b, Location loc, Value crossed, Type type) 
              : UnrealizedConversionCastOp::create(b, loc, type, crossed).getResult(0);
 }
 
-LLVM::LLVMStructType ctxc::crossingFrame(ArrayRef<Value> values) {
+/// The type of a frame with these values.
+static LLVM::LLVMStructType crossingFrame(OpBuilder &b, ArrayRef<Value> values) {
   auto types =
       llvm::map_to_vector(values, [](Value value) { return crossingType(value.getType()); });
-  return LLVM::LLVMStructType::getLiteral(values.front().getContext(), types);
+  return LLVM::LLVMStructType::getLiteral(b.getContext(), types);
 }
 
 Value ctxc::storeCrossing(OpBuilder &b, Location loc, func::FuncOp kernel, ArrayRef<Value> values) {
   auto crossed =
       llvm::map_to_vector(values, [&](Value value) { return toCrossing(b, loc, value); });
-  return storeFrame(b, loc, kernel, crossingFrame(values), crossed);
+  return storeFrame(b, loc, kernel, crossingFrame(b, values), crossed);
 }
 
 SmallVector<Value> ctxc::loadCrossing(OpBuilder &b, Location loc, Value frame,
                                       ArrayRef<Value> values) {
-  LLVM::LLVMStructType type = crossingFrame(values);
+  LLVM::LLVMStructType type = crossingFrame(b, values);
   SmallVector<Value> loaded;
   for (auto [i, value] : llvm::enumerate(values)) {
-    Value field = LLVM::GEPOp::create(b, loc, pointer(b), type, frame,
-                                      ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    Value field =
+        LLVM::GEPOp::create(b, loc, pointer(b), type, frame, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
     Value crossed = LLVM::LoadOp::create(b, loc, type.getBody()[i], field);
     loaded.push_back(fromCrossing(b, loc, crossed, value.getType()));
   }
@@ -173,8 +174,8 @@ SmallVector<Value> ctxc::loadCrossing(OpBuilder &b, Location loc, Value frame,
 func::FuncOp ctxc::beginPart(OpBuilder &b, Location loc, func::FuncOp kernel, const Twine &name) {
   Type i64 = b.getI64Type();
   b.setInsertionPointAfter(kernel);
-  auto part = func::FuncOp::create(b, loc, name.str(),
-                                   b.getFunctionType({pointer(b), i64, i64}, {}));
+  auto part =
+      func::FuncOp::create(b, loc, name.str(), b.getFunctionType({pointer(b), i64, i64}, {}));
   part.setPrivate();
   part->setAttr("passthrough", b.getStrArrayAttr({"noinline", "no-builtins"}));
   b.setInsertionPointToStart(part.addEntryBlock());

@@ -47,15 +47,12 @@ mlir::Value hidden(mlir::OpBuilder &b, mlir::Location loc, mlir::Value address);
 
 /// The type in which a value is passed to another function in a frame; null where it cannot be.
 mlir::Type crossingType(mlir::Type type);
-/// The type of a frame with these values, in their crossing types.
-mlir::LLVM::LLVMStructType crossingFrame(mlir::ArrayRef<mlir::Value> values);
 /// Stores `values`, converted to their crossing types, as storeFrame does.
 mlir::Value storeCrossing(mlir::OpBuilder &b, mlir::Location loc, mlir::func::FuncOp kernel,
                           mlir::ArrayRef<mlir::Value> values);
 /// Loads what storeCrossing stored of `values` from the frame, each with its own type.
 llvm::SmallVector<mlir::Value> loadCrossing(mlir::OpBuilder &b, mlir::Location loc,
-                                            mlir::Value frame,
-                                            mlir::ArrayRef<mlir::Value> values);
+                                            mlir::Value frame, mlir::ArrayRef<mlir::Value> values);
 /// A private function of a frame and two numbers (i64), behind `kernel`; `b` is then at its start.
 /// LLVM neither inlines it nor replaces its loops that copy or fill by calls of a library.
 mlir::func::FuncOp beginPart(mlir::OpBuilder &b, mlir::Location loc, mlir::func::FuncOp kernel,

@@ -86,7 +86,8 @@ void RowOutliner::outline(scf::ForOp loop) {
   for (Value value : outside) {
     if (matchPattern(value, m_Constant()))
       continue;
-    if (!crossingType(value.getType())) { // such as the address of a function: the loop stays where it is
+    // Not the address of a function, for example: the loop stays where it is.
+    if (!crossingType(value.getType())) {
       missed(loop, "rows", "a value that it needs cannot go to another function");
       return;
     }

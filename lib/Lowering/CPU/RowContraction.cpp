@@ -42,8 +42,8 @@ bool unpacks(const Contraction &c) {
   return format.getBlockBytes() < format.getBlockElements();
 }
 
-/// Whether a number of a block of 256 lies in two places of it. Putting it together takes registers,
-/// which leaves room for the sums of few rows.
+/// Whether a number of a block of 256 lies in two places of it. Putting it together takes
+/// registers, which leaves room for the sums of few rows.
 bool isPutTogether(const Contraction &c) {
   if (!c.stored)
     return false;

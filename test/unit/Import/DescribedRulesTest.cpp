@@ -167,14 +167,18 @@ TEST_F(DescribedRules, AbsenceThatMeansTheSame) {
     EXPECT_HAS(with({{"use_mamba_kernels", value}}), "key 'use_mamba_kernels' = ");
 }
 
+static json::Object modernBertDecoder() {
+  return json::Object{{"model_type", "modernbert-decoder"},
+                      {"hidden_size", 16},
+                      {"intermediate_size", 12},
+                      {"num_hidden_layers", 2},
+                      {"vocab_size", 20},
+                      {"num_attention_heads", 2}};
+}
+
 /// A size may be what the class computes of a key that is no number of the program.
 TEST_F(DescribedRules, SizeOfAnotherKey) {
-  config = json::Object{{"model_type", "modernbert-decoder"},
-                        {"hidden_size", 16},
-                        {"intermediate_size", 12},
-                        {"num_hidden_layers", 2},
-                        {"vocab_size", 20},
-                        {"num_attention_heads", 2}};
+  config = modernBertDecoder();
   EXPECT_HAS(with({}), "window = 64 : i64");
   EXPECT_HAS(with({{"local_attention", 10}}), "window = 5 : i64");
   EXPECT_EQ(with({{"sliding_window", 5}}), with({{"local_attention", 10}}));
@@ -188,12 +192,7 @@ TEST_F(DescribedRules, SizeOfAnotherKey) {
 
 /// Each activation is that of its own key.
 TEST_F(DescribedRules, ActivationsOfSeveralKeys) {
-  config = json::Object{{"model_type", "modernbert-decoder"},
-                        {"hidden_size", 16},
-                        {"intermediate_size", 12},
-                        {"num_hidden_layers", 2},
-                        {"vocab_size", 20},
-                        {"num_attention_heads", 2}};
+  config = modernBertDecoder();
   auto words = [&](StringRef key) {
     std::string text = with({{key, "relu"}});
     return std::pair(occurrences(text, "xf.activation relu "),
