@@ -165,15 +165,32 @@ llvm::Expected<std::vector<double>> ctxc::readScores(SplitModel model,
   return std::vector<double>(scores.begin(), scores.end());
 }
 
-std::vector<int64_t> ctxc::mostTelling(llvm::ArrayRef<double> scores, int64_t front,
-                                       int64_t count) {
-  std::vector<std::pair<double, int64_t>> order; // negative, so that the largest comes first
-  for (int64_t at = front; at < int64_t(scores.size()); ++at)
-    order.push_back({-scores[at], at});
-  llvm::sort(order);
+std::vector<int64_t> ctxc::mostTelling(llvm::ArrayRef<double> scores, int64_t front, int64_t count,
+                                       llvm::ArrayRef<int64_t> starts) {
+  auto single = llvm::seq<int64_t>(front, scores.size());
+  std::vector<int64_t> bounds(single.begin(), single.end());
+  if (!starts.empty())
+    bounds = starts;
+  bounds.push_back(scores.size());
+  struct Unit {
+    double negativeMean; // so that the largest comes first
+    int64_t from, end;
+    bool operator<(const Unit &other) const {
+      return std::pair(negativeMean, from) < std::pair(other.negativeMean, other.from);
+    }
+  };
+  std::vector<Unit> units;
+  for (auto [from, end] : llvm::zip(bounds, llvm::drop_begin(bounds))) {
+    double sum = 0;
+    for (double score : scores.slice(from, end - from))
+      sum += score;
+    units.push_back({-sum / (end - from), from, end});
+  }
+  llvm::sort(units);
   std::vector<int64_t> places;
-  for (auto [score, place] : llvm::ArrayRef(order).take_front(count))
-    places.push_back(place);
+  for (const Unit &unit : units)
+    if (int64_t(places.size()) + unit.end - unit.from <= count)
+      llvm::append_range(places, llvm::seq(unit.from, unit.end));
   llvm::sort(places);
   return places;
 }

@@ -70,8 +70,22 @@ static Error addVector(const VectorChange &change, const Checkpoint &checkpoint,
   return Error::success();
 }
 
+static Error writeCache(StringRef path, ArrayRef<KeysAndValues> cache,
+                        const std::map<std::string, std::string> &strings) {
+  std::vector<TensorSource> tensors;
+  for (auto [i, layer] : enumerate(cache)) {
+    std::string name = ("layers." + Twine(i)).str();
+    tensors.push_back(
+        sourceOf(name + ".keys", {layer.heads, layer.tokens, layer.keyWidth}, layer.keys));
+    tensors.push_back(
+        sourceOf(name + ".values", {layer.heads, layer.tokens, layer.valueWidth}, layer.values));
+  }
+  return writeSafetensors(path, std::move(tensors), strings);
+}
+
 Error ctxc::writeLastingAdapter(StringRef outDir, const Adapter &adapter,
-                                const Checkpoint &checkpoint, ArrayRef<AdapterFile> files) {
+                                const Checkpoint &checkpoint, ArrayRef<AdapterFile> files,
+                                ArrayRef<KeysAndValues> cache) {
   if (adapter.matrices.empty())
     return makeError("the adapter changes no matrix");
   PeftConfig config;
@@ -96,6 +110,9 @@ Error ctxc::writeLastingAdapter(StringRef outDir, const Adapter &adapter,
             os << file.content;
             return Error::success();
           }))
+        return e;
+    if (!cache.empty())
+      if (Error e = writeCache(pathIn(directory, "prefix_cache.safetensors"), cache, strings))
         return e;
     return writePeftConfig(pathIn(directory, "adapter_config.json"), config, model);
   });

@@ -95,6 +95,18 @@ int64_t PassageCache::bytesPerToken(size_t number) const {
   return bytes;
 }
 
+std::vector<Rows> PassageCache::rows(size_t number, size_t step) const {
+  const CompiledRun &run = *runs[number];
+  const StepState &state = run.steps[step];
+  assert(state.first == 0 && "a later passage has moved a window's slots");
+  std::vector<Rows> all;
+  for (const SlotMemory &memory : state.memories) {
+    Rows &rows = all.emplace_back(run.count * memory.bytesOfSlot / sizeof(float));
+    std::memcpy(rows.data(), memory.bytes.data(), rows.size() * sizeof(float));
+  }
+  return all;
+}
+
 llvm::Expected<Passage> Passage::start(StepKernels &kernels, Weights &weights,
                                        std::vector<PassageSequence> sequences,
                                        PassageCache *cache) {

@@ -1,5 +1,6 @@
 // A context as a lasting change of the weights.
 #include "Use.h"
+#include "ctxc/Distil/Prefix.h"
 #include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
@@ -97,6 +98,10 @@ Error Model::checkRoomToEvaluate(const EvaluateRequest &request) {
            return true;
          })
       .takeError();
+}
+
+Expected<std::vector<KeysAndValues>> Model::prefixCache(const Adapter &adapter) {
+  return withSplit([&](SplitModel model) { return ctxc::prefixCache(model, adapter); });
 }
 
 Expected<Card> Model::evaluate(const Adapter &adapter, const EvaluateRequest &request) {

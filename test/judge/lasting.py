@@ -5,7 +5,8 @@
 
 For every checkpoint an adapter of a context is made, with norms' scales left as they are but for the first one's.
 PEFT loads it, without a warning, and every number of the card that `ctxc evaluate` writes is computed again
-from transformers' logits: of the model with the context, without it, and with the adapter. A second adapter, of
+from transformers' logits: of the model with the context, without it, and with the adapter. With
+transformers' cache as `--prefix-cache` wrote it, the logits are those behind the kept tokens themselves. A second adapter, of
 another alpha and rank, which PEFT itself made, gets the same comparison. Beside these adapters stands a
 GGUF file: the gguf package reads it, its names are those of the package's own map, and each (alpha / rank) B A is
 that of the safetensors file, bit for bit. Exit code: 0 if all agree.
@@ -70,6 +71,36 @@ def log_probabilities_beside(adapted, context, seen, text):
     positions = torch.arange(len(context), len(context) + len(tokens))
     logits = adapted(torch.tensor([tokens]), past_key_values=cache, position_ids=positions[None]).logits[0]
     return logits[len(text["prompt"]) - 1:-1].double().log_softmax(-1)
+
+
+def stored_cache(adapter, config):
+    """transformers' cache, from what `--prefix-cache` wrote; and the position of what follows."""
+    cache = transformers.DynamicCache(config=config)
+    with safe_open(adapter / "prefix_cache.safetensors", "pt") as file:
+        for layer in range(len(file.keys()) // 2):
+            cache.update(file.get_tensor(f"layers.{layer}.keys")[None],
+                         file.get_tensor(f"layers.{layer}.values")[None], layer)
+        return cache, len(file.metadata()["prefix"].split(","))
+
+
+@torch.no_grad()
+def stored_problem(adapted, adapter, text):
+    """What the stored cache does to the logits, relative to the largest, that the tokens do not."""
+    with safe_open(adapter / "adapter_model.safetensors", "pt") as file:
+        prefix = [int(token) for token in file.metadata()["prefix"].split(",")]
+    seen = places_seen(adapter)
+    if seen:
+        expected = log_probabilities_beside(adapted, prefix, seen, text)
+    else:
+        expected = log_probabilities(adapted, prefix, text)
+    cache, end = stored_cache(adapter, adapted.config)
+    tokens = text["prompt"] + text["answer"]
+    positions = {"position_ids": torch.arange(end, end + len(tokens))[None]} if seen else {}
+    logits = adapted(torch.tensor([tokens]), past_key_values=cache, **positions).logits[0]
+    found = logits[len(text["prompt"]) - 1:-1].double().log_softmax(-1)
+    plain = log_probabilities(adapted, [], text)
+    error, control = ((each - expected).abs().max().item() for each in (found, plain))
+    return "" if error < RELATIVE < 0.01 * control else f"differs by {error:.2g}, without it by {control:.2g}"
 
 
 def numbers(adapted, context, lines, seen):
@@ -201,11 +232,17 @@ def judge_checkpoint(ctxc, checkpoint, number):
         if problem:
             print(f"  WRONG: GGUF: {problem}")
             good = False
-        if Path(checkpoint).name in BY_POSITION:
-            programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
-                          "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl",
-                          "--rank", "4", "--keep-share", "0.4", "--keep-cache", "-o", folder / "cached"],
-                         check=True)
+        in_cache = Path(checkpoint).name in BY_POSITION
+        programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
+                      "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl", "--rank", "4",
+                      "--keep-share", "0.4", *(["--keep-cache"] if in_cache else []), "--prefix-cache",
+                      "-o", folder / "cached"], check=True)
+        problem = stored_problem(load(checkpoint, folder / "cached")[1], folder / "cached",
+                                 texts(2, 1, vocabulary)[0])
+        if problem:
+            print(f"  WRONG: the stored cache: {problem}")
+            good = False
+        if in_cache:
             if not places_seen(folder / "cached"):
                 print("  WRONG: nothing is kept in the cache")
                 good = False

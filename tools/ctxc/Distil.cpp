@@ -2,6 +2,7 @@
 #include "CardParts.h"
 #include "Commands.h"
 #include "DistilTexts.h"
+#include "KeptTokens.h"
 #include "Objective.h"
 #include "OpenedContext.h"
 #include "SeveralContexts.h"
@@ -61,19 +62,6 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   return request;
 }
 
-/// The value of --keep-share.
-Expected<double> keptShare(const Arguments &arguments) {
-  if (arguments.has("--keep-share") && arguments.has("--keep"))
-    return makeError("--keep-share and --keep both say what stays in front; expected one of them");
-  double share = 0;
-  StringRef text = arguments.get("--keep-share", "0");
-  if (text.getAsDouble(share) || !(share >= 0) || share >= 1)
-    return makeError("--keep-share: found '" + text + "', expected a number from 0 to below 1");
-  if (arguments.has("--keep-cache") && share == 0)
-    return makeError("--keep-cache: nothing is kept; expected --keep-share with it");
-  return share;
-}
-
 Error checkDistilOptions(const Arguments &arguments) {
   if (arguments.has("--contexts")) {
     if (Error error = checkSeveralOptions(arguments))
@@ -98,40 +86,6 @@ struct Task {
 
 /// Whether something of the context stays in front.
 bool keepsTokens(const Task &task) { return task.request.prefix.size() > task.about.front.size(); }
-
-/// Adds the text of --keep to what stays in front.
-Error keepText(StringRef path, Opened &opened, DistilRequest &request) {
-  auto kept = readTokens(path, "--keep", *opened.model);
-  if (!kept)
-    return kept.takeError();
-  size_t most = opened.context.context.size() - opened.context.front.size();
-  if (kept->size() >= most)
-    return makeError("--keep: found a text of " + llvm::Twine(kept->size()) +
-                     " tokens, expected fewer than the context's " + llvm::Twine(most));
-  llvm::append_range(request.prefix, *kept);
-  return Error::success();
-}
-
-/// Adds a share of the context's tokens, by the texts that are fitted: as text, or as what the
-/// model keeps of them after it has read the whole context.
-Error keepTokens(double share, bool inCache, Opened &opened, DistilRequest &request) {
-  const ContextTexts &context = opened.context;
-  int64_t front = context.front.size(), behind = context.context.size() - front;
-  const int64_t count = share * behind;
-  auto places = inCache ? opened.model->mostRead(context.context, front, count, request.texts)
-                        : opened.model->mostTelling(context.context, front, count, request.texts);
-  if (!places)
-    return places.takeError();
-  if (inCache) {
-    request.prefix = context.context;
-    llvm::append_range(request.seen, llvm::seq<int64_t>(0, front));
-    llvm::append_range(request.seen, *places);
-    return Error::success();
-  }
-  for (int64_t place : *places)
-    request.prefix.push_back(context.context[place]);
-  return Error::success();
-}
 
 /// The texts that the model wrote go beside the adapter.
 Error addTexts(const DistilRequest &request, const EvaluateRequest &about, Model &model,
@@ -161,14 +115,13 @@ Expected<double> shareOfKept(Model &model, const Adapter &adapter, const Evaluat
 }
 
 Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest request,
-                      double keeping) {
+                      const KeepOptions &kept) {
   Task task{std::move(request), aboutOf(opened), {}};
   task.request.context = opened.context.context;
   task.request.prefix = opened.context.front;
   task.request.front = opened.context.front;
-  if (auto path = arguments.get("--keep"))
-    if (Error error = keepText(*path, opened, task.request))
-      return std::move(error);
+  if (Error error = keepFile(kept, opened, task.request))
+    return std::move(error);
   auto texts = distilTexts(arguments, *opened.model, opened.context, opened.seed);
   if (!texts)
     return texts.takeError();
@@ -185,9 +138,8 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   task.about.unrelated = std::move(texts->driftTexts);
   task.request.texts = std::move(texts->fitted);
   task.request.unrelated = std::move(texts->isProtected);
-  if (keeping > 0)
-    if (Error error = keepTokens(keeping, arguments.has("--keep-cache"), opened, task.request))
-      return std::move(error);
+  if (Error error = keepTokens(kept, opened, task.request))
+    return std::move(error);
   return std::move(task);
 }
 
@@ -257,9 +209,9 @@ Expected<int> runDistil(const Arguments &arguments) {
     return request.takeError();
   if (arguments.has("--contexts"))
     return distilSeveral(arguments, std::move(*request));
-  Expected<double> keeping = keptShare(arguments);
-  if (!keeping)
-    return keeping.takeError();
+  auto kept = keepOptions(arguments);
+  if (!kept)
+    return kept.takeError();
   auto opened = openContext(arguments);
   if (!opened)
     return opened.takeError();
@@ -267,7 +219,7 @@ Expected<int> runDistil(const Arguments &arguments) {
   if (arguments.has("--gguf")) // before anything is fitted
     if (Error error = lastingGguf(Adapter(), *model.checkpoint()).takeError())
       return std::move(error);
-  auto task = taskOf(arguments, *opened, std::move(*request), *keeping);
+  auto task = taskOf(arguments, *opened, std::move(*request), *kept);
   if (!task)
     return task.takeError();
   auto strength = strengthOf(arguments);
@@ -305,8 +257,13 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto files = filesOf(arguments, model, *task, made->adapter, *card, *settings);
   if (!files)
     return files.takeError();
+  std::vector<KeysAndValues> cache;
+  if (kept->writesCache)
+    if (Error error = model.prefixCache(made->adapter).moveInto(cache))
+      return std::move(error);
   StringRef directory = arguments.get("-o", "");
-  if (Error error = writeLastingAdapter(directory, made->adapter, *model.checkpoint(), *files))
+  if (Error error =
+          writeLastingAdapter(directory, made->adapter, *model.checkpoint(), *files, cache))
     return std::move(error);
   out() << files->front().content << "written to " << printableLine(directory) << "\n";
   return ExitGood;
@@ -354,22 +311,17 @@ Command driver::distilCommand() {
       {"--protection", "X",
        "the weight of unrelated texts, relative to the others; default 0.3. Every second one\n"
        "is protected; the drift is measured on the others"},
-      {"--keep-share", "X",
-       "keep this share of the context's tokens in front of every text: the tokens that surprise\n"
-       "the model most or that the fitted texts copy; fit the rest; default 0"},
-      {"--keep-cache", "",
-       "keep these tokens not as text, but as the keys and values that the model has for them\n"
-       "after it has read the whole context; its KV cache then drops all others"},
-      reads(
-          {"--keep", "FILE", "keep this text in front, for instance a short form of the context"}),
       {"--matrices-only", "", "leave norms' scales as they are"},
       {"--gguf", "",
        "also write DIR/adapter.gguf, which llama.cpp loads with --lora; leaves norms' scales as\n"
        "they are"},
       {"--html", "", "also write DIR/card.html, with answers side by side"},
       {"--curve", "", "also fit with lower ranks and with fewer texts, for the card"}};
-  std::vector<OptionSpec> texts = textOptions();
-  command.options.insert(command.options.begin(), texts.begin(), texts.end());
-  command.options.insert(command.options.begin(), std::begin(own), std::end(own));
+  auto addInFront = [&](llvm::ArrayRef<OptionSpec> options) {
+    command.options.insert(command.options.begin(), options.begin(), options.end());
+  };
+  addInFront(textOptions());
+  addInFront(keepOptionSpecs());
+  addInFront(own);
   return command;
 }

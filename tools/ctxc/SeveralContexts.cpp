@@ -254,8 +254,8 @@ Error driver::checkSeveralOptions(const Arguments &arguments) {
   for (StringRef option : {"--context", "--context-tokens", "--text", "--held-out", "--prompts"})
     if (arguments.has(option))
       return makeError(option + ": each line of --contexts has its own; leave it out");
-  for (StringRef option :
-       {"--keep", "--keep-share", "--keep-cache", "--objective", "--html", "--curve"})
+  for (StringRef option : {"--keep", "--keep-share", "--keep-unit", "--keep-cache",
+                           "--prefix-cache", "--objective", "--html", "--curve"})
     if (arguments.has(option))
       return makeError(option + ": applies to one context; leave it out beside --contexts");
   return Error::success();

@@ -103,9 +103,12 @@ llvm::Expected<std::vector<double>> tellingScores(SplitModel model, llvm::ArrayR
 /// has no gradient; positions that the model does not have.
 llvm::Expected<std::vector<double>> readScores(SplitModel model, llvm::ArrayRef<int64_t> context,
                                                int64_t front, llvm::ArrayRef<TextSequence> texts);
-/// The places of the `count` tokens with the highest scores, of those from token `front` on,
-/// ascending.
-std::vector<int64_t> mostTelling(llvm::ArrayRef<double> scores, int64_t front, int64_t count);
+/// The places, ascending, of at most `count` tokens from token `front` on: those of the units with
+/// the highest mean scores. Units begin at `starts`, of which the first is `front`; none: each
+/// token is one. A unit is taken as a whole, or not at all where the ones before it leave too few
+/// tokens.
+std::vector<int64_t> mostTelling(llvm::ArrayRef<double> scores, int64_t front, int64_t count,
+                                 llvm::ArrayRef<int64_t> starts = {});
 
 struct Distilled {
   Adapter adapter;

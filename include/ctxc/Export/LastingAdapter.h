@@ -6,6 +6,10 @@
 // `prefix` has the tokens in front of every text, and `seen` the places of those that texts see,
 // where these are not all.
 //
+// prefix_cache.safetensors has what the model keeps of these tokens: layers.N.keys and
+// layers.N.values, each (heads, tokens, width), N counted over the layers with attention. Its
+// metadata has `prefix` and `seen` too.
+//
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPORT_LASTINGADAPTER_H
 #define CTXC_EXPORT_LASTINGADAPTER_H
@@ -20,11 +24,13 @@ struct AdapterFile {
   std::string name, content;
 };
 
-/// Writes the directory `outDir`, which must not exist; on any failure nothing remains. Errors: an
-/// adapter that changes nothing; a parameter that is no module's weight, or that `checkpoint`, the
-/// adapter's model, does not have.
+/// Writes the directory `outDir`, which must not exist; on any failure nothing remains. `cache`: of
+/// the adapter's prefix; without it, there is no prefix_cache.safetensors. Errors: an adapter that
+/// changes nothing; a parameter that is no module's weight, or that `checkpoint`, the adapter's
+/// model, does not have.
 llvm::Error writeLastingAdapter(llvm::StringRef outDir, const Adapter &adapter,
-                                const Checkpoint &checkpoint, llvm::ArrayRef<AdapterFile> files);
+                                const Checkpoint &checkpoint, llvm::ArrayRef<AdapterFile> files,
+                                llvm::ArrayRef<KeysAndValues> cache = {});
 
 /// The bytes of a GGUF file with the adapter, which llama.cpp loads with --lora; its key
 /// `ctxc.prefix` has the tokens in front. Errors: an adapter that changes vectors; a model type or

@@ -46,6 +46,12 @@ struct Adapter {
   int64_t rank() const; ///< the largest of its matrices
 };
 
+/// What one attention keeps of some tokens: their keys (behind a rotation) and values.
+struct KeysAndValues {
+  int64_t heads = 0, tokens = 0, keyWidth = 0, valueWidth = 0;
+  std::vector<float> keys, values; ///< heads × tokens × width
+};
+
 /// Multiplies all changes by `strength`; 0 removes them. The prefix does not change.
 void scale(Adapter &adapter, double strength);
 

@@ -71,6 +71,9 @@ public:
   /// How many tokens sequence `number` has; how many bytes it keeps for each.
   int64_t tokens(size_t number) const;
   int64_t bytesPerToken(size_t number) const;
+  /// What the contextual ops of step `step` keep of sequence `number`, which a single passage has
+  /// added: for each operand that they keep, in order, the rows of all tokens in float32.
+  std::vector<std::vector<float>> rows(size_t number, size_t step) const;
 
 private:
   friend class Passage;

@@ -192,6 +192,8 @@ public:
   /// Fails where there is too little memory for evaluate: before what is to be evaluated is fitted
   /// (ctxc::checkRoomToEvaluate).
   llvm::Error checkRoomToEvaluate(const EvaluateRequest &request);
+  /// What attention keeps of the adapter's prefix (ctxc::prefixCache). Runs as distil does.
+  llvm::Expected<std::vector<KeysAndValues>> prefixCache(const Adapter &adapter);
   /// How well an adapter replaces a context (ctxc::evaluate). Runs as distil does.
   llvm::Expected<Card> evaluate(const Adapter &adapter, const EvaluateRequest &request);
   /// The same for several adapters, by the texts of `judge`, which must not outlive the model.

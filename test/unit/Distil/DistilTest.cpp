@@ -286,6 +286,18 @@ TEST(Kept, AreTheMostTelling) {
   EXPECT_EQ(llvm::cantFail(model->mostTelling(tokens, 0, 1)).front(), 0);
 }
 
+/// Whole units, by the means of their scores, as far as there is room for them.
+TEST(Distilling, KeepsUnits) {
+  const double scores[] = {9, 1, 5, 2, 2, 2, 7, 0};
+  const int64_t starts[] = {1, 3, 6}; // means 3, 2, 3.5
+  using Places = std::vector<int64_t>;
+  EXPECT_EQ(mostTelling(scores, 1, 2, starts), (Places{6, 7}));
+  EXPECT_EQ(mostTelling(scores, 1, 4, starts), (Places{1, 2, 6, 7}));
+  EXPECT_EQ(mostTelling(scores, 1, 3, starts), (Places{6, 7})); // no room for a second one
+  EXPECT_EQ(mostTelling(scores, 1, 1, starts), Places());
+  EXPECT_EQ(mostTelling(scores, 1, 3), (Places{2, 3, 6}));
+}
+
 /// What should not change changes less where it is protected.
 TEST(Distilling, Protects) {
   auto model = modelOf("llama");

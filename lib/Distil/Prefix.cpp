@@ -1,0 +1,77 @@
+#include "ctxc/Distil/Prefix.h"
+#include "Sequences.h"
+#include "ctxc/Support/Error.h"
+
+using namespace mlir;
+using namespace ctxc;
+
+/// `rows`, of tokens × heads × width, with the heads outermost.
+static std::vector<float> headsFirst(llvm::ArrayRef<float> rows, int64_t tokens, int64_t heads,
+                                     int64_t width) {
+  std::vector<float> ordered(rows.size());
+  for (int64_t token = 0; token < tokens; ++token)
+    for (int64_t head = 0; head < heads; ++head)
+      llvm::copy(rows.slice((token * heads + head) * width, width),
+                 ordered.begin() + (head * tokens + token) * width);
+  return ordered;
+}
+
+/// Adds what the contextual ops of `block` keep.
+static llvm::Error addKept(xf::BlockOp block, llvm::ArrayRef<std::vector<float>> rows,
+                           std::vector<KeysAndValues> &all) {
+  std::string unlike;
+  block.walk([&](xf::ContextualOpInterface op) {
+    auto shapes = llvm::map_to_vector(op.getStateOperands(), [](Value operand) {
+      return cast<RankedTensorType>(operand.getType()).getShape();
+    });
+    if (!isa<xf::AttentionOp>(op) || shapes.size() != 2 || shapes[0].size() != 2 ||
+        shapes[1].size() != 2 || shapes[0][0] != shapes[1][0]) {
+      unlike = op->getName().getStringRef().str();
+      return;
+    }
+    KeysAndValues kept;
+    kept.heads = shapes[0][0];
+    kept.keyWidth = shapes[0][1];
+    kept.valueWidth = shapes[1][1];
+    kept.tokens = rows[0].size() / (kept.heads * kept.keyWidth);
+    kept.keys = headsFirst(rows[0], kept.tokens, kept.heads, kept.keyWidth);
+    kept.values = headsFirst(rows[1], kept.tokens, kept.heads, kept.valueWidth);
+    rows = rows.drop_front(2);
+    all.push_back(std::move(kept));
+  });
+  if (!unlike.empty())
+    return makeError("'" + unlike +
+                     "' keeps something else of the tokens in front than a key and a value of "
+                     "each head; expected attention alone");
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<KeysAndValues>> ctxc::prefixCache(SplitModel model,
+                                                             const Adapter &adapter) {
+  if (adapter.prefix.empty())
+    return makeError("no token stands in front of the texts");
+  auto front = OwnedFront::make(model, adapter.prefix, adapter.seen);
+  if (!front)
+    return front.takeError();
+  AdaptedWeights adapted(model.weights);
+  if (llvm::Error error = adapted.add(adapter))
+    return std::move(error);
+  std::vector<PassageSequence> sequences;
+  addAfter(sequences, front->get(), {});
+  PassageCache cache(model.steps);
+  sequences.front().cached = cache.add(adapter.inFront());
+  auto passage = Passage::start(model.steps, adapted, std::move(sequences), &cache);
+  if (!passage)
+    return passage.takeError();
+  llvm::ArrayRef<ProgramStep> steps = model.split.program.steps;
+  std::vector<KeysAndValues> all;
+  for (size_t step = 0, end = model.split.program.head().value_or(steps.size()); step < end;
+       ++step) {
+    if (llvm::Error error = passage->run(step))
+      return std::move(error);
+    xf::BlockOp block = steps[step].block;
+    if (llvm::Error error = addKept(block, cache.rows(0, step), all))
+      return std::move(error);
+  }
+  return all;
+}
