@@ -53,7 +53,9 @@ private:
   llvm::Error fit(size_t number);
   llvm::Expected<SiteRows> rowsOf(size_t number);
   llvm::Expected<SiteFit> solve(const SplitSite &site, const SiteRows &rows);
+  llvm::Error solveExperts(const SplitSite &site, SiteRows rows);
   llvm::Error change(const SplitSite &site, const SiteFit &fit);
+  llvm::Error change(const SplitSite &site, const std::string &matrix, const SiteFit &fit);
   FloatMatrix gather(const Numbers &all, int64_t rows, llvm::ArrayRef<int64_t> wanted) const;
 
   SplitModel model;
@@ -234,15 +236,57 @@ llvm::Expected<SiteFit> Distiller::solve(const SplitSite &site, const SiteRows &
   return fitThroughNorm(rows, m, site.eps, options, model.steps.parallelFor());
 }
 
+/// The indices of the `count` largest of `scores`, ascending; of equal ones, those before
+/// (xf.top_k).
+static std::vector<int> largest(llvm::ArrayRef<float> scores, int64_t count) {
+  auto range = llvm::seq<int>(0, scores.size());
+  std::vector<int> order(range.begin(), range.end());
+  llvm::sort(order,
+             [&](int a, int b) { return std::pair(-scores[a], a) < std::pair(-scores[b], b); });
+  order.resize(count);
+  llvm::sort(order);
+  return order;
+}
+
+/// Fits all experts of a mixture, and puts the changes into the student and into the result.
+llvm::Error Distiller::solveExperts(const SplitSite &site, SiteRows rows) {
+  const SplitExperts &experts = *site.experts;
+  auto gathered = [&](Value value) {
+    return gather(student->values(value), student->rows(), learned);
+  };
+  FloatMatrix scores = gathered(experts.scores);
+  ExpertRows all{std::move(rows.data),    {},
+                 gathered(experts.gates), std::move(rows.product),
+                 std::move(rows.target),  std::move(rows.weights)};
+  for (int64_t row = 0; row < scores.rows(); ++row)
+    llvm::append_range(all.selected,
+                       largest({scores.row(row).data(), size_t(scores.cols())}, experts.chosen));
+  auto fits = fitExperts(all, experts.count, options, model.steps.parallelFor());
+  if (!fits)
+    return fits.takeError();
+  for (auto [expert, fit] : llvm::enumerate(*fits))
+    if (fit.left.size() > 0)
+      if (llvm::Error error = change(site, sliceName(site.matrix, expert), fit))
+        return error;
+  return llvm::Error::success();
+}
+
 /// Puts the fit into the student and into the result.
-llvm::Error Distiller::change(const SplitSite &site, const SiteFit &fit) {
+llvm::Error Distiller::change(const SplitSite &site, const std::string &name, const SiteFit &fit) {
   FloatMatrix left = (site.transposed ? Matrix(fit.right.transpose()) : fit.left).cast<float>();
   FloatMatrix right = (site.transposed ? Matrix(fit.left.transpose()) : fit.right).cast<float>();
-  MatrixChange matrix{site.matrix,     left.rows(),      right.cols(),   left.cols(),
-                      toNumbers(left), toNumbers(right), site.transposed};
+  MatrixChange matrix{name,           left.rows(),     right.cols(),
+                      left.cols(),    toNumbers(left), toNumbers(right),
+                      site.transposed};
   if (llvm::Error error = weights.add(matrix))
     return error;
   result.adapter.matrices.push_back(std::move(matrix));
+  return llvm::Error::success();
+}
+
+llvm::Error Distiller::change(const SplitSite &site, const SiteFit &fit) {
+  if (llvm::Error error = change(site, site.matrix, fit))
+    return error;
   if (!fit.scale.size())
     return llvm::Error::success();
   Eigen::VectorXf delta = fit.scale.cast<float>();
@@ -259,24 +303,29 @@ llvm::Error Distiller::fit(size_t number) {
     if (llvm::Error error = teach(site.layer))
       return error;
   xf::LayerOp target = model.split.targets.steps[number].layer;
-  for (Value value : target.getInputs())
+  llvm::SmallVector<Value> read(target.getInputs());
+  read.push_back(site.data);
+  if (site.experts)
+    llvm::append_values(read, site.experts->scores, site.experts->gates);
+  for (Value value : read)
     student->keep(value);
-  student->keep(site.data);
   if (llvm::Error error = student->runUpTo(site.step + 1))
     return error;
   auto rows = rowsOf(number);
   if (!rows)
     return rows.takeError();
-  auto solved = solve(site, *rows);
-  if (!solved)
-    return makeError(site.matrix + ": " + llvm::toString(solved.takeError()));
-  if (llvm::Error error = change(site, *solved))
-    return error;
+  llvm::Error error = [&]() -> llvm::Error {
+    if (site.experts)
+      return solveExperts(site, std::move(*rows));
+    auto solved = solve(site, *rows);
+    return solved ? change(site, *solved) : solved.takeError();
+  }();
+  if (error)
+    return makeError(site.matrix + ": " + llvm::toString(std::move(error)));
   if (llvm::Error error = student->run(site.step))
     return error;
-  for (Value value : target.getInputs())
+  for (Value value : read)
     student->release(value);
-  student->release(site.data);
   teacher->release(site.goal);
   return llvm::Error::success();
 }

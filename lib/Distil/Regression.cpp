@@ -40,6 +40,24 @@ template <typename Rows> Matrix Ridge::multiply(const Rows &a, const Rows &b) co
   return product;
 }
 
+llvm::Expected<double> ctxc::factorWithPenalty(Matrix &gram, double lambda0,
+                                               const ParallelFor &threads) {
+  const double trace = gram.trace();
+  if (!std::isfinite(trace) || trace <= 0)
+    return makeError(std::isfinite(trace)
+                         ? "what the matrix reads is zero in every row; there is nothing to fit"
+                         : "what the matrix reads is not finite");
+  const double lambda = lambda0 * gram.squaredNorm() / trace;
+  gram.diagonal().array() += lambda;
+  if (factorCholesky(gram.data(), gram.rows(), threads)) {
+    Eigen::ArrayXd pivots = gram.diagonal().array().square();
+    if (pivots.minCoeff() > leastPivot * pivots.maxCoeff())
+      return lambda;
+  }
+  return makeError("the rows of the text depend on each other, so that the fit has no one answer; "
+                   "expected more regularisation, or other text");
+}
+
 llvm::Expected<Ridge> Ridge::make(const FloatMatrix &rows, const Vector &weights, double lambda0,
                                   const ParallelFor &threads) {
   Ridge ridge(threads);
@@ -56,20 +74,9 @@ llvm::Expected<Ridge> Ridge::make(const FloatMatrix &rows, const Vector &weights
   ridge.factor.resize(either.rows(), either.rows());
   multiplySymmetric(either.data(), either.data(), either.rows(), either.cols(), ridge.factor.data(),
                     threads);
-  const double trace = ridge.factor.trace();
-  if (!std::isfinite(trace) || trace <= 0)
-    return makeError(std::isfinite(trace)
-                         ? "what the matrix reads is zero in every row; there is nothing to fit"
-                         : "what the matrix reads is not finite");
-  ridge.lambda = lambda0 * ridge.factor.squaredNorm() / trace;
-  ridge.factor.diagonal().array() += ridge.lambda;
-  if (factorCholesky(ridge.factor.data(), ridge.factor.rows(), threads)) {
-    Eigen::ArrayXd pivots = ridge.factor.diagonal().array().square();
-    if (pivots.minCoeff() > leastPivot * pivots.maxCoeff())
-      return ridge;
-  }
-  return makeError("the rows of the text depend on each other, so that the fit has no one answer; "
-                   "expected more regularisation, or other text");
+  if (llvm::Error error = factorWithPenalty(ridge.factor, lambda0, threads).moveInto(ridge.lambda))
+    return std::move(error);
+  return ridge;
 }
 
 void Ridge::solve(const Matrix &rows) {
@@ -94,9 +101,8 @@ Matrix Ridge::predictions() const {
                     [&](int64_t i, int64_t j) { return inverse[j] * weighted(i, j); });
 }
 
-/// The leading eigenvectors, as columns, of a symmetric matrix without negative eigenvalues: by
-/// subspace iteration from a fixed start, so that the answer is always the same.
-static Matrix leadingVectors(const Matrix &matrix, int64_t count, const ParallelFor &threads) {
+/// By subspace iteration from a fixed start.
+Matrix ctxc::leadingVectors(const Matrix &matrix, int64_t count, const ParallelFor &threads) {
   constexpr int64_t spare = 8, rounds = 6; // each of two products
   const int64_t size = matrix.rows(), columns = std::min(size, count + spare);
   using Columns = Eigen::MatrixXd; // their transpose is row-major

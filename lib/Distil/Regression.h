@@ -21,6 +21,17 @@ struct SiteRows {
   Vector weights;      ///< of the rows, positive
 };
 
+/// What is known of the last matrices of a mixture's experts, N rows of each; a row goes through k
+/// of them.
+struct ExpertRows {
+  FloatMatrix data;          ///< h of each: N × (k · inputs)
+  std::vector<int> selected; ///< which they are, ascending: N × k
+  FloatMatrix gates;         ///< by how much each counts: N × k
+  FloatMatrix product;       ///< the sum, with the matrices as they are: N × outputs
+  FloatMatrix target;        ///< of the sum: N × outputs
+  Vector weights;            ///< of the rows, positive
+};
+
 /// The change left right of W, in the orientation (outputs, inputs), and that of m.
 struct SiteFit {
   Matrix left;  ///< outputs × rank
@@ -60,6 +71,14 @@ private:
   Matrix solution;
 };
 
+/// Adds the penalty λ = λ₀ ‖gram‖²_F / tr gram to the diagonal of a Gram matrix, and replaces it by
+/// Cholesky's factor. Returns λ. Errors: as Ridge::make.
+llvm::Expected<double> factorWithPenalty(Matrix &gram, double lambda0, const ParallelFor &threads);
+
+/// The leading eigenvectors, as columns, of a symmetric matrix without negative eigenvalues. The
+/// answer is always the same.
+Matrix leadingVectors(const Matrix &matrix, int64_t count, const ParallelFor &threads);
+
 /// The strength of the ridge penalty where `tokens` of text are fitted: λ is that of a few hundred
 /// tokens. Relative to the data it would grow with them, as S does, and hold the change back by as
 /// much as before, however much the data say.
@@ -68,6 +87,15 @@ double ridgeStrength(const FitOptions &options, int64_t tokens);
 /// The change with which W h is the target.
 llvm::Expected<SiteFit> fitProduct(const SiteRows &rows, const FitOptions &options,
                                    const ParallelFor &threads);
+
+/// The changes of the experts' matrices with which Σ_j g_j W_{sel_j} h_j is the target: the least
+/// squares of fitProduct over all of them together, since Σ_j g_j ΔW_{sel_j} h_j is a product with
+/// one matrix that has them side by side. The rank counts over the experts that a row goes through:
+/// each has ⌈rank · k / experts⌉, and loses least of its own rows. Empty for an expert without
+/// rows.
+llvm::Expected<std::vector<SiteFit>> fitExperts(const ExpertRows &rows, int64_t experts,
+                                                const FitOptions &options,
+                                                const ParallelFor &threads);
 
 /// The changes with which m ⊙ Norm(W h) is the target, by Gauss–Newton rounds; `m` is the scale as
 /// it multiplies.

@@ -63,7 +63,7 @@ static PassageSize sizeToRead(const SplitModel &model, const Front &front,
 static uint64_t bytesOfSites(const SplitModel &model) {
   uint64_t numbers = 0;
   for (const SplitSite &site : model.split.sites)
-    numbers += site.shape[0] * site.shape[1];
+    numbers += (site.experts ? site.experts->count : 1) * site.shape[0] * site.shape[1];
   return numbers * sizeof(float);
 }
 
@@ -71,7 +71,9 @@ static uint64_t bytesOfSites(const SplitModel &model) {
 static uint64_t bytesToSolve(const SplitModel &model, uint64_t rows) {
   uint64_t most = 0;
   for (const SplitSite &site : model.split.sites) {
-    const uint64_t in = site.shape[site.transposed ? 0 : 1], out = site.shape[!site.transposed];
+    const uint64_t chosen = site.experts ? site.experts->chosen : 1;
+    const uint64_t in = chosen * site.shape[site.transposed ? 0 : 1],
+                   out = site.shape[!site.transposed];
     const uint64_t side = std::min(in, rows);
     const uint64_t floats = rows * (3 * in + 4 * out),
                    doubles = 6 * rows * out + side * side + 2 * side * out + 2 * out * out;

@@ -25,14 +25,38 @@ bool isMatrix(Operation *op) {
   return patchable && patchable.getPatchForm().kind == patch::PatchForm::Rank1;
 }
 
-/// The output patch of `chain`, if a matrix is what it patches first.
-std::optional<OutputPatch> matrixPatch(const Facts &facts, const OutputChain &chain, Value goal) {
+/// The site of all last matrices of a mixture's experts, if these are what `chain` begins with: the
+/// product is then their sum, which is linear in them.
+std::optional<FitSite> expertSite(const OutputChain &chain, Value goal) {
+  auto matrices = dyn_cast<xf::ExpertLinearOp>(chain.site);
+  if (!matrices || cast<RankedTensorType>(matrices.getData().getType()).getRank() != 2)
+    return std::nullopt;
+  auto top = matrices.getSelected().getDefiningOp<xf::TopKOp>();
+  if (!top || top.getGroups() != 1)
+    return std::nullopt;
+  FitSite site{{chain, goal, nullptr}, {}};
+  for (auto [i, link] : llvm::enumerate(chain.links)) {
+    site.toSum.push_back(link);
+    if (auto sum = dyn_cast<xf::CombineOp>(link.op); sum && link.operand == 1) {
+      site.links.erase(site.links.begin(), site.links.begin() + i + 1);
+      return site;
+    }
+    if (!isa<xf::AddOp>(link.op)) // such as the experts' biases
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// The site of `chain`, if a matrix is what it patches first.
+std::optional<FitSite> siteOf(const Facts &facts, const OutputChain &chain, Value goal) {
   // The fit does not follow what earlier tokens give.
   if (llvm::any_of(chain.links, [](ChainLink link) { return xf::isTap(link.op); }))
     return std::nullopt;
-  OutputPatch patch{chain, goal, nullptr};
+  FitSite patch{{chain, goal, nullptr}, {}};
   if (isMatrix(chain.site))
     return patch;
+  if (isa<xf::ExpertLinearOp>(chain.site))
+    return expertSite(chain, goal);
   patch.normMatrix = cast<xf::AssignableOpInterface>(chain.site).findNormMatrix();
   if (patch.normMatrix && isMatrix(patch.normMatrix) &&
       facts.sites.isAssignable(patch.normMatrix) && facts.sites.isAssignable(chain.site))
@@ -41,9 +65,9 @@ std::optional<OutputPatch> matrixPatch(const Facts &facts, const OutputChain &ch
 }
 
 /// Whether some value that the chain is solved with depends on the result of `op`.
-bool reads(const Facts &facts, const OutputPatch &patch, Operation *op) {
+bool reads(const Facts &facts, const FitSite &site, Operation *op) {
   BlockGraph::Set behind = facts.graph.reach(facts.graph.vertex(op));
-  for (const ChainLink &link : patch.links)
+  for (const ChainLink &link : llvm::concat<const ChainLink>(site.toSum, site.links))
     for (OpOperand &operand : link.op->getOpOperands())
       if (operand.getOperandNumber() != link.operand &&
           behind.test(facts.graph.vertex(operand.get())))
@@ -53,27 +77,36 @@ bool reads(const Facts &facts, const OutputPatch &patch, Operation *op) {
 
 } // namespace
 
-SmallVector<OutputPatch> ctxc::findFitSites(const LayerVerdict &layer) {
+SmallVector<FitSite> ctxc::findFitSites(const LayerVerdict &layer) {
   Facts facts(layer);
-  SmallVector<OutputPatch> candidates; // the outermost goals first
+  SmallVector<FitSite> candidates; // the outermost goals first
   for (Value goal : findWaists(facts.graph, facts.context.sources(), facts.context.constants()))
     for (const OutputChain &chain :
          findOutputChains(facts.graph, facts.sites, facts.zeros, goal).chains)
-      if (auto patch = matrixPatch(facts, chain, goal))
-        candidates.push_back(*patch);
+      if (auto site = siteOf(facts, chain, goal))
+        candidates.push_back(*site);
+  // Beside a matrix that every token goes through, such as that of shared experts, a mixture's
+  // experts would be fitted to what is left of the same goal. They are not.
+  llvm::SmallDenseSet<Value, 4> served;
+  for (const FitSite &site : candidates)
+    if (site.toSum.empty())
+      served.insert(site.goal);
+  llvm::erase_if(candidates, [&](const FitSite &site) {
+    return !site.toSum.empty() && served.contains(site.goal);
+  });
   llvm::SetVector<Operation *> matrices;
-  for (const OutputPatch &patch : candidates)
-    matrices.insert(patch.first());
+  for (const FitSite &site : candidates)
+    matrices.insert(site.first());
   SmallVector<Operation *> order = matrices.takeVector();
   llvm::sort(order, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  SmallVector<OutputPatch> chosen;
+  SmallVector<FitSite> chosen;
   for (auto [i, matrix] : llvm::enumerate(order)) {
     // What a later matrix writes is not known yet.
     ArrayRef<Operation *> later = ArrayRef(order).drop_front(i + 1);
-    for (const OutputPatch &patch : candidates)
-      if (patch.first() == matrix &&
-          llvm::none_of(later, [&](Operation *op) { return reads(facts, patch, op); })) {
-        chosen.push_back(patch);
+    for (const FitSite &site : candidates)
+      if (site.first() == matrix &&
+          llvm::none_of(later, [&](Operation *op) { return reads(facts, site, op); })) {
+        chosen.push_back(site);
         break;
       }
   }

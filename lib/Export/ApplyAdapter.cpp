@@ -3,6 +3,7 @@
 #include "ChangedCheckpoint.h"
 #include "ctxc/Checkpoint/Safetensors.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Program/SliceName.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/NewDirectory.h"
@@ -73,6 +74,9 @@ static Error addChange(const Checkpoint &checkpoint, StringRef name, ArrayRef<in
   return Error::success();
 }
 
+/// The changes of a bank's entries.
+using Slices = std::map<int64_t, const MatrixChange *>;
+
 static double productAt(const MatrixChange &change, uint64_t index) {
   const int64_t row = index / change.columns, column = index % change.columns;
   double sum = 0;
@@ -82,18 +86,40 @@ static double productAt(const MatrixChange &change, uint64_t index) {
   return sum;
 }
 
+/// Adds what is done to a tensor that has all experts of a layer.
+static Error addBank(const Checkpoint &checkpoint, StringRef name, const Slices &slices,
+                     CheckpointChange &change) {
+  const MatrixChange &any = *slices.begin()->second;
+  const TensorView *stored = checkpoint.find(name);
+  const int64_t count = stored && stored->shape.size() == 3 ? stored->shape[0] : 0;
+  const uint64_t size = any.rows * any.columns;
+  auto at = [slices, size](uint64_t index) {
+    auto slice = slices.find(index / size);
+    return slice == slices.end() ? 0 : productAt(*slice->second, index % size);
+  };
+  return addChange(checkpoint, name, {count, any.rows, any.columns}, at, change);
+}
+
 static Expected<CheckpointChange> changeOf(const Checkpoint &checkpoint, const Adapter &adapter) {
   CheckpointChange change;
+  std::map<StringRef, Slices> banks;
   for (const MatrixChange &matrix : adapter.matrices) {
     if (int64_t(matrix.left.size()) != matrix.rows * matrix.rank ||
         int64_t(matrix.right.size()) != matrix.rank * matrix.columns)
       return makeError(matrix.parameter + ": the adapter's factors do not have the sizes of its "
                                           "shape and rank");
+    if (auto slice = splitSliceName(matrix.parameter)) {
+      banks[slice->first][slice->second] = &matrix;
+      continue;
+    }
     auto at = [&matrix](uint64_t index) { return productAt(matrix, index); };
     if (Error e =
             addChange(checkpoint, matrix.parameter, {matrix.rows, matrix.columns}, at, change))
       return std::move(e);
   }
+  for (const auto &[name, slices] : banks)
+    if (Error e = addBank(checkpoint, name, slices, change))
+      return std::move(e);
   for (const VectorChange &vector : adapter.vectors) {
     auto at = [&vector](uint64_t index) { return double(vector.delta[index]); };
     if (Error e =

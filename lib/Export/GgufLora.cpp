@@ -1,4 +1,5 @@
 // A LoRA adapter as a GGUF file, version 3: magic, counts, keys, tensor infos, tensors.
+#include "ExpertLora.h"
 #include "Lora.h"
 #include "PatchMetadata.h"
 #include "ctxc/Checkpoint/StrictJson.h"
@@ -18,7 +19,7 @@ constexpr uint64_t alignment = 32;
 
 struct GgufTensor {
   std::string name;
-  uint64_t inner, outer; ///< sizes; `inner` varies fastest, and GGUF lists it first
+  SmallVector<uint64_t, 3> sizes; ///< that which varies fastest is first
   std::vector<float> values;
 };
 
@@ -31,6 +32,7 @@ struct GgufLora {
 
   /// `a` is (rank, in), `b` (out, rank), row after row.
   Error add(StringRef module, int64_t rank, std::vector<float> a, std::vector<float> b);
+  Error add(ExpertLora experts);
 };
 
 class GgufWriter {
@@ -55,9 +57,9 @@ public:
   }
   void info(const GgufTensor &tensor, uint64_t offset) {
     string(tensor.name);
-    os.write<uint32_t>(2);
-    os.write<uint64_t>(tensor.inner);
-    os.write<uint64_t>(tensor.outer);
+    os.write<uint32_t>(tensor.sizes.size());
+    for (uint64_t size : tensor.sizes)
+      os.write<uint64_t>(size);
     os.write<uint32_t>(0); // F32
     os.write<uint64_t>(offset);
   }
@@ -114,6 +116,7 @@ static StringRef matrixOf(StringRef module) {
       .Cases({"mlp.shared_experts.gate_proj", "mlp.shared_expert.gate_proj"}, "ffn_gate_shexp")
       .Cases({"mlp.shared_experts.up_proj", "mlp.shared_expert.up_proj"}, "ffn_up_shexp")
       .Cases({"mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj"}, "ffn_down_shexp")
+      .Case("mlp.experts.down_proj", "ffn_down_exps")
       .Default("");
 }
 
@@ -143,8 +146,22 @@ Error GgufLora::add(StringRef module, int64_t rank, std::vector<float> a, std::v
     return name.takeError();
   for (float &x : b)
     x *= double(rank) / alpha;
-  tensors.push_back({*name + ".lora_a", a.size() / rank, uint64_t(rank), std::move(a)});
-  tensors.push_back({*name + ".lora_b", uint64_t(rank), b.size() / rank, std::move(b)});
+  const uint64_t size = rank;
+  tensors.push_back({*name + ".lora_a", {a.size() / size, size}, std::move(a)});
+  tensors.push_back({*name + ".lora_b", {size, b.size() / size}, std::move(b)});
+  return Error::success();
+}
+
+Error GgufLora::add(ExpertLora experts) {
+  Expected<std::string> name = tensorName(experts.place.module + "." + experts.place.parameter);
+  if (!name)
+    return name.takeError();
+  for (float &x : experts.b)
+    x *= double(experts.rank) / alpha;
+  const uint64_t rank = experts.rank, count = experts.experts;
+  tensors.push_back({*name + ".lora_a", {uint64_t(experts.in), rank, count}, std::move(experts.a)});
+  tensors.push_back(
+      {*name + ".lora_b", {rank, uint64_t(experts.out), count}, std::move(experts.b)});
   return Error::success();
 }
 
@@ -211,7 +228,12 @@ Expected<std::string> ctxc::lastingGguf(const Adapter &adapter, const Checkpoint
   GgufLora lora;
   lora.alpha = std::max<int64_t>(adapter.rank(), 1);
   lora.strings = frontStrings(adapter);
+  for (ExpertLora &experts : expertLoras(adapter, checkpoint))
+    if (Error e = lora.add(std::move(experts)))
+      return std::move(e);
   for (const MatrixChange &change : adapter.matrices) {
+    if (expertPlace(change.parameter))
+      continue;
     auto [a, b] = loraFactors(change);
     StringRef module = change.parameter;
     module.consume_back(".weight");

@@ -31,14 +31,23 @@ Error ctxc::writePeftConfig(StringRef path, const PeftConfig &adapter, const Ada
   int64_t rank = 1;
   for (const auto &[module, each] : adapter.modules)
     rank = std::max(rank, each);
-  json::Object ranks; // of the modules that have another
+  for (const auto &[parameter, each] : adapter.parameters)
+    rank = std::max(rank, each);
+  const bool asParameters = takesNamesForExperts(model.modelType);
+  json::Object ranks; // of the modules and parameters that have another
   json::Array modules, parameters;
-  for (const auto &[module, each] : adapter.modules) {
-    modules.push_back(module);
-    parameters.push_back(module + ".weight");
+  auto add = [&](json::Array &names, const std::string &name, int64_t each) {
+    names.push_back(name);
     if (each != rank)
-      ranks[module] = each;
-  }
+      ranks[name] = each;
+  };
+  for (const auto &[module, each] : adapter.modules)
+    if (asParameters)
+      add(parameters, module + ".weight", each);
+    else
+      add(modules, module, each);
+  for (const auto &[parameter, each] : adapter.parameters)
+    add(parameters, parameter, each);
   // PEFT has no name for the task of predicting masked tokens, and needs none.
   json::Value task = model.modelType == "bert" ? json::Value(nullptr) : "CAUSAL_LM";
   json::Value replaced =
@@ -58,10 +67,8 @@ Error ctxc::writePeftConfig(StringRef path, const PeftConfig &adapter, const Ada
                       {"alpha_pattern", std::move(ranks)},
                       {"modules_to_save", std::move(replaced)},
                       {"target_modules", std::move(modules)}};
-  if (takesNamesForExperts(model.modelType)) {
-    config["target_modules"] = json::Array();
+  if (!parameters.empty())
     config["target_parameters"] = std::move(parameters);
-  }
   return writeFileAtomically(path, [&](raw_pwrite_stream &os) {
     os << formatv("{0:2}", json::Value(std::move(config))) << "\n";
     return Error::success();

@@ -6,10 +6,14 @@
 
 namespace ctxc {
 
+/// What PEFT's model puts in front of the names of modules.
+constexpr llvm::StringLiteral peftPrefix = "base_model.model.";
+
 /// What a LoRA adapter changes, by modules as transformers names them.
 struct PeftConfig {
   std::vector<std::pair<std::string, int64_t>>
-      modules;                       ///< with the rank of each, which is its alpha
+      modules,                       ///< with the rank of each, which is its alpha
+      parameters;                    ///< of modules, with their full names
   std::vector<std::string> replaced; ///< whose whole weights are in the adapter
   bool inFirst = false;              ///< matrices are stored as (in, out)
 };

@@ -47,6 +47,8 @@ llvm::Error AdaptedWeights::add(MatrixChange change) {
   if (!isFinite(change.left) || !isFinite(change.right))
     return makeError(change.parameter + ": the adapter has a number that is not finite");
   made.erase(change.parameter);
+  if (auto slice = splitSliceName(change.parameter))
+    made.erase(slice->first);
   std::string name = change.parameter;
   matrices[name] = std::move(change);
   return llvm::Error::success();
@@ -96,7 +98,38 @@ CTXC_EACH_CPU static void addProduct(const float *left, const float *right, int6
     }
 }
 
+/// The changes of a bank's entries, which is one tensor: nothing if there are none.
+llvm::Expected<const void *> AdaptedWeights::getBank(StringRef name, RankedTensorType type) {
+  auto data = original.get(name, type);
+  if (!data)
+    return data;
+  std::vector<float> &numbers = made[name];
+  if (!numbers.empty())
+    return numbers.data();
+  const int64_t size = type.getNumElements() / type.getDimSize(0);
+  for (int64_t i = 0; i < type.getDimSize(0); ++i) {
+    auto matrix = matrices.find(sliceName(name, i));
+    if (matrix == matrices.end())
+      continue;
+    if (!type.getElementType().isF32())
+      return makeError(name + ": is stored as " + nameOf(storageOf(type.getElementType())) +
+                       ", which an adapter is not added to; read the weights as float32");
+    if (numbers.empty()) {
+      const auto *from = static_cast<const float *>(*data);
+      numbers.assign(from, from + type.getNumElements());
+    }
+    const MatrixChange &change = matrix->second;
+    if (type.getShape().drop_front() != ArrayRef<int64_t>({change.rows, change.columns}))
+      return wrongShape(name, Twine(change.rows) + " x " + Twine(change.columns), type.getShape());
+    addProduct(change.left.data(), change.right.data(), change.rows, change.columns, change.rank,
+               numbers.data() + i * size);
+  }
+  return numbers.empty() ? *data : numbers.data();
+}
+
 llvm::Expected<const void *> AdaptedWeights::get(StringRef name, RankedTensorType type) {
+  if (type.getRank() == 3)
+    return getBank(name, type);
   auto data = original.get(name, type);
   auto matrix = matrices.find(name);
   auto vector = vectors.find(name);

@@ -42,7 +42,7 @@ Expected<SplitModel> Model::splitModel() {
     for (const LayerVerdict &verdict : verdicts)
       if (verdict.layer == index)
         return findFitSites(verdict);
-    return llvm::SmallVector<OutputPatch>();
+    return llvm::SmallVector<FitSite>();
   };
   mlir::FailureOr<SplitProgram> pieces = splitLayers(*program, sites);
   if (mlir::failed(pieces))

@@ -19,6 +19,10 @@ bool isSource(Operation *op) {
   return op && op->getNumOperands() == 0 && !isa<xf::ContextualOpInterface>(op);
 }
 
+/// What xf.top_k gives is no value that steps can pass on: it goes wherever it is used, too, and
+/// what is read is its scores.
+bool isCopied(Operation *op) { return isSource(op) || isa_and_nonnull<xf::TopKOp>(op); }
+
 /// A new block, with the values of the original block that it reads and gives.
 struct Part {
   xf::BlockOp block;
@@ -34,7 +38,7 @@ struct Parts {
 
 class Splitter {
 public:
-  Splitter(ModuleOp module, xf::BlockOp block, ArrayRef<OutputPatch> sites)
+  Splitter(ModuleOp module, xf::BlockOp block, ArrayRef<FitSite> sites)
       : module(module), block(block), sites(sites), b(block) {}
   FailureOr<Parts> run();
 
@@ -45,24 +49,33 @@ private:
   void cut(const Ops &ops);
   llvm::SetVector<Value> readBy(const Ops &ops) const;
   Part build(const Ops &ops, ArrayRef<Value> outputs, StringRef suffix);
-  Part buildTarget(const OutputPatch &site);
+  Part buildTarget(const FitSite &site);
 
   ModuleOp module;
   xf::BlockOp block;
-  ArrayRef<OutputPatch> sites;
+  ArrayRef<FitSite> sites;
   OpBuilder b;
   llvm::SmallPtrSet<Operation *, 32> placed;
   std::vector<Ops> stretches;
 };
 
-/// The values besides G's that the chain of `site` is solved with.
-SmallVector<Value> othersOf(const OutputPatch &site) {
+/// The values besides the solved ones that `links` read.
+SmallVector<Value> othersOf(ArrayRef<ChainLink> links) {
   llvm::SetVector<Value> others;
-  for (const ChainLink &link : site.links)
+  for (const ChainLink &link : links)
     for (OpOperand &operand : link.op->getOpOperands())
-      if (operand.getOperandNumber() != link.operand && !isSource(operand.get().getDefiningOp()))
+      if (operand.getOperandNumber() != link.operand && !isCopied(operand.get().getDefiningOp()))
         others.insert(operand.get());
   return others.takeVector();
+}
+
+/// What is known of the product before it is computed.
+SmallVector<Value> readByProduct(const FitSite &site) {
+  SmallVector<Value> values = othersOf(site.toSum);
+  values.push_back(cast<xf::AssignableOpInterface>(site.first()).getDataOperand().get());
+  if (auto experts = dyn_cast<xf::ExpertLinearOp>(site.first()))
+    values.push_back(experts.getSelected().getDefiningOp<xf::TopKOp>().getScores());
+  return values;
 }
 
 /// The ops that have to run before `values` are known, of those that no stretch has yet.
@@ -78,7 +91,7 @@ Splitter::Ops Splitter::neededFor(ArrayRef<Value> values) {
           needed.insert(def);
   Ops ops;
   for (Operation &op : block.getBody().front())
-    if (needed.contains(&op) && !isSource(&op) && !placed.contains(&op))
+    if (needed.contains(&op) && !isCopied(&op) && !placed.contains(&op))
       ops.insert(&op);
   return ops;
 }
@@ -93,10 +106,14 @@ void Splitter::cut(const Ops &ops) {
 /// The values that `ops` read and do not make, without sources.
 llvm::SetVector<Value> Splitter::readBy(const Ops &ops) const {
   llvm::SetVector<Value> values;
+  auto add = [&](Value operand) {
+    if (auto top = operand.getDefiningOp<xf::TopKOp>())
+      operand = top.getScores();
+    if (Operation *def = operand.getDefiningOp(); !isSource(def) && !ops.contains(def))
+      values.insert(operand);
+  };
   for (Operation *op : ops)
-    for (Value operand : op->getOperands())
-      if (Operation *def = operand.getDefiningOp(); !isSource(def) && !ops.contains(def))
-        values.insert(operand);
+    llvm::for_each(op->getOperands(), add);
   return values;
 }
 
@@ -117,7 +134,7 @@ Part Splitter::build(const Ops &ops, ArrayRef<Value> outputs, StringRef suffix) 
     values.map(input, body.addArgument(input.getType(), input.getLoc()));
   b.setInsertionPointToStart(&body);
   for (Operation &op : block.getBody().front()) {
-    bool isUsed = isSource(&op) &&
+    bool isUsed = isCopied(&op) &&
                   llvm::any_of(op.getUsers(), [&](Operation *user) { return ops.contains(user); });
     if (isUsed || ops.contains(&op))
       b.clone(op, values);
@@ -128,13 +145,13 @@ Part Splitter::build(const Ops &ops, ArrayRef<Value> outputs, StringRef suffix) 
 }
 
 /// (goal, others) → what G's output has to be.
-Part Splitter::buildTarget(const OutputPatch &site) {
+Part Splitter::buildTarget(const FitSite &site) {
   Part part;
   part.inputs.push_back(site.goal);
-  for (Value other : othersOf(site))
+  for (Value other : othersOf(site.links))
     part.inputs.push_back(other);
   b.setInsertionPointAfter(block);
-  Value result = site.site->getResult(0);
+  Value result = site.toSum.empty() ? site.site->getResult(0) : site.product();
   part.outputs.push_back(result);
   auto type = b.getFunctionType(TypeRange(ValueRange(part.inputs)), result.getType());
   part.block =
@@ -168,27 +185,25 @@ Part Splitter::buildTarget(const OutputPatch &site) {
 
 FailureOr<Parts> Splitter::run() {
   Parts parts;
-  for (const OutputPatch &site : sites) {
+  for (const FitSite &site : sites) {
     Operation *matrix = site.first();
-    SmallVector<Value> before = othersOf(site);
-    before.push_back(cast<xf::AssignableOpInterface>(matrix).getDataOperand().get());
+    SmallVector<Value> before = othersOf(site.links);
+    llvm::append_range(before, readByProduct(site));
     Ops needed = neededFor(before);
     if (needed.contains(matrix) || placed.contains(matrix))
       return matrix->emitOpError("cannot be fitted: its target reads what it writes");
     cut(needed);
     parts.matrices.push_back(stretches.size());
-    Ops alone;
-    alone.insert(matrix);
-    cut(alone);
+    cut(neededFor(site.product()));
   }
   Operation *yield = block.getBody().front().getTerminator();
   cut(neededFor(llvm::to_vector(yield->getOperands())));
 
   llvm::SetVector<Value> later; // what later stretches, the results and the targets read
   later.insert(yield->operand_begin(), yield->operand_end());
-  for (const OutputPatch &site : sites) {
+  for (const FitSite &site : sites) {
     later.insert(site.goal);
-    for (Value other : othersOf(site))
+    for (Value other : othersOf(site.links))
       later.insert(other);
   }
   for (const Ops &ops : llvm::reverse(stretches)) {
@@ -202,7 +217,7 @@ FailureOr<Parts> Splitter::run() {
       later.insert(value);
   }
   std::reverse(parts.steps.begin(), parts.steps.end());
-  for (const OutputPatch &site : sites)
+  for (const FitSite &site : sites)
     parts.targets.push_back(buildTarget(site));
   return parts;
 }
@@ -234,15 +249,24 @@ xf::LayerOp callPart(OpBuilder &b, xf::LayerOp layer, const Part &part, IRMappin
   return call;
 }
 
-SplitSite describe(const OutputPatch &output, xf::LayerOp layer, const IRMapping &values) {
+SplitSite describe(const FitSite &output, xf::LayerOp layer, const IRMapping &values) {
   SplitSite site;
   auto matrix = cast<xf::AssignableOpInterface>(output.first());
   xf::ParamOp param = parameterOf(matrix);
   site.data = values.lookup(matrix.getDataOperand().get());
-  site.product = values.lookup(matrix->getResult(0));
+  site.product = values.lookup(output.product());
   site.goal = values.lookup(output.goal);
   site.matrix = layer.getStoredName(param.getName());
   llvm::append_range(site.shape, cast<RankedTensorType>(param.getType()).getShape());
+  if (auto experts = dyn_cast<xf::ExpertLinearOp>(output.first())) {
+    auto top = experts.getSelected().getDefiningOp<xf::TopKOp>();
+    auto sum = cast<xf::CombineOp>(output.toSum.back().op);
+    site.experts = {values.lookup(top.getScores()), values.lookup(sum.getWeights()), site.shape[0],
+                    int64_t(top.getK())};
+    site.shape.erase(site.shape.begin());
+    site.transposed = experts.getTransposed();
+    return site;
+  }
   site.transposed = cast<patch::PatchableOpInterface>(output.first()).getPatchForm().transposed;
   if (auto scale = dyn_cast<xf::ScaleOp>(output.site)) {
     site.scale = layer.getStoredName(parameterOf(scale).getName());
@@ -261,7 +285,7 @@ FailureOr<SplitProgram> splitLayers(Program program, SitesCallback sitesOf) {
   split.targets.steps.clear();
   std::map<std::vector<Operation *>, Parts> known;
   for (ProgramStep step : program.steps) {
-    SmallVector<OutputPatch> sites;
+    SmallVector<FitSite> sites;
     if (step.index)
       sites = sitesOf(step.layer, step.block, *step.index);
     if (sites.empty()) {
@@ -269,7 +293,7 @@ FailureOr<SplitProgram> splitLayers(Program program, SitesCallback sitesOf) {
       continue;
     }
     std::vector<Operation *> key = {step.block};
-    for (const OutputPatch &site : sites)
+    for (const FitSite &site : sites)
       key.push_back(site.first());
     auto [entry, isNew] = known.try_emplace(key);
     if (isNew) {

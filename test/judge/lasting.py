@@ -188,9 +188,11 @@ def gguf_problem(checkpoint, adapter):
             continue
         b = load_file(adapter / "adapter_model.safetensors")[key.replace("lora_A", "lora_B")]
         module = key.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
-        name = names.get_name(module)
+        name = names.get_name(module + ".down_proj" if module.endswith(".experts") else module)
         found_a, found_b = tensors.pop(f"{name}.weight.lora_a"), tensors.pop(f"{name}.weight.lora_b")
-        scale = fields["adapter.lora.alpha"] / found_b.shape[1]
+        scale = fields["adapter.lora.alpha"] / found_b.shape[-1]
+        if module.endswith(".experts"):  # PEFT has the ranks of all experts in one dimension
+            found_a, found_b = found_a.reshape(a.shape), found_b.transpose(1, 2, 0).reshape(b.shape)
         if not np.array_equal(found_a, a) or not np.array_equal(scale * found_b, b) or not np.any(b @ a):
             return f"{name}: is not PEFT's"
     return f"more tensors than PEFT's: {sorted(tensors)}" if tensors else ""

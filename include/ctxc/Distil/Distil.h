@@ -20,9 +20,10 @@ namespace ctxc {
 
 /// The matrices of a layer that can be fitted, in the order in which they are fitted. The product
 /// of each leads to a value through which the whole effect of the context passes: in most models,
-/// attention's output projection, then the MLP's. They are found by the ops' interfaces. The
-/// matrices of a mixture's experts cannot be fitted, since each serves some tokens only.
-llvm::SmallVector<OutputPatch> findFitSites(const LayerVerdict &layer);
+/// attention's output projection, then the MLP's. They are found by the ops' interfaces. Of a
+/// mixture, the last matrices of all experts are one site, unless a matrix that every token goes
+/// through leads to the same value (shared experts).
+llvm::SmallVector<FitSite> findFitSites(const LayerVerdict &layer);
 
 /// A model whose layers are split at its sites, ready to run. All members must outlive its uses.
 struct SplitModel {

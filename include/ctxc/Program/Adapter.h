@@ -15,7 +15,8 @@ namespace ctxc {
 
 /// stored + left right is the changed matrix, in its stored orientation.
 struct MatrixChange {
-  std::string parameter; ///< full name in the checkpoint
+  std::string
+      parameter; ///< full name in the checkpoint; of one expert, that of its slice (SliceName.h)
   int64_t rows = 0, columns = 0, rank = 0;
   std::vector<float> left;  ///< rows × rank
   std::vector<float> right; ///< rank × columns
@@ -71,6 +72,8 @@ public:
   llvm::Expected<std::string> hash() override { return original.hash(); }
 
 private:
+  llvm::Expected<const void *> getBank(llvm::StringRef name, mlir::RankedTensorType type);
+
   Weights &original;
   llvm::StringMap<MatrixChange> matrices;
   llvm::StringMap<VectorChange> vectors;

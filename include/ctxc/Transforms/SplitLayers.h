@@ -3,7 +3,8 @@
 // To fit a matrix, the run has to stop in front of it, when its input and the wanted output are
 // known, and nothing behind it has been computed yet. So each layer with matrices to fit becomes
 // several steps: the ops before a matrix, only the product with the matrix, and the ops after it. A
-// step that computes only a product can be repeated with another matrix.
+// step that computes only a product can be repeated with another matrix. The last matrices of a
+// mixture's experts are fitted together, and the product is the weighted sum of theirs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TRANSFORMS_SPLITLAYERS_H
@@ -14,11 +15,29 @@
 
 namespace ctxc {
 
+/// A matrix to fit, as an output patch whose first op is a matrix.
+struct FitSite : OutputPatch {
+  /// Of a mixture's experts: the links from their outputs to the weighted sum, xf.combine, which is
+  /// the last of them. `links` begin behind it. Otherwise empty.
+  llvm::SmallVector<ChainLink> toSum;
+
+  /// What the matrix, or all experts together, give.
+  mlir::Value product() const {
+    return toSum.empty() ? first()->getResult(0) : toSum.back().op->getResult(0);
+  }
+};
+
+/// How a token's experts are chosen and weighted, for a site that stands for all of them.
+struct SplitExperts {
+  mlir::Value scores, gates; ///< of all experts; of the chosen ones, by their indices
+  int64_t count = 0, chosen = 0;
+};
+
 /// A matrix W of a layer, and the target of its product. Values are the split model's.
 struct SplitSite {
   int64_t layer = 0;                   ///< among the model's layers, from 0
   size_t step = 0;                     ///< of the program: computes only y = W h
-  mlir::Value data, product;           ///< h and y
+  mlir::Value data, product;           ///< h (of each chosen expert) and y
   mlir::Value goal;                    ///< a step of `targets` solves the target from this value
   std::string matrix;                  ///< its stored name
   llvm::SmallVector<int64_t, 2> shape; ///< as it is stored
@@ -27,6 +46,7 @@ struct SplitSite {
   /// the target of the scale's output, otherwise that of y.
   std::string scale;
   double offset = 0, eps = 0;
+  std::optional<SplitExperts> experts; ///< `matrix` is their bank
 };
 
 struct SplitProgram {
@@ -36,9 +56,9 @@ struct SplitProgram {
   std::vector<SplitSite> sites; ///< in the order of the steps
 };
 
-/// The matrices of a layer to fit, as output patches whose first op is a matrix, in the order in
-/// which they are fitted: none reads what a later one writes.
-using SitesCallback = llvm::function_ref<llvm::SmallVector<OutputPatch>(
+/// The matrices of a layer to fit, in the order in which they are fitted: none reads what a later
+/// one writes.
+using SitesCallback = llvm::function_ref<llvm::SmallVector<FitSite>(
     xf::LayerOp layer, xf::BlockOp block, int64_t index)>;
 
 /// Splits the layers of `program`, which buildProgram made without plans. Its module is changed.

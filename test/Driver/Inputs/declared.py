@@ -11,7 +11,7 @@ import sys
 PATHS = {"FILE", "FILE.npy", "DIR", "PATH", "WEIGHTS", "PYTHON"}
 OTHERS = {"COMMAND", "COUNTS", "FORMAT", "GB/S", "GB/S,US", "GPU", "I/N", "IDS", "K", "L", "LINE", "MIB", "N", "N,M", "NAME",
           "NAMES", "PART", "PERCENTS", "POSITIONS", "RANGES", "RULE", "SEED", "SPLIT", "STAGE", "TEXT", "TFLOP/S", "TYPE", "TYPES",
-          "RANKS", "WHICH", "X"}
+          "RANKS", "UNIT", "WHICH", "X"}
 
 problems, seen = [], 0
 for option, word, action in re.findall(

@@ -6,10 +6,11 @@ using namespace ctxc;
 using namespace ctxc::test;
 
 /// The exact end: fitted to one token alone, without a ridge, the adapter gives the full run's
-/// logits for it. Before, between and behind norms, beside attention, with biases, and with
-/// matrices stored the other way round.
+/// logits for it. Before, between and behind norms, beside attention, with biases, with matrices
+/// stored the other way round, and of experts.
 TEST(Distilling, OneTokenIsExact) {
-  for (llvm::StringRef name : {"llama", "gpt2", "falcon", "gptj", "phi", "opt", "qwen2", "bloom"}) {
+  for (llvm::StringRef name : {"llama", "gpt2", "falcon", "gptj", "phi", "opt", "qwen2", "bloom",
+                               "mixtral", "mixtral-fused", "gpt-oss"}) {
     auto model = modelOf(name);
     DistilRequest request;
     request.context = context();
@@ -319,15 +320,43 @@ TEST(Sites, LeadToWhatTheContextPasses) {
     auto model = modelOf(name);
     std::string text;
     for (const MatrixChange &change : llvm::cantFail(model->distil(training(1))).adapter.matrices)
-      if (llvm::StringRef(change.parameter).contains(".0."))
-        text += change.parameter.substr(change.parameter.find(".0.") + 3) + " ";
+      if (auto [before, name] = llvm::StringRef(change.parameter).split(".0.");
+          !name.empty() && !before.contains("experts"))
+        text += (name + " ").str();
     return text;
   };
   EXPECT_EQ(sitesOf("llama"), "self_attn.o_proj.weight mlp.down_proj.weight ");
   EXPECT_EQ(sitesOf("gemma3"), "self_attn.o_proj.weight mlp.down_proj.weight ");
   EXPECT_EQ(sitesOf("gpt2"), "attn.c_proj.weight mlp.c_proj.weight ");
   EXPECT_EQ(sitesOf("falcon"), "self_attention.dense.weight mlp.dense_4h_to_h.weight ");
-  EXPECT_EQ(sitesOf("mixtral"), "self_attn.o_proj.weight ");
+  // With one expert chosen by no token, it would be missing.
+  EXPECT_EQ(sitesOf("mixtral"), "self_attn.o_proj.weight block_sparse_moe.experts.0.w2.weight "
+                                "block_sparse_moe.experts.1.w2.weight "
+                                "block_sparse_moe.experts.2.w2.weight "
+                                "block_sparse_moe.experts.3.w2.weight "
+                                "block_sparse_moe.experts.4.w2.weight ");
+  EXPECT_EQ(sitesOf("deepseek-v3"), "self_attn.o_proj.weight mlp.down_proj.weight ");
+}
+
+/// A mixture's experts as well bring the model nearer to the full run than attention alone: fitted
+/// to one token, attention's output and the experts are enough, and one of them is not.
+TEST(Distilling, ExpertsAreFittedTogether) {
+  auto model = modelOf("mixtral");
+  DistilRequest request = training(0);
+  request.fit.lambda = 1e-4;
+  Distilled made = llvm::cantFail(model->distil(request));
+  EvaluateRequest seen = heldOut();
+  seen.texts = request.texts;
+  double whole = llvm::cantFail(model->evaluate(made.adapter, seen)).all.share();
+  for (llvm::StringRef part : {"experts", "o_proj"}) {
+    Adapter without = made.adapter;
+    llvm::erase_if(without.matrices, [&](const MatrixChange &change) {
+      return llvm::StringRef(change.parameter).contains(part);
+    });
+    EXPECT_LT(without.matrices.size(), made.adapter.matrices.size());
+    EXPECT_LT(llvm::cantFail(model->evaluate(without, seen)).all.share(), whole - 0.02)
+        << part.str();
+  }
 }
 
 TEST(Distilling, RefusesBadInput) {

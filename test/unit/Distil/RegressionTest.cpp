@@ -56,6 +56,56 @@ TEST(Regression, IsTheRidge) {
   }
 }
 
+/// The experts' matrices side by side are one matrix, which reads each expert's input times its
+/// gate in the expert's place, and zeros in the others'.
+TEST(Regression, ExpertsAreOneMatrix) {
+  constexpr int64_t count = 30, chosen = 2, experts = 5, inputs = 6, outputs = 7;
+  ExpertRows rows;
+  rows.data = randomRows(count, chosen * inputs, 4);
+  rows.gates = randomRows(count, chosen, 5);
+  rows.product = randomRows(count, outputs, 6);
+  rows.target = randomRows(count, outputs, 7);
+  rows.weights = Vector::LinSpaced(count, 0.5, 2);
+  SiteRows wide;
+  wide.data = FloatMatrix::Zero(count, experts * inputs);
+  wide.product = rows.product;
+  wide.target = rows.target;
+  wide.weights = rows.weights;
+  for (int64_t row = 0; row < count; ++row) {
+    const int first = row % 3; // the last expert has no rows
+    for (int expert : {first, first + 1}) {
+      const int slot = expert - first;
+      rows.selected.push_back(expert);
+      wide.data.row(row).segment(expert * inputs, inputs) =
+          rows.gates(row, slot) * rows.data.row(row).segment(slot * inputs, inputs);
+    }
+  }
+  auto fits = llvm::cantFail(fitExperts(rows, experts, withRank(0), oneThread));
+  Matrix expected = byDefinition(wide, FitOptions().lambda);
+  ASSERT_EQ(fits.size(), size_t(experts));
+  EXPECT_EQ(fits.back().left.size(), 0);
+  for (int64_t expert = 0; expert + 1 < experts; ++expert) {
+    Matrix part = expected.middleCols(expert * inputs, inputs);
+    EXPECT_LT((changeOf(fits[expert]) - part).norm(), 1e-5 * expected.norm()) << expert;
+  }
+  // Rank 5 over the two experts of a row is 2 for each, and the nearest of its own rows.
+  auto small = llvm::cantFail(fitExperts(rows, experts, withRank(5), oneThread));
+  Matrix h = wide.data.cast<double>();
+  Matrix s = h.transpose() * wide.weights.asDiagonal() * h;
+  const double lambda = FitOptions().lambda * s.squaredNorm() / s.trace();
+  for (int64_t expert = 0; expert + 1 < experts; ++expert) {
+    EXPECT_EQ(small[expert].left.cols(), 2);
+    const int64_t at = expert * inputs;
+    Eigen::LLT<Matrix> root(
+        Matrix(s.block(at, at, inputs, inputs) + lambda * Matrix::Identity(inputs, inputs)));
+    Matrix l = root.matrixL();
+    Matrix whole = expected.middleCols(at, inputs) * l;
+    Eigen::JacobiSVD<Matrix> svd(whole);
+    double least = svd.singularValues().tail(inputs - 2).norm();
+    EXPECT_NEAR((changeOf(small[expert]) * l - whole).norm(), least, 1e-4 * whole.norm());
+  }
+}
+
 /// From a few hundred tokens on, the penalty is the same in numbers of S, and not relative to it.
 TEST(Regression, PenalisesLessWithMoreText) {
   FitOptions options;
