@@ -9,8 +9,12 @@ xf.block @layer(%x: tensor<512xf32>) -> tensor<512xf32> {
   %qf = xf.linear %Wq * %x : tensor<64x512x!xf.quantized<q8_0>>, tensor<512xf32>
   %kf = xf.linear %Wk * %x : tensor<64x512x!xf.quantized<q4_0>>, tensor<512xf32>
   %vf = xf.linear %Wv * %x : tensor<64x512x!xf.quantized<q6_k>>, tensor<512xf32>
-  %c = xf.decaying_mean %qf, %kf decay %vf own %vf : tensor<64xf32>
-  %m = xf.linear %Wo * %c : tensor<512x64xf32>, tensor<64xf32>
+  %q = xf.reshape %qf : tensor<64xf32> to tensor<2x32xf32>
+  %k = xf.reshape %kf : tensor<64xf32> to tensor<2x32xf32>
+  %v = xf.reshape %vf : tensor<64xf32> to tensor<2x32xf32>
+  %c = xf.attention %q, %k, %v scale 0.1 : tensor<2x32xf32>, tensor<2x32xf32>, tensor<2x32xf32> -> tensor<2x32xf32>
+  %cf = xf.reshape %c : tensor<2x32xf32> to tensor<64xf32>
+  %m = xf.linear %Wo * %cf : tensor<512x64xf32>, tensor<64xf32>
   %h = xf.add %x, %m : tensor<512xf32>
   %z = xf.normalize rms %h eps 1.0e-6 : tensor<512xf32>
   %u = xf.linear %up * %z : tensor<256x512x!xf.quantized<q4_k>>, tensor<512xf32>
