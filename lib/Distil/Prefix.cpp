@@ -16,19 +16,34 @@ static std::vector<float> headsFirst(llvm::ArrayRef<float> rows, int64_t tokens,
   return ordered;
 }
 
-/// Adds what the contextual ops of `block` keep.
-static llvm::Error addKept(xf::BlockOp block, llvm::ArrayRef<std::vector<float>> rows,
-                           std::vector<KeysAndValues> &all) {
+/// The shapes of what a contextual op keeps of a token.
+static auto keptShapes(xf::ContextualOpInterface op) {
+  return llvm::map_to_vector(op.getStateOperands(), [](Value operand) {
+    return cast<RankedTensorType>(operand.getType()).getShape();
+  });
+}
+
+llvm::Error ctxc::checkPrefixCache(const SplitModel &model) {
   std::string unlike;
-  block.walk([&](xf::ContextualOpInterface op) {
-    auto shapes = llvm::map_to_vector(op.getStateOperands(), [](Value operand) {
-      return cast<RankedTensorType>(operand.getType()).getShape();
+  for (ProgramStep step : model.split.program.steps)
+    step.block.walk([&](xf::ContextualOpInterface op) {
+      auto shapes = keptShapes(op);
+      if (!isa<xf::AttentionOp>(op) || shapes.size() != 2 || shapes[0].size() != 2 ||
+          shapes[1].size() != 2 || shapes[0][0] != shapes[1][0])
+        unlike = op->getName().getStringRef().str();
     });
-    if (!isa<xf::AttentionOp>(op) || shapes.size() != 2 || shapes[0].size() != 2 ||
-        shapes[1].size() != 2 || shapes[0][0] != shapes[1][0]) {
-      unlike = op->getName().getStringRef().str();
-      return;
-    }
+  if (unlike.empty())
+    return llvm::Error::success();
+  return makeError("'" + unlike +
+                   "' keeps something else of the tokens in front than a key and a "
+                   "value of each head, so that they cannot be stored; let the model read them");
+}
+
+/// Adds what the attentions of `block` keep.
+static void addKept(xf::BlockOp block, llvm::ArrayRef<std::vector<float>> rows,
+                    std::vector<KeysAndValues> &all) {
+  block.walk([&](xf::ContextualOpInterface op) {
+    auto shapes = keptShapes(op);
     KeysAndValues kept;
     kept.heads = shapes[0][0];
     kept.keyWidth = shapes[0][1];
@@ -39,17 +54,14 @@ static llvm::Error addKept(xf::BlockOp block, llvm::ArrayRef<std::vector<float>>
     rows = rows.drop_front(2);
     all.push_back(std::move(kept));
   });
-  if (!unlike.empty())
-    return makeError("'" + unlike +
-                     "' keeps something else of the tokens in front than a key and a value of "
-                     "each head; expected attention alone");
-  return llvm::Error::success();
 }
 
 llvm::Expected<std::vector<KeysAndValues>> ctxc::prefixCache(SplitModel model,
                                                              const Adapter &adapter) {
   if (adapter.prefix.empty())
     return makeError("no token stands in front of the texts");
+  if (llvm::Error error = checkPrefixCache(model))
+    return std::move(error);
   auto front = OwnedFront::make(model, adapter.prefix, adapter.seen);
   if (!front)
     return front.takeError();
@@ -69,9 +81,7 @@ llvm::Expected<std::vector<KeysAndValues>> ctxc::prefixCache(SplitModel model,
        ++step) {
     if (llvm::Error error = passage->run(step))
       return std::move(error);
-    xf::BlockOp block = steps[step].block;
-    if (llvm::Error error = addKept(block, cache.rows(0, step), all))
-      return std::move(error);
+    addKept(steps[step].block, cache.rows(0, step), all);
   }
   return all;
 }

@@ -74,7 +74,7 @@ static uint64_t bytesToSolve(const SplitModel &model, uint64_t rows) {
     const uint64_t chosen = site.experts ? site.experts->chosen : 1;
     const uint64_t in = chosen * site.shape[site.transposed ? 0 : 1],
                    out = site.shape[!site.transposed];
-    const uint64_t side = std::min(in, rows);
+    const uint64_t side = site.experts ? rows : std::min(in, rows);
     const uint64_t floats = rows * (3 * in + 4 * out),
                    doubles = 6 * rows * out + side * side + 2 * side * out + 2 * out * out;
     most = std::max(most, floats * sizeof(float) + doubles * sizeof(double));

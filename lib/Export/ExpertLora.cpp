@@ -1,6 +1,7 @@
 #include "ExpertLora.h"
 #include "Lora.h"
 #include "PeftConfig.h"
+#include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Program/SliceName.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -21,6 +22,8 @@ static std::pair<std::string, std::string> nameInTransformers(StringRef bank) {
     return {moduleOf((module + ".mlp.experts").str()), "down_proj"};
   return {};
 }
+
+bool ctxc::hasExpertName(StringRef bank) { return !nameInTransformers(bank).first.empty(); }
 
 std::optional<ExpertPlace> ctxc::expertPlace(StringRef parameter) {
   ExpertPlace place;

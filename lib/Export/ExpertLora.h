@@ -21,7 +21,7 @@ std::optional<ExpertPlace> expertPlace(llvm::StringRef parameter);
 
 /// The changes of all experts of a layer, with factors of the same rank.
 struct ExpertLora {
-  ExpertPlace place; ///< of expert 0
+  ExpertPlace place; ///< of one of them
   int64_t experts = 0, rank = 0, in = 0, out = 0;
   std::vector<float> a, b; ///< experts × rank × in, experts × out × rank; zeros without a change
 };

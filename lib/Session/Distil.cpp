@@ -1,6 +1,7 @@
 // A context as a lasting change of the weights.
 #include "Use.h"
 #include "ctxc/Distil/Prefix.h"
+#include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
@@ -9,6 +10,17 @@
 using namespace ctxc;
 using llvm::Error;
 using llvm::Expected;
+
+/// `sites` without experts that an adapter's files have no name for.
+static llvm::SmallVector<FitSite> nameableSites(xf::LayerOp layer,
+                                                llvm::SmallVector<FitSite> sites) {
+  llvm::erase_if(sites, [&](const FitSite &site) {
+    auto experts = mlir::dyn_cast<xf::ExpertLinearOp>(site.first());
+    auto bank = experts ? experts.getBank().getDefiningOp<xf::ParamOp>() : xf::ParamOp();
+    return bank && !hasExpertName(layer.getStoredName(bank.getName()));
+  });
+  return sites;
+}
 
 /// Splits a copy of the module, and compiles its kernels.
 Expected<SplitModel> Model::splitModel() {
@@ -38,10 +50,10 @@ Expected<SplitModel> Model::splitModel() {
       options.update);
   if (mlir::failed(program))
     return makeError(path + ": cannot be made ready to run; see the messages above");
-  auto sites = [&](xf::LayerOp, xf::BlockOp, int64_t index) {
+  auto sites = [&](xf::LayerOp layer, xf::BlockOp, int64_t index) {
     for (const LayerVerdict &verdict : verdicts)
       if (verdict.layer == index)
-        return findFitSites(verdict);
+        return nameableSites(layer, findFitSites(verdict));
     return llvm::SmallVector<FitSite>();
   };
   mlir::FailureOr<SplitProgram> pieces = splitLayers(*program, sites);
@@ -91,13 +103,22 @@ Expected<Distilled> Model::distil(const DistilRequest &request) {
   });
 }
 
-Error Model::checkRoomToEvaluate(const EvaluateRequest &request) {
+/// withSplit, of a function that gives nothing but an error.
+template <typename Function> Error Model::checkSplit(Function function) {
   return withSplit([&](SplitModel model) -> Expected<bool> {
-           if (Error error = ctxc::checkRoomToEvaluate(model, request))
+           if (Error error = function(model))
              return std::move(error);
            return true;
          })
       .takeError();
+}
+
+Error Model::checkRoomToEvaluate(const EvaluateRequest &request) {
+  return checkSplit([&](SplitModel model) { return ctxc::checkRoomToEvaluate(model, request); });
+}
+
+Error Model::checkPrefixCache() {
+  return checkSplit([](SplitModel model) { return ctxc::checkPrefixCache(model); });
 }
 
 Expected<std::vector<KeysAndValues>> Model::prefixCache(const Adapter &adapter) {

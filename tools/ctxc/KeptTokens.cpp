@@ -58,6 +58,9 @@ Expected<KeepOptions> driver::keepOptions(const Arguments &arguments) {
 Error driver::keepFile(const KeepOptions &options, Opened &opened, DistilRequest &request) {
   if (options.unit != TextUnit::Token && !opened.model->hasTokenizer())
     return opened.model->tokenizer().takeError();
+  if (options.writesCache)
+    if (Error error = opened.model->checkPrefixCache())
+      return error;
   if (!options.file)
     return Error::success();
   auto kept = readTokens(*options.file, "--keep", *opened.model);

@@ -21,7 +21,7 @@ struct KeepOptions {
 llvm::Expected<KeepOptions> keepOptions(const Arguments &arguments);
 
 /// Adds the text of --keep to what stays in front, before any text has been written. Fails where
-/// keepTokens would need a tokenizer that is not there.
+/// keepTokens would need a tokenizer that is not there, or where the cache cannot be stored.
 llvm::Error keepFile(const KeepOptions &options, Opened &opened, DistilRequest &request);
 
 /// Adds tokens of the context, by the texts of `request`.

@@ -24,6 +24,10 @@ struct AdapterFile {
   std::string name, content;
 };
 
+/// Whether transformers has one parameter for the experts' matrices that a checkpoint stores as
+/// `bank` (SliceName.h), which an adapter can then change.
+bool hasExpertName(llvm::StringRef bank);
+
 /// Writes the directory `outDir`, which must not exist; on any failure nothing remains. `cache`: of
 /// the adapter's prefix; without it, there is no prefix_cache.safetensors. Errors: an adapter that
 /// changes nothing; a parameter that is no module's weight, or that `checkpoint`, the adapter's

@@ -15,8 +15,8 @@ namespace ctxc {
 
 /// stored + left right is the changed matrix, in its stored orientation.
 struct MatrixChange {
-  std::string
-      parameter; ///< full name in the checkpoint; of one expert, that of its slice (SliceName.h)
+  /// Its full name in the checkpoint; of one expert, that of its slice (SliceName.h).
+  std::string parameter;
   int64_t rows = 0, columns = 0, rank = 0;
   std::vector<float> left;  ///< rows × rank
   std::vector<float> right; ///< rank × columns

@@ -192,8 +192,10 @@ public:
   /// Fails where there is too little memory for evaluate: before what is to be evaluated is fitted
   /// (ctxc::checkRoomToEvaluate).
   llvm::Error checkRoomToEvaluate(const EvaluateRequest &request);
-  /// What attention keeps of the adapter's prefix (ctxc::prefixCache). Runs as distil does.
+  /// What attention keeps of the adapter's prefix (ctxc::prefixCache), and whether that can be
+  /// said. Run as distil does.
   llvm::Expected<std::vector<KeysAndValues>> prefixCache(const Adapter &adapter);
+  llvm::Error checkPrefixCache();
   /// How well an adapter replaces a context (ctxc::evaluate). Runs as distil does.
   llvm::Expected<Card> evaluate(const Adapter &adapter, const EvaluateRequest &request);
   /// The same for several adapters, by the texts of `judge`, which must not outlive the model.
@@ -259,6 +261,7 @@ private:
   llvm::Expected<SplitModel> splitModel();
   template <typename Function>
   auto withSplit(Function function) -> decltype(function(std::declval<SplitModel>()));
+  template <typename Function> llvm::Error checkSplit(Function function);
   llvm::Expected<ShardedExecutor &> sharded();
 
   std::string path;
