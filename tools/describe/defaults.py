@@ -113,6 +113,13 @@ class Defaults:
         return bool(re.search("[a-z]", absent)) and name in settings and \
             self.built(settings, name) == settings[name] and self.built(settings, name, settings[name] + 1) is REMOVED
 
+    def is_replaced(self, name: str) -> bool:
+        """Whether the class takes it from other keys, whatever it is."""
+        settings = self.sampler.settings(1)
+        value = settings.get(name)
+        return samples.is_number(value) and self.built(settings, name) not in (value, REMOVED) and \
+            self.built(settings, name) == self.built(settings, name, value) == self.built(settings, name, value + 1)
+
     def is_read(self, name: str) -> bool:
         """Whether the model's code reads it, or the config's other settings depend on it."""
         other = {v: k for k, v in (getattr(self.sampler.kind, "attribute_map", {}) or {}).items()}
@@ -148,7 +155,7 @@ class Defaults:
         skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters", *self.sampler.indices, *self.sampler.uniform}
         for name in sorted(set(self.default) - set(sizes) - self.lists - skipped):
             values = [config.get(name) for config in self.configs]
-            if name in self.sampler.idle or not self.is_read(name):
+            if name in self.sampler.idle or not self.is_read(name) or self.is_replaced(name):
                 unread.append(name)
             elif behind := self.by_layers(name):
                 equal.append([name, behind])
@@ -234,6 +241,8 @@ class Defaults:
                 entry.update(scales=False, proportional=True)
             if rope.get("rope_type", "default") != "default":
                 entry["required"] = True  # its default is of another kind
+            if samples.POSITION_SCALE in rope:  # which was varied
+                entry["unread"] = [samples.POSITION_SCALE]
             # What the class takes where only the rest of the parameters is given.
             bare = self.bare_rope(path)
             for name, key, default in (("theta", "rope_theta", self.default.get("rope_theta", 10000.0)),

@@ -273,7 +273,9 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
         # A rotation's factor is that of the one rope. Where a part of a head is not rotated, a factor gives other ops.
         if len(base.ropes) == 1 and not any(re.search(r"rope\([^()]*,[^()]*,", layer["call"]) for layer in layers):
             path, rope = next(iter(result["ropes"].items()))
-            rope["grows"] = rope["long"] = True
+            rope["grows"] = True
+            if not any(texts.lacks_numbers(line) for block in blocks for line in block):  # no program has one that is long
+                rope["long"] = True
             blocks[:] = [[re.sub(r"(xf\.rotary \w+ %\w+ by %\w+)", rf"\1$m({path})", line) for line in block] for block in blocks]
     result.update({"blocks": blocks, "layers": layers, "before": ends["before"], "entry": base.entry, "behind": ends["behind"]})
     return result
