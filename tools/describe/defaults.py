@@ -53,10 +53,12 @@ def declared_default(kind: Any, name: str) -> Any:
 
 
 class Defaults:
-    """`used` are the keys of expressions, `lists` those with an entry for each layer, `read` what the model's code reads."""
+    """`used` are the keys of expressions, `lists` those with an entry for each layer, `read` what the model's code reads.
+    Where programs are `is_partial`, nothing computes some of their parts, and no logits tell whether one head has the same ops."""
 
     def __init__(self, sampler: samples.Sampler, configs: list[dict[str, Any]], used: set[str], lists: set[str],
-                 choices: set[str], read: set[str], fitter: fits.Fitter, is_idle: Callable[[str], bool]):
+                 choices: set[str], read: set[str], fitter: fits.Fitter, is_idle: Callable[[str], bool], is_partial: bool):
+        self.is_partial = is_partial
         self.sampler, self.configs, self.used, self.lists, self.read, self.fitter = sampler, configs, used, lists, read, fitter
         self.choices, self.is_idle = choices, is_idle
         self.default = sampler.default.to_dict()
@@ -100,7 +102,7 @@ class Defaults:
         if not all(isinstance(config[name], int) for config in self.configs):
             entry["positive"] = "eps" in name and least > 0
         elif name == self.sampler.layer_key or name in (*samples.ATTENTION_HEADS, *samples.KV_NAMES):
-            must_be_several = name != self.sampler.layer_key and self.sampler.model_type in published.SEVERAL_HEADS
+            must_be_several = name != self.sampler.layer_key and (self.is_partial or self.sampler.model_type in published.SEVERAL_HEADS)
             entry["least"] = 2 if must_be_several else 1
         else:  # 1 and 0 may be other programs
             entry["least"] = min(2, least)
@@ -116,7 +118,7 @@ class Defaults:
     def is_replaced(self, name: str) -> bool:
         """Whether the class takes it from other keys, whatever it is."""
         settings = self.sampler.settings(1)
-        value = settings.get(name)
+        value = settings.get(name, self.default.get(name))
         return samples.is_number(value) and self.built(settings, name) not in (value, REMOVED) and \
             self.built(settings, name) == self.built(settings, name, value) == self.built(settings, name, value + 1)
 
@@ -155,7 +157,7 @@ class Defaults:
         skipped = self.choices | {name for name in self.default if rules(name) and name not in RISKY} | {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype", "rope_parameters", *self.sampler.indices, *self.sampler.uniform}
         for name in sorted(set(self.default) - set(sizes) - self.lists - skipped):
             values = [config.get(name) for config in self.configs]
-            if name in self.sampler.idle or not self.is_read(name) or self.is_replaced(name):
+            if name in self.sampler.idle or not self.is_read(name):
                 unread.append(name)
             elif behind := self.by_layers(name):
                 equal.append([name, behind])
@@ -169,7 +171,7 @@ class Defaults:
             elif twin := self.twin_of(name, values):
                 equal.append([name, twin])
                 sizes[name] = self.size(name)
-            elif self.is_idle(name):
+            elif self.is_replaced(name) or self.is_idle(name):
                 unread.append(name)
             else:
                 raise texts.Unsupported(f"{name} is read, and gives no number of the program")

@@ -29,6 +29,5 @@ SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embeddin
 AMBIGUOUS = {"cohere": ("theta",)}
 
 # With one head, of keys too, these have other ops, and no logits tell whether they are the same, since ctxc does not read
-# their tensors, or computes no numbers of them.
-SEVERAL_HEADS = ("axk2", "deepseek_v32", "doge", "glm_moe_dsa", "kimi_linear", "llama4", "llama4_text", "mellum", "ministral3",
-                 "moss_transcribe_diarize", "roformer")
+# their tensors.
+SEVERAL_HEADS = ("kimi_linear", "mellum", "moss_transcribe_diarize")

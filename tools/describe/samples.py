@@ -39,7 +39,7 @@ STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", 
 STATE_SIZES = {"linear_num_key_heads": (2, 5, 3, 4, 7), "linear_num_value_heads": (4, 15, 6, 8, 14), "linear_num_heads": (5, 7, 8, 6, 9),
                "mamba_n_heads": (18, 32, 42, 27, 28), "mamba_num_heads": (26, 34, 42, 33, 44), "n_groups": (2, 2, 6, 3, 4),
                "mamba_n_groups": (2, 2, 6, 3, 4), "mamba_d_head": (16, 25, 32, 48, 32), "mamba_head_dim": (14, 22, 26, 38, 30),
-               "lru_width": (66, 60, 96, 63, 98)}
+               "lru_width": (66, 60, 96, 63, 98), "index_n_heads": (11, 13, 17, 19, 23)}
 STATE_RANGES = {"linear_key_head_dim": (11, 61), "linear_value_head_dim": (61, 127), "linear_head_dim": (11, 61), "mamba_d_state": (11, 61),
                 "ssm_state_size": (11, 61), "state_size": (11, 61), "mamba_dt_rank": (7, 43), "mamba_chunk_size": (5, 24), "time_step_rank": (7, 43)}
 SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "norm_alpha", "norm_beta")
