@@ -258,10 +258,26 @@ Expected<ImportedModel> Model::importModule() {
   auto checkpoint = inMemory ? Checkpoint::fromMemory(path, inMemory->config, inMemory->tensors)
                              : Checkpoint::open(path);
   if (!checkpoint)
-    return checkpoint.takeError();
+    return withoutWeights(checkpoint.takeError());
   if (!settings.storage && settings.needWeights)
     settings.storage = options.storage = storedType(**checkpoint);
   return importCheckpoint(std::move(*checkpoint), *mlirContext, options);
+}
+
+/// `missing`, or what is wrong with a config.json alone that no weights could run.
+Error Model::withoutWeights(Error missing) {
+  ImportOptions options;
+  options.needWeights = false;
+  Expected<ImportedModel> alone = importModel(path, *mlirContext, options);
+  if (!alone) {
+    llvm::consumeError(alone.takeError());
+    return missing;
+  }
+  Error unknown = checkNumerics(*alone->module);
+  if (!unknown)
+    return missing;
+  llvm::consumeError(std::move(missing));
+  return unknown;
 }
 
 llvm::StringRef Model::storage() const {

@@ -275,29 +275,62 @@ Expected<mlir::ModuleOp> Model::plannedModule() {
   return *planned;
 }
 
+/// What keeps a part of a PyTorch program that nothing computes from being an op of xf; empty for
+/// another op.
+static llvm::StringRef obstacleOf(mlir::Operation &op) {
+  if (auto why = op.getAttrOfType<mlir::StringAttr>(graph::FunctionOp::whyName))
+    return why.getValue();
+  auto opaque = llvm::dyn_cast<graph::OpaqueOp>(op);
+  return opaque ? opaque.getTarget() : "";
+}
+
 Error Model::checkNumerics() {
   Expected<Use> inUse = use();
   if (!inUse)
     return inUse.takeError();
-  if (module().getOps<xf::ModelOp>().empty())
+  return checkNumerics(module());
+}
+
+Error Model::checkNumerics(mlir::ModuleOp module) {
+  if (module.getOps<xf::ModelOp>().empty())
     return Error::success(); // nothing runs
   llvm::StringSet<> told;
-  module().walk([&](xf::BlockOp block) {
-    for (mlir::Operation &op : block.getBody().front().without_terminator()) {
-      if (llvm::isa<reference::ReferenceOpInterface, LinalgLoweringOpInterface>(op) ||
-          graph::FunctionOp::ofOp(&op))
-        continue;
-      auto opaque = llvm::dyn_cast<xf::OpaqueContextualOp>(op);
-      std::string kind = opaque ? (" \"" + opaque.getName() + "\"").str() : "";
-      if (told.insert(op.getName().getStringRef().str() + kind).second)
+  bool isOfProgram = false;
+  auto check = [&](mlir::Operation &op) {
+    if (llvm::isa<reference::ReferenceOpInterface, LinalgLoweringOpInterface>(op) ||
+        graph::FunctionOp::ofOp(&op))
+      return;
+    // What stands for the numbers of another such op adds nothing to be known.
+    if (llvm::isa<graph::OpaqueOp>(op) && op.getNumOperands() == 1 &&
+        op.getOperand(0).getDefiningOp<xf::OpaqueContextualOp>())
+      return;
+    llvm::StringRef obstacle = obstacleOf(op);
+    isOfProgram |= !obstacle.empty();
+    auto opaque = llvm::dyn_cast<xf::OpaqueContextualOp>(op);
+    std::string kind = opaque ? (" \"" + opaque.getName() + "\"").str() : "";
+    if (!told.insert((op.getName().getStringRef() + kind + obstacle).str()).second)
+      return;
+    mlir::InFlightDiagnostic error =
         mlir::emitError(op.getLoc())
-            << "'" << op.getName() << "'" << kind
-            << " has no numerics: it is known to the analyses, and nothing computes it";
-    }
+        << "'" << op.getName() << "'" << kind
+        << " has no numerics: it is known to the analyses, and nothing computes it";
+    if (!obstacle.empty())
+      error.attachNote() << "xf has no op for it because of: " << obstacle;
+  };
+  module.walk([&](xf::BlockOp block) {
+    llvm::for_each(block.getBody().front().without_terminator(), check);
+  });
+  module.walk([&](graph::OpaqueOp op) {
+    if (llvm::isa<xf::ModelOp>(op->getParentOp()))
+      check(*op);
   });
   if (told.empty())
     return Error::success();
+  std::string wayOut = "\nnote: its numbers are in the exported program: python -m ctxc.export " +
+                       path + " -o model.pt2, and then model.pt2 with the weights of " + path;
   return withDiagnostics(
-      makeError(path + ": cannot be run: it has ops without numerics; see the messages above. A "
-                       "check needs none, and tells which parameters can take the context"));
+      makeError(path +
+                ": cannot be run: it has ops without numerics; see the messages above. A "
+                "check needs none, and tells which parameters can take the context" +
+                (isOfProgram ? wayOut : "")));
 }

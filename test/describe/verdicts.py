@@ -80,12 +80,20 @@ def check_type(ctxc, description, config, expected):
     expect(code == 2, f"{name}: a config without numbers is not refused")
 
 
+def unknown_parts(description):
+    """The parts of the program of which only what they read is known, by their names or their ops."""
+    lines = sum(description["blocks"], []) + [line for end in description["before"] + description["behind"] for line in end["lines"]]
+    ops = re.findall(r'xf\.contextual "([^"]*)"|graph\.opaque "([^"]*)" why "(?!it is not shown)', "\n".join(lines))
+    return {part or op for part, op in ops}
+
+
 def check_page(page, described, known):
     """The table of the page."""
     head, mark, _ = page.read_text().partition("| type |")
-    table = "| type | verdict | choices | lists |\n|---|---|---|---|\n"
+    table = "| type | verdict | no numbers of | choices | lists |\n|---|---|---|---|---|\n"
     for name, description in sorted(described.items()):
-        cells = [", ".join(f"`{key}`" for key in sorted(description.get(kind, {}))) for kind in ("choices", "lists")]
+        cells = [", ".join(f"`{key}`" for key in sorted(keys)) for keys in
+                 (unknown_parts(description), description.get("choices", {}), description.get("lists", {}))]
         table += f"| `{name}` | {known.get(name)} | {' | '.join(cells)} |\n"
     if os.environ.get("CTXC_WRITE_DOCS"):
         page.write_text(head + table)

@@ -58,8 +58,8 @@ static const std::string &description() {
                        "on it.\n\n"
                        "config.json's model_type is one of";
     addTypes(text, 34, supportedModelTypes());
-    text += "\n\nBy descriptions (docs/described-types.md) it may also be";
-    addTypes(text, 56, describedModelTypes());
+    text += "\n\nBy descriptions (docs/described-types.md; some for checks alone) it may also be";
+    addTypes(text, 79, describedModelTypes());
     return text;
   }();
   return text;

@@ -53,10 +53,12 @@ def declared_default(kind: Any, name: str) -> Any:
 
 
 class Defaults:
-    """`used` are the keys of expressions, `lists` those with an entry for each layer, `read` what the model's code reads."""
+    """`used` are the keys of expressions, `lists` those with an entry for each layer, `read` what the model's code reads.
+    Where programs are `is_partial`, nothing computes some of their parts, and no logits tell whether one head has the same ops."""
 
     def __init__(self, sampler: samples.Sampler, configs: list[dict[str, Any]], used: set[str], lists: set[str],
-                 choices: set[str], read: set[str], fitter: fits.Fitter, is_idle: Callable[[str], bool]):
+                 choices: set[str], read: set[str], fitter: fits.Fitter, is_idle: Callable[[str], bool], is_partial: bool):
+        self.is_partial = is_partial
         self.sampler, self.configs, self.used, self.lists, self.read, self.fitter = sampler, configs, used, lists, read, fitter
         self.choices, self.is_idle = choices, is_idle
         self.default = sampler.default.to_dict()
@@ -100,7 +102,7 @@ class Defaults:
         if not all(isinstance(config[name], int) for config in self.configs):
             entry["positive"] = "eps" in name and least > 0
         elif name == self.sampler.layer_key or name in (*samples.ATTENTION_HEADS, *samples.KV_NAMES):
-            must_be_several = name != self.sampler.layer_key and self.sampler.model_type in published.SEVERAL_HEADS
+            must_be_several = name != self.sampler.layer_key and (self.is_partial or self.sampler.model_type in published.SEVERAL_HEADS)
             entry["least"] = 2 if must_be_several else 1
         else:  # 1 and 0 may be other programs
             entry["least"] = min(2, least)
@@ -112,6 +114,13 @@ class Defaults:
         settings = self.sampler.settings(1)
         return bool(re.search("[a-z]", absent)) and name in settings and \
             self.built(settings, name) == settings[name] and self.built(settings, name, settings[name] + 1) is REMOVED
+
+    def is_replaced(self, name: str) -> bool:
+        """Whether the class takes it from other keys, whatever it is."""
+        settings = self.sampler.settings(1)
+        value = settings.get(name, self.default.get(name))
+        return samples.is_number(value) and self.built(settings, name) not in (value, REMOVED) and \
+            self.built(settings, name) == self.built(settings, name, value) == self.built(settings, name, value + 1)
 
     def is_read(self, name: str) -> bool:
         """Whether the model's code reads it, or the config's other settings depend on it."""
@@ -162,7 +171,7 @@ class Defaults:
             elif twin := self.twin_of(name, values):
                 equal.append([name, twin])
                 sizes[name] = self.size(name)
-            elif self.is_idle(name):
+            elif self.is_replaced(name) or self.is_idle(name):
                 unread.append(name)
             else:
                 raise texts.Unsupported(f"{name} is read, and gives no number of the program")
@@ -234,6 +243,8 @@ class Defaults:
                 entry.update(scales=False, proportional=True)
             if rope.get("rope_type", "default") != "default":
                 entry["required"] = True  # its default is of another kind
+            if samples.POSITION_SCALE in rope:  # which was varied
+                entry["unread"] = [samples.POSITION_SCALE]
             # What the class takes where only the rest of the parameters is given.
             bare = self.bare_rope(path)
             for name, key, default in (("theta", "rope_theta", self.default.get("rope_theta", 10000.0)),

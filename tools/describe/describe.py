@@ -81,7 +81,7 @@ class Describer:
         path.unlink()
         if run.returncode:
             raise texts.Unsupported(run.stderr.strip().splitlines()[0])
-        return run.stdout
+        return texts.without_bodies(run.stdout)
 
     def sections(self, flipped: dict[str, Any], known: dict[tuple[str, ...], str]) -> template.Sections:
         """The template with `flipped` settings. `known` has that of the samples' lines, and gets it."""
@@ -93,10 +93,13 @@ class Describer:
         return template.Template(self.sampler, programs, configs, known).sections()
 
     def base(self, known: dict[tuple[str, ...], str]) -> template.Sections:
-        """The template of the type as it is by default. Models that cannot be built are tried with other heads."""
+        """The template of the type as it is by default. Models that cannot be built are tried with other heads, and with the
+        class's activations."""
         problem: Exception | None = None
-        for sizes in (None, *samples.OTHER_SIZES):
-            if sizes and not self.sampler.choose(sizes):
+        for is_default, sizes in itertools.product((False, True) if self.sampler.activations else (False,), ("", *samples.OTHER_SIZES)):
+            if is_default:  # the class may refuse other activations
+                self.sampler.activations = {}
+            if (sizes or is_default) and not self.sampler.choose(sizes):
                 continue
             try:
                 return self.with_activations(known)
@@ -120,12 +123,13 @@ class Describer:
     def with_experts(self, known: dict[tuple[str, ...], str]) -> template.Sections:
         """The template for any number of chosen experts, or for the default one, where another gives other ops."""
         known.clear()
-        try:
-            return self.sections({}, known)
-        except texts.OtherOps:
-            if self.sampler.kept or not self.sampler.with_experts_kept():
-                raise
-        known.clear()
+        for all_of_them in (False, True):
+            try:
+                return self.sections({}, known)
+            except texts.OtherOps:
+                if not self.sampler.with_experts_kept(all_of_them):
+                    raise
+            known.clear()
         return self.sections({}, known)
 
     def describe(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ FITTED = (1, 2)  # of the samples; the judge has others, which would show a wron
 MORE_FITTED = {"nemotron_h": (1, 2, 4)}  # where sums of so many sizes fit two samples by chance
 HEADS, KV_HEADS, HEAD_DIM = (6, 10, 12, 9, 14), (3, 5, 4, 3, 7), (24, 40, 56, 72, 32)
 HEADS_OF_FOUR, KV_HEADS_OF_FOUR = (8, 12, 16, 20, 24), (4, 3, 8, 5, 6)  # where heads are computed in four parts
+EVEN_KV_HEADS = (4, 6, 4, 10, 6)  # for the same heads
 MORE_LAYERS = (0, 0, 1, 2, 0)  # than one of each kind
 WIDTH_OF_A_HEAD = (22, 26, 34, 46, 38)  # where heads have a dimension of their own
 MULTIPLES = (7, 11, 13, 9, 15)  # to which a size is rounded up
@@ -37,7 +38,8 @@ STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", 
 # as wide together as the model.
 STATE_SIZES = {"linear_num_key_heads": (2, 5, 3, 4, 7), "linear_num_value_heads": (4, 15, 6, 8, 14), "linear_num_heads": (5, 7, 8, 6, 9),
                "mamba_n_heads": (18, 32, 42, 27, 28), "mamba_num_heads": (26, 34, 42, 33, 44), "n_groups": (2, 2, 6, 3, 4),
-               "mamba_n_groups": (2, 2, 6, 3, 4), "mamba_d_head": (16, 25, 32, 48, 32), "mamba_head_dim": (14, 22, 26, 38, 30)}
+               "mamba_n_groups": (2, 2, 6, 3, 4), "mamba_d_head": (16, 25, 32, 48, 32), "mamba_head_dim": (14, 22, 26, 38, 30),
+               "lru_width": (66, 60, 96, 63, 98), "index_n_heads": (11, 13, 17, 19, 23)}
 STATE_RANGES = {"linear_key_head_dim": (11, 61), "linear_value_head_dim": (61, 127), "linear_head_dim": (11, 61), "mamba_d_state": (11, 61),
                 "ssm_state_size": (11, 61), "state_size": (11, 61), "mamba_dt_rank": (7, 43), "mamba_chunk_size": (5, 24), "time_step_rank": (7, 43)}
 SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "norm_alpha", "norm_beta")
@@ -45,8 +47,9 @@ SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "no
 ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
                "gelu_fast": "gelu_tanh", "silu": "silu", "swish": "silu", "relu": "relu", "relu2": "relu2",
                "sigmoid": "sigmoid", "tanh": "tanh", "quick_gelu": "quick_gelu"}
+POSITION_SCALE = "llama_4_scaling_beta"  # what a rope's parameters have for another use
 # For types that have no models of the first sizes; "heads as width" for those whose heads must be as wide as the model.
-OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours", "even widths")
+OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours", "even widths", "even heads", "as many heads of keys")
 TOKENS = ("pad_token_id",)
 SHARED = ("tie_word_embeddings",)  # what a config and a part of it must say alike
 # Keys whose null and whose number give different programs, with a number for each sample.
@@ -242,10 +245,12 @@ class Sampler:
         self.base, self.heads, self.kv_heads = dict(self.first), HEADS, KV_HEADS
         self.heads_are_width = "head_dim" not in self.names
         self.sizes = sizes
-        if sizes == "heads in fours":
-            self.heads, self.kv_heads = HEADS_OF_FOUR, KV_HEADS_OF_FOUR
+        if sizes in ("heads in fours", "even heads"):
+            self.heads, self.kv_heads = HEADS_OF_FOUR, KV_HEADS_OF_FOUR if sizes == "heads in fours" else EVEN_KV_HEADS
+        elif sizes == "as many heads of keys":
+            self.kv_heads = self.heads
         elif sizes == "no size of a head":
-            return self.base.pop("head_dim", None) is not None
+            return any(self.base.pop(name, None) is not None for name in ("head_dim", "d_head"))
         elif sizes == "heads as width":
             was, self.heads_are_width = self.heads_are_width, True
             return not was
@@ -255,12 +260,12 @@ class Sampler:
     def is_of_experts(name: str) -> bool:
         return any(word in name for word in ("expert", "moe", "topk"))
 
-    def with_experts_kept(self) -> bool:
-        """As many experts as the class chooses, whose ops may be one for each."""
-        default = self.default.to_dict()
-        self.kept = {name: default[name] for name in self.base
-                     if small_configs.SIZE_OF.get(name) == 2 and self.is_of_experts(name) and isinstance(default.get(name), int)}
-        return bool(self.kept)
+    def with_experts_kept(self, all_of_them: bool = False) -> bool:
+        """As many experts as the class chooses, whose ops may be one for each; or as many as it has."""
+        default, was = self.default.to_dict(), self.kept
+        self.kept = {name: default[name] for name in self.base if isinstance(default.get(name), int) and
+                     (small_configs.SIZE_OF.get(name) == 2 and self.is_of_experts(name) or all_of_them and name in EXPERT_COUNTS)}
+        return self.kept != was
 
     @staticmethod
     def prime(name: str, index: int, low: int, high: int) -> int:
@@ -271,6 +276,8 @@ class Sampler:
 
     def size(self, name: str, index: int) -> int | None:
         base = small_configs.SIZE_OF.get(name)
+        if name in self.kept:
+            return self.kept[name]
         if name in STATE_SIZES:
             return STATE_SIZES[name][index] if name in self.base and self.default.to_dict().get(name) != 1 else None
         if name in STATE_RANGES:
@@ -289,7 +296,7 @@ class Sampler:
         if name in KV_NAMES and "kv_lora_rank" in self.base:
             return self.heads[index]
         if base == 2:
-            return self.kept.get(name, CHOSEN[index]) if self.is_of_experts(name) else self.kv_heads[index]
+            return CHOSEN[index] if self.is_of_experts(name) else self.kv_heads[index]
         if name in EVEN:
             span = EVEN[name]
             if len(span) > 2:
@@ -338,7 +345,8 @@ class Sampler:
         def one(rope: dict[str, Any], by: int) -> dict[str, Any]:
             rope = dict(rope)
             if rope.get("rope_type", "default") not in ("default", "proportional"):
-                rope = {"rope_type": "default", "rope_theta": rope["rope_theta"]}
+                more = {POSITION_SCALE: (index + 2) * rope[POSITION_SCALE], "original_max_position_embeddings": 64} if POSITION_SCALE in rope else {}
+                rope = {"rope_type": "default", "rope_theta": rope["rope_theta"], **more}
             if "rope_theta" in rope:
                 rope["rope_theta"] = (10000.0, 20000.0, 70000.0, 3000.0, 40000.0)[index] * by
             if rope.get("partial_rotary_factor", 1) != 1:

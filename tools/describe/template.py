@@ -246,8 +246,9 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
                              {names: getattr(s, name) for names, s in together.items()})
         ends[name] = [{"when": when, "lines": lines} for when, lines in found]
     choices = {name: {"absent": default[name]} for name in flips}
+    is_partial = texts.lacks_numbers(str([blocks, ends]))
     info = defaults.Defaults(sampler, widest.configs, used - set(sampler.activations) - {"rope_parameters"}, set(base.lists),
-                             set(choices) | set(sampler.activations), read, widest.fitter, is_idle)
+                             set(choices) | set(sampler.activations), read, widest.fitter, is_idle, is_partial)
     result: dict[str, Any] = {"model_type": sampler.model_type, "transformers": transformers.__version__,
                               "layer_count": sampler.layer_key}
     if sampler.sizes:
@@ -273,7 +274,9 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
         # A rotation's factor is that of the one rope. Where a part of a head is not rotated, a factor gives other ops.
         if len(base.ropes) == 1 and not any(re.search(r"rope\([^()]*,[^()]*,", layer["call"]) for layer in layers):
             path, rope = next(iter(result["ropes"].items()))
-            rope["grows"] = rope["long"] = True
+            rope["grows"] = True
+            if not is_partial:  # no exported program has one that is long
+                rope["long"] = True
             blocks[:] = [[re.sub(r"(xf\.rotary \w+ %\w+ by %\w+)", rf"\1$m({path})", line) for line in block] for block in blocks]
     result.update({"blocks": blocks, "layers": layers, "before": ends["before"], "entry": base.entry, "behind": ends["behind"]})
     return result

@@ -241,6 +241,8 @@ private:
   Model(std::string path, LoadOptions options);
   llvm::Error import();
   llvm::Expected<ImportedModel> importModule();
+  llvm::Error withoutWeights(llvm::Error missing);
+  llvm::Error checkNumerics(mlir::ModuleOp module);
   /// Whether a file describes the model, and weights come from elsewhere.
   bool isText() const;
   llvm::Expected<const Program &> programOfSteps();

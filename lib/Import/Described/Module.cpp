@@ -4,6 +4,7 @@
 #include "Described.h"
 #include "Instance.h"
 #include "ctxc/Program/SliceName.h"
+#include "dialects/Graph/Graph.h"
 #include "dialects/XF/XF.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringMap.h"
@@ -24,7 +25,10 @@ public:
   void setModel(xf::ModelOp model, mlir::ModuleOp module);
 
 private:
-  mlir::RankedTensorType stored(StringRef name, mlir::RankedTensorType type) {
+  mlir::RankedTensorType stored(StringRef name, xf::ParamOp param) {
+    auto type = cast<mlir::RankedTensorType>(param.getType());
+    if (isPartial && param.getFrozen() && !tensors.has(name))
+      return type; // numbers that the exported program alone has
     return isBankName(name) ? tensors.bankType(name, type.getShape(), context)
                             : tensors.type(name, type.getShape(), context);
   }
@@ -33,6 +37,7 @@ private:
 
   StoredTensors &tensors;
   mlir::MLIRContext *context;
+  bool isPartial = false; ///< of some parts it is known alone what they read
 };
 
 mlir::RankedTensorType typeOf(mlir::Value value) {
@@ -57,15 +62,16 @@ Types TypeSetter::typesOf(xf::BlockOp block, xf::LayerOp layer) {
   block.walk([&](xf::ParamOp param) {
     auto bound = bind ? bind.getAs<mlir::StringAttr>(param.getName()) : mlir::StringAttr();
     std::string name = bound ? bound.str() : (layer.getPrefix() + param.getName()).str();
-    types.push_back(stored(name, typeOf(param)));
+    types.push_back(stored(name, param));
   });
   return types;
 }
 
 void TypeSetter::setModel(xf::ModelOp model, mlir::ModuleOp module) {
-  model.walk([&](xf::ParamOp param) {
-    set(param, stored(param.getName(), typeOf(param)).getElementType());
-  });
+  module.walk(
+      [&](mlir::Operation *op) { isPartial |= isa<xf::OpaqueContextualOp, graph::OpaqueOp>(op); });
+  model.walk(
+      [&](xf::ParamOp param) { set(param, stored(param.getName(), param).getElementType()); });
   StringMap<SmallVector<std::pair<Types, xf::BlockOp>>> versions;
   mlir::OpBuilder builder(context);
   unsigned count = llvm::range_size(module.getOps<xf::BlockOp>());

@@ -66,13 +66,14 @@ void Instance::readRope(StringRef path, const json::Object &rule) {
     theta = config.number("rope_theta", theta, 1e-3, largestNumber);
   if (!rule.getNumber("theta") && !at->has("rope_theta") && !config.has("rope_theta"))
     missing("rope_theta");
+  for (const json::Value &unread : array(rule, "unread"))
+    at->unread({{*unread.getAsString()}});
   Rope rope = readRopeParameters(config, parameters, theta, form);
   if (rope.amplitude != 1 && !rule.getBoolean("grows").value_or(false))
     config.problem(key, "scales queries and keys, which the description of '" + Twine(type) +
                             "' does not hold for; expected no factor of attention" + wayOut);
-  double partial = rule.getNumber("partial").value_or(1);
-  if (config.has("partial_rotary_factor"))
-    partial = config.number("partial_rotary_factor", partial, 0, 1);
+  double partial =
+      config.number("partial_rotary_factor", rule.getNumber("partial").value_or(1), 0, 1);
   if (parameters && parameters->has("partial_rotary_factor"))
     partial = parameters->number("partial_rotary_factor", partial, 0, 1);
   else if (!rule.getNumber("partial") && !config.has("partial_rotary_factor"))
@@ -381,10 +382,9 @@ void Instance::read() {
   readLists();
   checkUniform();
   const json::Object &activations = object(description, "activations");
-  for (StringRef key : keysOf(activations)) {
-    StringRef absent = activations.getString(key).value_or("");
-    words[key] = xf::stringifyActivationKind(readActivation(config, key, absent)).str();
-  }
+  for (StringRef key : keysOf(activations))
+    words[key] =
+        xf::stringifyActivationKind(readActivation(config, key, *activations.getString(key))).str();
   checkFixed(config, object(description, "fixed"));
   checkEqual();
   for (const json::Value &key : array(description, "unread"))

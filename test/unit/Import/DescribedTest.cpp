@@ -173,6 +173,25 @@ TEST_F(Described, OtherNamesOfTheSameTensors) {
   EXPECT_HAS(model->warnings.front(), "the stored head is not the embedding");
 }
 
+TEST_F(Described, NumbersOfAProgramThatNoCheckpointHas) {
+  config["model_type"] = "ministral3";
+  config["num_key_value_heads"] = 2;
+  config["rope_parameters"] = json::Object{{"rope_theta", 1e6}, {"llama_4_scaling_beta", 0.1}};
+  StoredTensorMap tensors = zeros();
+  ImportOptions toCheck;
+  toCheck.needWeights = false;
+  std::string alone = imported(directory(), toCheck);
+  EXPECT_HAS(alone, "xf.param \"model.rotary_emb.inv_freq\" frozen : tensor<64xf32>");
+  for (StringRef layer : {"0", "1"})
+    tensors.erase(("model.layers." + layer + ".model.rotary_emb.inv_freq").str());
+  writeTensors(tensors);
+  EXPECT_EQ(imported(directory(), toCheck), alone);
+  tensors.erase("model.layers.1.self_attn.v_proj.weight");
+  writeTensors(tensors);
+  EXPECT_HAS(imported(directory(), toCheck),
+             "has no tensor 'model.layers.1.self_attn.v_proj.weight'");
+}
+
 TEST_F(Described, OddValuesAreRefusedByTheirKeys) {
   const json::Value number[] = {-1, INT64_MIN, INT64_MAX, UINT64_MAX, 1e300, 2.5};
   const json::Value other[] = {"16", "", true, nullptr, json::Array{16, 4}, json::Object{{"a", 1}}};
