@@ -81,6 +81,13 @@ static llvm::Error wrongShape(StringRef name, const Twine &found, ArrayRef<int64
                    expected + ", as the model's parameter has");
 }
 
+static llvm::Error checkFloats(StringRef name, RankedTensorType type) {
+  if (type.getElementType().isF32())
+    return llvm::Error::success();
+  return makeError(name + ": is stored as " + nameOf(storageOf(type.getElementType())) +
+                   ", which an adapter is not added to; read the weights as float32");
+}
+
 /// numbers += left right, each sum in float64.
 CTXC_EACH_CPU static void addProduct(const float *left, const float *right, int64_t rows,
                                      int64_t columns, int64_t rank, float *numbers) {
@@ -98,7 +105,7 @@ CTXC_EACH_CPU static void addProduct(const float *left, const float *right, int6
     }
 }
 
-/// The changes of a bank's entries, which is one tensor: nothing if there are none.
+/// A bank that is one tensor, with the changes of its entries; as it is stored if there are none.
 llvm::Expected<const void *> AdaptedWeights::getBank(StringRef name, RankedTensorType type) {
   auto data = original.get(name, type);
   if (!data)
@@ -111,9 +118,8 @@ llvm::Expected<const void *> AdaptedWeights::getBank(StringRef name, RankedTenso
     auto matrix = matrices.find(sliceName(name, i));
     if (matrix == matrices.end())
       continue;
-    if (!type.getElementType().isF32())
-      return makeError(name + ": is stored as " + nameOf(storageOf(type.getElementType())) +
-                       ", which an adapter is not added to; read the weights as float32");
+    if (llvm::Error error = checkFloats(name, type))
+      return std::move(error);
     if (numbers.empty()) {
       const auto *from = static_cast<const float *>(*data);
       numbers.assign(from, from + type.getNumElements());
@@ -138,9 +144,8 @@ llvm::Expected<const void *> AdaptedWeights::get(StringRef name, RankedTensorTyp
   std::vector<float> &numbers = made[name];
   if (!numbers.empty())
     return numbers.data();
-  if (!type.getElementType().isF32())
-    return makeError(name + ": is stored as " + nameOf(storageOf(type.getElementType())) +
-                     ", which an adapter is not added to; read the weights as float32");
+  if (llvm::Error error = checkFloats(name, type))
+    return std::move(error);
   const auto *from = static_cast<const float *>(*data);
   numbers.assign(from, from + type.getNumElements());
   if (matrix != matrices.end()) {
