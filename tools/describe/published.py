@@ -21,13 +21,16 @@ KEYS: dict[str, dict[str, Any]] = {
     # transformers leaves out.
     "glm_moe_dsa": {"indexer_rope_interleave": True, "moe_layer_freq": 1, "num_nextn_predict_layers": None, "rope_interleave": True,
                     "scoring_func": "sigmoid", "topk_method": "noaux_tc"},
+    # Each layer has biases of its own, whatever it says.
+    "xlnet": {"output_past": None, "untie_r": True},
 }
 
 # Older keys that have a letter for each layer, by type and list, with the letters that models use.
 PATTERNS = {("nemotron_h", "layers_block_type"): ("hybrid_override_pattern", "ME*-")}
 
 # Other values of a key that mean the same as the one for which a description holds. The judge compares them.
-SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embedding_type": ["nope"]}, "nemotron_h": {"use_mamba_kernels": [True]}}
+SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embedding_type": ["nope"]}, "nemotron_h": {"use_mamba_kernels": [True]},
+                                         "xlnet": {"mem_len": [None]}}
 
 # What transformers 4 and 5 take differently where it is left out: a config must say it.
 AMBIGUOUS = {"cohere": ("theta",)}

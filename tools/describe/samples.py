@@ -32,7 +32,7 @@ RANGES = {"64": (0, 0), "96": (191, 733), "32": (41, 181), "128": (211, 1511), "
 EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "kv_lora_rank": (62, 250), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
         "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20), "local_attention": (22, 18, 10, 14, 26)}
 # Sizes of further tables, by the ends of their names.
-OTHER_TABLES = {"_embed_dim": (61, 119), "_vocab_size": (211, 1511)}
+OTHER_TABLES = {"_embed_dim": (61, 119), "_vocab_size": (211, 1511), "d_inner": (191, 733)}
 STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
 # Sizes of state spaces that may be varied: groups divide heads, heads of keys those of values, and heads may have to be twice
 # as wide together as the model.
