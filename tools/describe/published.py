@@ -21,6 +21,8 @@ KEYS: dict[str, dict[str, Any]] = {
     # transformers leaves out.
     "glm_moe_dsa": {"indexer_rope_interleave": True, "moe_layer_freq": 1, "num_nextn_predict_layers": None, "rope_interleave": True,
                     "scoring_func": "sigmoid", "topk_method": "noaux_tc"},
+    # The embeddings are scaled, whatever it says.
+    "recurrent_gemma": {"embeddings_scale_by_sqrt_dim": True},
     # Each layer has biases of its own, whatever it says.
     "xlnet": {"output_past": None, "untie_r": True},
 }
