@@ -17,8 +17,7 @@ KEYS: dict[str, dict[str, Any]] = {
     # The length of its list of layers, which its class takes, names that its first code had, and a rope where no head is rotated.
     "nemotron_h": {"attention_head_dim": 128, "norm_eps": None, "num_hidden_layers": None, "partial_rotary_factor": None,
                    "rms_norm_eps": None, "rope_theta": None},
-    # How experts are chosen, and how heads are rotated, inside of a part that nothing computes; further layers, which
-    # transformers leaves out.
+    # How experts are chosen and heads are rotated, which transformers' class takes for given, and further layers, which it leaves out.
     "glm_moe_dsa": {"indexer_rope_interleave": True, "moe_layer_freq": 1, "num_nextn_predict_layers": None, "rope_interleave": True,
                     "scoring_func": "sigmoid", "topk_method": "noaux_tc"},
     # The embeddings are scaled, whatever it says.
