@@ -90,7 +90,7 @@ class Defaults:
             is_integer = all(isinstance(v, int) for v in values)
             others = fits.Fitter({n: v for n, v in {**self.fitter.keys, **self.given}.items() if n != name and n not in samples.TOKENS})
             found = (others.integer if is_integer else others.number)(values)
-            if found and set(re.findall(r"[A-Za-z_]\w*", found)) <= self.used | {"sqrt", "f32", "floor"}:
+            if found and set(re.findall(r"[A-Za-z_]\w*", found)) <= self.used | {"sqrt", "f32", "bf16", "floor"}:
                 entry[key] = found
         heads = next((key for key in samples.ATTENTION_HEADS if key in self.used), None)
         # What models make of a key that their config class does not set.
@@ -175,7 +175,8 @@ class Defaults:
                 unread.append(name)
             else:
                 raise texts.Unsupported(f"{name} is read, and gives no number of the program")
-        equal += [[name, entry["absent"]] for name, entry in sizes.items() if self.is_bound(name, entry.get("absent", "0"))]
+        equal += [[name, entry["absent"]] for name, entry in sizes.items() if self.is_bound(name, entry.get("absent", "0"))
+                  or name == "head_dim" and self.sampler.model_type in samples.GRIFFIN]
         if self.default.get("is_decoder") is False or getattr(self.sampler.default, "is_decoder", None) is False:
             fixed["is_decoder"] = {"value": True, "absent": False}
         if self.sampler.part:  # a class may build a part of any type
@@ -231,6 +232,10 @@ class Defaults:
         """A size that has the same values, so that the program does not tell which of both it has."""
         return next((other for other in sorted(self.used) if other != name and [c.get(other) for c in self.configs] == values), None)
 
+    def may_scale(self) -> bool:
+        """Whether the class takes a scaled rope, for which it needs the length that a model was made for."""
+        return hasattr(self.sampler.default, "max_position_embeddings")
+
     def ropes(self, ropes: dict[str, Any]) -> dict[str, Any]:
         result = {}
         given = self.default.get("rope_parameters") or {}
@@ -238,7 +243,7 @@ class Defaults:
             rope = given
             for part in path.split(".")[1:]:
                 rope = rope[part]
-            entry: dict[str, Any] = {"scales": True, "whole": rope.get("partial_rotary_factor", 1.0) == 1}
+            entry: dict[str, Any] = {"scales": self.may_scale(), "whole": rope.get("partial_rotary_factor", 1.0) == 1}
             if rope.get("rope_type") == "proportional":
                 entry.update(scales=False, proportional=True)
             if rope.get("rope_type", "default") != "default":

@@ -12,6 +12,12 @@ def same(a: Sequence[float], b: Sequence[float], within: float = 1e-12) -> bool:
     return all(abs(x - y) <= within * max(abs(x), abs(y)) for x, y in zip(a, b))
 
 
+def bf16(value: float) -> float:
+    """The nearest number of 8 bits."""
+    part, exponent = math.frexp(value)
+    return math.ldexp(round(math.ldexp(part, 8)), exponent - 8)
+
+
 def key_of(values: Iterable[float]) -> tuple[str, ...]:
     return tuple(f"{value:.9g}" for value in values)
 
@@ -106,7 +112,7 @@ class Fitter:
         return None
 
     def number(self, values: Sequence[float]) -> str | None:
-        """A float; one that was rounded to float32 is f32(expression)."""
+        """A float; one that was rounded to float32 is f32(expression), and a root that was rounded to bfloat16 bf16(expression)."""
         if len(set(values)) == 1:
             return repr(values[0])
         if self.floats is None:
@@ -135,4 +141,5 @@ class Fitter:
         for text_key, text in self.floats.items():
             if same([float(x) for x in text_key], values, 2e-7):
                 return f"f32({text})"
-        return None
+        return next((f"bf16({text})" for key, text in self.floats.items() if text.startswith("sqrt(")
+                     and [bf16(float(x)) for x in key] == list(values)), None)

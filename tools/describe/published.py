@@ -17,13 +17,21 @@ KEYS: dict[str, dict[str, Any]] = {
     # The length of its list of layers, which its class takes, names that its first code had, and a rope where no head is rotated.
     "nemotron_h": {"attention_head_dim": 128, "norm_eps": None, "num_hidden_layers": None, "partial_rotary_factor": None,
                    "rms_norm_eps": None, "rope_theta": None},
+    # How experts are chosen and heads are rotated, which transformers' class takes for given, and further layers, which it leaves out.
+    "glm_moe_dsa": {"indexer_rope_interleave": True, "moe_layer_freq": 1, "num_nextn_predict_layers": None, "rope_interleave": True,
+                    "scoring_func": "sigmoid", "topk_method": "noaux_tc"},
+    # The embeddings are scaled, whatever it says.
+    "recurrent_gemma": {"embeddings_scale_by_sqrt_dim": True},
+    # Each layer has biases of its own, whatever it says.
+    "xlnet": {"output_past": None, "untie_r": True},
 }
 
 # Older keys that have a letter for each layer, by type and list, with the letters that models use.
 PATTERNS = {("nemotron_h", "layers_block_type"): ("hybrid_override_pattern", "ME*-")}
 
 # Other values of a key that mean the same as the one for which a description holds. The judge compares them.
-SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embedding_type": ["nope"]}, "nemotron_h": {"use_mamba_kernels": [True]}}
+SAME: dict[str, dict[str, list[Any]]] = {"granitemoehybrid": {"position_embedding_type": ["nope"]}, "nemotron_h": {"use_mamba_kernels": [True]},
+                                         "xlnet": {"mem_len": [None]}}
 
 # What transformers 4 and 5 take differently where it is left out: a config must say it.
 AMBIGUOUS = {"cohere": ("theta",)}

@@ -28,11 +28,13 @@ ATTENTION_HEADS = """num_attention_heads n_head n_heads num_heads decoder_attent
     attention_heads""".split()
 EXPERT_COUNTS = """num_experts n_routed_experts num_local_experts moe_num_experts n_experts""".split()
 KV_NAMES = """num_key_value_heads num_kv_heads n_head_kv kv_n_heads multi_query_group_num swa_num_key_value_heads""".split()
+# Types with one head of keys, whose class computes the size of a head, and with half of the inner width that a config says.
+GRIFFIN = ("recurrent_gemma",)
 RANGES = {"64": (0, 0), "96": (191, 733), "32": (41, 181), "128": (211, 1511), "8": (5, 12), "24": (61, 119), "16": (31, 127)}
 EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "kv_lora_rank": (62, 250), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
         "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20), "local_attention": (22, 18, 10, 14, 26)}
 # Sizes of further tables, by the ends of their names.
-OTHER_TABLES = {"_embed_dim": (61, 119), "_vocab_size": (211, 1511)}
+OTHER_TABLES = {"_embed_dim": (61, 119), "_vocab_size": (211, 1511), "d_inner": (191, 733)}
 STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
 # Sizes of state spaces that may be varied: groups divide heads, heads of keys those of values, and heads may have to be twice
 # as wide together as the model.
@@ -50,13 +52,11 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu
 POSITION_SCALE = "llama_4_scaling_beta"  # what a rope's parameters have for another use
 # For types that have no models of the first sizes; "heads as width" for those whose heads must be as wide as the model.
 OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours", "even widths", "even heads", "as many heads of keys")
-TOKENS = ("pad_token_id",)
-SHARED = ("tie_word_embeddings",)  # what a config and a part of it must say alike
+TOKENS, SHARED = ("pad_token_id",), ("tie_word_embeddings",)  # shared: what a config and a part of it must say alike
 # Keys whose null and whose number give different programs, with a number for each sample.
 NUMBER = "number"
 OPTIONAL = {"sliding_window": (5, 7, 11, 9, 6), "clip_qkv": (1.5, 2.25, 1.75, 3.5, 2.75)}
-# Keys that no config class declares, and that model code reads all the same.
-UNDECLARED = ("head_dim",)
+UNDECLARED = ("head_dim",)  # which no config class declares, and model code reads all the same
 # Lists of these have an entry for each layer; their kinds are varied.
 COUNT_KEYS = small_configs.LAYER_COUNTS
 
@@ -129,7 +129,7 @@ class Sampler:
         self.heads, self.kv_heads = HEADS, KV_HEADS
         self.kept: dict[str, int] = {}  # how many experts are chosen, where it may not differ
         self.sizes = ""
-        self.heads_are_width = "head_dim" not in self.names  # whether heads together are as wide as the model
+        self.heads_are_width = "head_dim" not in self.names or self.model_type in GRIFFIN  # whether heads together are as wide as the model
         self.activations = {name: value for name, value in self.default.to_dict().items()
                             if isinstance(value, str) and value in ACTIVATIONS and "act" in name}
         self.indices = self.keys_of_indices()
@@ -243,7 +243,7 @@ class Sampler:
     def choose(self, sizes: str) -> bool:
         """Takes one of OTHER_SIZES. Whether these are others than the first ones."""
         self.base, self.heads, self.kv_heads = dict(self.first), HEADS, KV_HEADS
-        self.heads_are_width = "head_dim" not in self.names
+        self.heads_are_width = "head_dim" not in self.names or self.model_type in GRIFFIN
         self.sizes = sizes
         if sizes in ("heads in fours", "even heads"):
             self.heads, self.kv_heads = HEADS_OF_FOUR, KV_HEADS_OF_FOUR if sizes == "heads in fours" else EVEN_KV_HEADS
@@ -296,7 +296,7 @@ class Sampler:
         if name in KV_NAMES and "kv_lora_rank" in self.base:
             return self.heads[index]
         if base == 2:
-            return CHOSEN[index] if self.is_of_experts(name) else self.kv_heads[index]
+            return CHOSEN[index] if self.is_of_experts(name) else 1 if self.model_type in GRIFFIN else self.kv_heads[index]
         if name in EVEN:
             span = EVEN[name]
             if len(span) > 2:
@@ -305,7 +305,7 @@ class Sampler:
         if base == 1:
             return (1, 1, 3, 2, 4)[index] if "shared" in name else None
         if span := RANGES.get(str(base)) or self.table_of(name):
-            return self.prime(name, index, *span) * (2 if base == 96 and self.sizes == "even widths" else 1)
+            return self.prime(name, index, *span) * (2 if base == 96 and (self.sizes == "even widths" or self.model_type in GRIFFIN) else 1)
         return None
 
     def varied(self) -> list[str]:

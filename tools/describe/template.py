@@ -272,7 +272,7 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
     if base.ropes:
         result["ropes"] = info.ropes(base.ropes)
         # A rotation's factor is that of the one rope. Where a part of a head is not rotated, a factor gives other ops.
-        if len(base.ropes) == 1 and not any(re.search(r"rope\([^()]*,[^()]*,", layer["call"]) for layer in layers):
+        if len(base.ropes) == 1 and info.may_scale() and not any(re.search(r"rope\([^()]*,[^()]*,", layer["call"]) for layer in layers):
             path, rope = next(iter(result["ropes"].items()))
             rope["grows"] = True
             if not is_partial:  # no exported program has one that is long

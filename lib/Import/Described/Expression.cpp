@@ -84,6 +84,9 @@ private:
       return std::sqrt(value);
     if (name == "floor")
       return std::floor(value);
+    if (name == "bf16") // which has 8 bits
+      return std::scalbn(std::rint(std::scalbn(value, 7 - std::ilogb(value))),
+                         std::ilogb(value) - 7);
     return name == "f32" ? double(float(value)) : none;
   }
 

@@ -62,6 +62,7 @@ TEST(DescribedExpression, Arithmetic) {
   EXPECT_EQ(value("1 / sqrt(b)"), 0.5);
   EXPECT_EQ(value("-a + 1.5e1"), 9);
   EXPECT_EQ(value("f32(1 / 3)"), double(float(1.0 / 3)));
+  EXPECT_EQ(value("bf16(1 / 3)"), 171.0 / 512);
   EXPECT_EQ(value("a < b"), 0);
   EXPECT_EQ(value("(a + 1) % 7 == 0"), 1);
   EXPECT_EQ(value("(a + 2) % 7 == 0"), 0);
