@@ -64,9 +64,10 @@ def places_seen(adapter):
 def log_probabilities_beside(adapted, context, seen, text):
     """The same of a model whose cache keeps some tokens of the context, as it reads it without the adapter."""
     with adapted.disable_adapter():
-        cache = adapted(torch.tensor([context]), use_cache=True).past_key_values
-    for layer in cache.layers:
-        layer.keys, layer.values = layer.keys[:, :, seen], layer.values[:, :, seen]
+        read = adapted(torch.tensor([context]), use_cache=True).past_key_values
+    cache = transformers.DynamicCache(config=adapted.config)
+    for i, layer in enumerate(read.layers):
+        cache.update(layer.keys[:, :, seen], layer.values[:, :, seen], i)
     tokens = text["prompt"] + text["answer"]
     positions = torch.arange(len(context), len(context) + len(tokens))
     logits = adapted(torch.tensor([tokens]), past_key_values=cache, position_ids=positions[None]).logits[0]
