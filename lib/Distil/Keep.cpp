@@ -172,13 +172,7 @@ std::vector<int64_t> ctxc::mostTelling(llvm::ArrayRef<double> scores, int64_t fr
   if (!starts.empty())
     bounds = starts;
   bounds.push_back(scores.size());
-  struct Unit {
-    double negativeMean; // so that the largest comes first
-    int64_t from, end;
-    bool operator<(const Unit &other) const {
-      return std::pair(negativeMean, from) < std::pair(other.negativeMean, other.from);
-    }
-  };
+  using Unit = std::tuple<double, int64_t, int64_t>; // negative, so that the largest comes first
   std::vector<Unit> units;
   for (auto [from, end] : llvm::zip(bounds, llvm::drop_begin(bounds))) {
     double sum = 0;
@@ -188,9 +182,9 @@ std::vector<int64_t> ctxc::mostTelling(llvm::ArrayRef<double> scores, int64_t fr
   }
   llvm::sort(units);
   std::vector<int64_t> places;
-  for (const Unit &unit : units)
-    if (int64_t(places.size()) + unit.end - unit.from <= count)
-      llvm::append_range(places, llvm::seq(unit.from, unit.end));
+  for (auto [score, from, end] : units)
+    if (int64_t(places.size()) + end - from <= count)
+      llvm::append_range(places, llvm::seq(from, end));
   llvm::sort(places);
   return places;
 }

@@ -30,7 +30,7 @@ from safetensors.numpy import load_file
 import judge
 import programs
 
-RELATIVE = 3e-4
+RELATIVE = 1e-4
 # With positions that are given, and no window that is shorter than the context, which would count places in the
 # cache.
 BY_POSITION = ["llama", "gpt2", "olmo2", "phi", "gemma-3-270m"]
@@ -211,7 +211,8 @@ def trained_elsewhere(checkpoint, targets, folder):
     with torch.no_grad():
         for name, parameter in adapted.named_parameters():
             if "lora_" in name:
-                parameter.copy_(0.1 * torch.randn_like(parameter))
+                size = 0.1 * min(1, (64 / parameter.shape[1]) ** 0.5)  # a wide model still says something
+                parameter.copy_(size * torch.randn_like(parameter))
     adapted.save_pretrained(folder)
 
 
