@@ -5,6 +5,7 @@
 #include "Regression.h"
 #include "Room.h"
 #include "Sequences.h"
+#include "ctxc/Numerics/Selection.h"
 #include "ctxc/Support/Error.h"
 
 using namespace mlir;
@@ -55,7 +56,7 @@ private:
   llvm::Expected<SiteFit> solve(const SplitSite &site, const SiteRows &rows);
   llvm::Error solveExperts(const SplitSite &site, SiteRows rows);
   llvm::Error change(const SplitSite &site, const SiteFit &fit);
-  llvm::Error change(const SplitSite &site, const std::string &matrix, const SiteFit &fit);
+  llvm::Error change(const SplitMatrix &matrix, const std::string &name, const SiteFit &fit);
   FloatMatrix gather(const Numbers &all, int64_t rows, llvm::ArrayRef<int64_t> wanted) const;
 
   SplitModel model;
@@ -236,18 +237,6 @@ llvm::Expected<SiteFit> Distiller::solve(const SplitSite &site, const SiteRows &
   return fitThroughNorm(rows, m, site.eps, options, model.steps.parallelFor());
 }
 
-/// The indices of the `count` largest of `scores`, ascending; of equal ones, those before
-/// (xf.top_k).
-static std::vector<int> largest(llvm::ArrayRef<float> scores, int64_t count) {
-  auto range = llvm::seq<int>(0, scores.size());
-  std::vector<int> order(range.begin(), range.end());
-  llvm::sort(order,
-             [&](int a, int b) { return std::pair(-scores[a], a) < std::pair(-scores[b], b); });
-  order.resize(count);
-  llvm::sort(order);
-  return order;
-}
-
 /// Fits all experts of a mixture, and puts the changes into the student and into the result.
 llvm::Error Distiller::solveExperts(const SplitSite &site, SiteRows rows) {
   const SplitExperts &experts = *site.experts;
@@ -256,31 +245,47 @@ llvm::Error Distiller::solveExperts(const SplitSite &site, SiteRows rows) {
   };
   FloatMatrix scores = gathered(experts.scores);
   ExpertRows all{std::move(rows.data),    {},
-                 gathered(experts.gates), std::move(rows.product),
-                 std::move(rows.target),  std::move(rows.weights)};
+                 gathered(experts.gates), {},
+                 std::move(rows.product), std::move(rows.target),
+                 std::move(rows.weights)};
   for (int64_t row = 0; row < scores.rows(); ++row)
     llvm::append_range(all.selected,
-                       largest({scores.row(row).data(), size_t(scores.cols())}, experts.chosen));
+                       selectTop(llvm::ArrayRef(scores.row(row).data(), scores.cols()),
+                                 experts.chosen, experts.groups, experts.keep));
+  if (experts.shared)
+    all.shared = gathered(experts.shared->data);
+  if (experts.sharedGate)
+    all.shared.array().colwise() *= gathered(experts.sharedGate).col(0).array();
   auto fits = fitExperts(all, experts.count, options, model.steps.parallelFor());
   if (!fits)
     return fits.takeError();
-  for (auto [expert, fit] : llvm::enumerate(*fits))
-    if (fit.left.size() > 0)
-      if (llvm::Error error = change(site, sliceName(site.matrix, expert), fit))
-        return error;
+  for (auto [i, fit] : llvm::enumerate(*fits)) {
+    if (fit.left.size() == 0)
+      continue;
+    const bool isShared = int64_t(i) == experts.count;
+    const SplitMatrix &matrix = isShared ? *experts.shared : site;
+    if (llvm::Error error =
+            change(matrix, isShared ? matrix.matrix : sliceName(site.matrix, i), fit))
+      return error;
+  }
   return llvm::Error::success();
 }
 
 /// Puts the fit into the student and into the result.
-llvm::Error Distiller::change(const SplitSite &site, const std::string &name, const SiteFit &fit) {
-  FloatMatrix left = (site.transposed ? Matrix(fit.right.transpose()) : fit.left).cast<float>();
-  FloatMatrix right = (site.transposed ? Matrix(fit.left.transpose()) : fit.right).cast<float>();
-  MatrixChange matrix{name,           left.rows(),     right.cols(),
-                      left.cols(),    toNumbers(left), toNumbers(right),
-                      site.transposed};
-  if (llvm::Error error = weights.add(matrix))
+llvm::Error Distiller::change(const SplitMatrix &matrix, const std::string &name,
+                              const SiteFit &fit) {
+  FloatMatrix left = (matrix.transposed ? Matrix(fit.right.transpose()) : fit.left).cast<float>();
+  FloatMatrix right = (matrix.transposed ? Matrix(fit.left.transpose()) : fit.right).cast<float>();
+  MatrixChange made{name,
+                    left.rows(),
+                    right.cols(),
+                    left.cols(),
+                    toNumbers(left),
+                    toNumbers(right),
+                    matrix.transposed};
+  if (llvm::Error error = weights.add(made))
     return error;
-  result.adapter.matrices.push_back(std::move(matrix));
+  result.adapter.matrices.push_back(std::move(made));
   return llvm::Error::success();
 }
 
@@ -305,8 +310,13 @@ llvm::Error Distiller::fit(size_t number) {
   xf::LayerOp target = model.split.targets.steps[number].layer;
   llvm::SmallVector<Value> read(target.getInputs());
   read.push_back(site.data);
-  if (site.experts)
+  if (site.experts) {
     llvm::append_values(read, site.experts->scores, site.experts->gates);
+    if (site.experts->shared)
+      read.push_back(site.experts->shared->data);
+    if (site.experts->sharedGate)
+      read.push_back(site.experts->sharedGate);
+  }
   for (Value value : read)
     student->keep(value);
   if (llvm::Error error = student->runUpTo(site.step + 1))

@@ -1,5 +1,5 @@
 // The closed form of a mixture's last matrices, of all experts together. Rows are in the dual form:
-// there is a row for each token, and an expert sees some of them.
+// there is a row for each token. An expert sees some of them, and shared experts all.
 #include "Regression.h"
 #include "ctxc/Numerics/Dense.h"
 
@@ -7,16 +7,21 @@ using namespace ctxc;
 
 namespace {
 
-/// The rows that go through one expert.
-struct RowsOfExpert {
+/// The rows that go through one matrix.
+struct RowsOfMatrix {
   std::vector<int> places; ///< among all rows
   FloatMatrix data;        ///< √w g h
   Matrix gram;             ///< of `data`
+
+  void addGram(const ParallelFor &threads) {
+    gram.resize(data.rows(), data.rows());
+    multiplySymmetric(data.data(), data.data(), data.rows(), data.cols(), gram.data(), threads);
+  }
 };
 
-RowsOfExpert rowsOf(const ExpertRows &rows, int expert, const ParallelFor &threads) {
+RowsOfMatrix rowsOf(const ExpertRows &rows, int expert, const ParallelFor &threads) {
   const int64_t chosen = rows.gates.cols(), inputs = rows.data.cols() / chosen;
-  RowsOfExpert own;
+  RowsOfMatrix own;
   std::vector<int64_t> slots;
   for (auto [slot, each] : llvm::enumerate(rows.selected))
     if (each == expert) {
@@ -27,14 +32,20 @@ RowsOfExpert rowsOf(const ExpertRows &rows, int expert, const ParallelFor &threa
   for (auto [i, row, slot] : llvm::enumerate(own.places, slots))
     own.data.row(i) = float(std::sqrt(rows.weights[row])) * rows.gates(row, slot) *
                       rows.data.row(row).segment(slot * inputs, inputs);
-  own.gram.resize(own.places.size(), own.places.size());
-  multiplySymmetric(own.data.data(), own.data.data(), own.data.rows(), inputs, own.gram.data(),
-                    threads);
+  own.addGram(threads);
   return own;
 }
 
-/// The expert's part of the change, solution · data, of low rank.
-SiteFit truncate(const RowsOfExpert &own, const Matrix &solution, double lambda, int64_t rank,
+RowsOfMatrix rowsOfShared(const ExpertRows &rows, const ParallelFor &threads) {
+  RowsOfMatrix own;
+  llvm::append_range(own.places, llvm::seq<int>(0, rows.shared.rows()));
+  own.data = rows.weights.cwiseSqrt().cast<float>().asDiagonal() * rows.shared;
+  own.addGram(threads);
+  return own;
+}
+
+/// The matrix's part of the change, solution · data, of low rank.
+SiteFit truncate(const RowsOfMatrix &own, const Matrix &solution, double lambda, int64_t rank,
                  const ParallelFor &threads) {
   const int64_t outputs = solution.rows(), inputs = own.data.cols();
   Matrix part = solution(Eigen::all, own.places);
@@ -59,12 +70,14 @@ llvm::Expected<std::vector<SiteFit>> ctxc::fitExperts(const ExpertRows &rows, in
                                                       const FitOptions &options,
                                                       const ParallelFor &threads) {
   const int64_t count = rows.data.rows(), chosen = rows.gates.cols();
-  std::vector<RowsOfExpert> all;
+  std::vector<RowsOfMatrix> all;
+  for (int64_t expert = 0; expert < experts; ++expert)
+    all.push_back(rowsOf(rows, expert, threads));
+  if (rows.shared.size() > 0)
+    all.push_back(rowsOfShared(rows, threads));
   Matrix gram = Matrix::Zero(count, count);
-  for (int64_t expert = 0; expert < experts; ++expert) {
-    const RowsOfExpert &own = all.emplace_back(rowsOf(rows, expert, threads));
+  for (const RowsOfMatrix &own : all)
     gram(own.places, own.places) += own.gram;
-  }
   auto lambda = factorWithPenalty(gram, options.lambda, threads);
   if (!lambda)
     return lambda.takeError();
@@ -72,10 +85,12 @@ llvm::Expected<std::vector<SiteFit>> ctxc::fitExperts(const ExpertRows &rows, in
       rows.weights.cwiseSqrt().asDiagonal() * (rows.target - rows.product).cast<double>();
   solution.transposeInPlace();
   solveCholesky(gram.data(), count, solution.data(), solution.rows(), threads);
-  const int64_t rank = (options.rank * chosen + experts - 1) / experts;
+  const int64_t ofExpert = (options.rank * chosen + experts - 1) / experts;
   std::vector<SiteFit> fits;
-  for (const RowsOfExpert &own : all)
+  for (auto [i, own] : llvm::enumerate(all)) {
+    const int64_t rank = int64_t(i) < experts ? ofExpert : options.rank;
     fits.push_back(own.places.empty() ? SiteFit()
                                       : truncate(own, solution, *lambda, rank, threads));
+  }
   return fits;
 }

@@ -27,9 +27,12 @@ struct ExpertRows {
   FloatMatrix data;          ///< h of each: N × (k · inputs)
   std::vector<int> selected; ///< which they are, ascending: N × k
   FloatMatrix gates;         ///< by how much each counts: N × k
-  FloatMatrix product;       ///< the sum, with the matrices as they are: N × outputs
-  FloatMatrix target;        ///< of the sum: N × outputs
-  Vector weights;            ///< of the rows, positive
+  /// What the matrix of shared experts reads, times what its product is multiplied by: N × its
+  /// inputs; empty if there is none.
+  FloatMatrix shared;
+  FloatMatrix product; ///< the sum, with the matrices as they are: N × outputs
+  FloatMatrix target;  ///< of the sum: N × outputs
+  Vector weights;      ///< of the rows, positive
 };
 
 /// The change left right of W, in the orientation (outputs, inputs), and that of m.
@@ -92,7 +95,7 @@ llvm::Expected<SiteFit> fitProduct(const SiteRows &rows, const FitOptions &optio
 /// squares of fitProduct over all of them together, since Σ_j g_j ΔW_{sel_j} h_j is a product with
 /// one matrix that has them side by side. The rank counts over the experts that a row goes through:
 /// each has ⌈rank · k / experts⌉, and loses least of its own rows. Empty for an expert without
-/// rows.
+/// rows. Behind them is the matrix of shared experts, if there is one, with the whole rank.
 llvm::Expected<std::vector<SiteFit>> fitExperts(const ExpertRows &rows, int64_t experts,
                                                 const FitOptions &options,
                                                 const ParallelFor &threads);

@@ -62,8 +62,11 @@ static PassageSize sizeToRead(const SplitModel &model, const Front &front,
 /// The changed matrices, which stay beside the stored ones.
 static uint64_t bytesOfSites(const SplitModel &model) {
   uint64_t numbers = 0;
-  for (const SplitSite &site : model.split.sites)
+  for (const SplitSite &site : model.split.sites) {
     numbers += (site.experts ? site.experts->count : 1) * site.shape[0] * site.shape[1];
+    if (site.experts && site.experts->shared)
+      numbers += site.experts->shared->shape[0] * site.experts->shared->shape[1];
+  }
   return numbers * sizeof(float);
 }
 
@@ -71,9 +74,11 @@ static uint64_t bytesOfSites(const SplitModel &model) {
 static uint64_t bytesToSolve(const SplitModel &model, uint64_t rows) {
   uint64_t most = 0;
   for (const SplitSite &site : model.split.sites) {
-    const uint64_t chosen = site.experts ? site.experts->chosen : 1;
-    const uint64_t in = chosen * site.shape[site.transposed ? 0 : 1],
-                   out = site.shape[!site.transposed];
+    auto inputs = [](const SplitMatrix &matrix) { return matrix.shape[!matrix.transposed]; };
+    uint64_t in = (site.experts ? site.experts->chosen : 1) * inputs(site);
+    if (site.experts && site.experts->shared)
+      in += inputs(*site.experts->shared);
+    const uint64_t out = site.shape[site.transposed];
     const uint64_t side = site.experts ? rows : std::min(in, rows);
     const uint64_t floats = rows * (3 * in + 4 * out),
                    doubles = 6 * rows * out + side * side + 2 * side * out + 2 * out * out;

@@ -31,10 +31,9 @@ std::optional<FitSite> expertSite(const OutputChain &chain, Value goal) {
   auto matrices = dyn_cast<xf::ExpertLinearOp>(chain.site);
   if (!matrices || cast<RankedTensorType>(matrices.getData().getType()).getRank() != 2)
     return std::nullopt;
-  auto top = matrices.getSelected().getDefiningOp<xf::TopKOp>();
-  if (!top || top.getGroups() != 1)
+  if (!matrices.getSelected().getDefiningOp<xf::TopKOp>())
     return std::nullopt;
-  FitSite site{{chain, goal, nullptr}, {}};
+  FitSite site{{chain, goal, nullptr}, {}, nullptr, {}};
   for (auto [i, link] : llvm::enumerate(chain.links)) {
     site.toSum.push_back(link);
     if (auto sum = dyn_cast<xf::CombineOp>(link.op); sum && link.operand == 1) {
@@ -47,12 +46,40 @@ std::optional<FitSite> expertSite(const OutputChain &chain, Value goal) {
   return std::nullopt;
 }
 
+/// The same chain of solved values.
+bool areEqual(ArrayRef<ChainLink> a, ArrayRef<ChainLink> b) {
+  return llvm::equal(a, b, [](ChainLink x, ChainLink y) {
+    return x.op == y.op && (x.operand == y.operand || isa<xf::AddOp>(x.op));
+  });
+}
+
+/// Lets the experts' site also stand for the matrix of `shared`, if its product is what is added to
+/// theirs, or is so once it is multiplied by one number of the token.
+bool join(FitSite &experts, const FitSite &shared) {
+  ArrayRef<ChainLink> behind = shared.links;
+  Value gate;
+  if (auto times = behind.empty() ? xf::MulOp() : dyn_cast<xf::MulOp>(behind.front().op)) {
+    gate = times->getOperand(1 - behind.front().operand);
+    if (cast<RankedTensorType>(gate.getType()).getNumElements() != 1)
+      return false;
+    behind = behind.drop_front();
+  }
+  if (!isMatrix(shared.site) || behind.empty() || !isa<xf::AddOp>(behind.front().op) ||
+      shared.goal != experts.goal || !areEqual(behind, experts.links))
+    return false;
+  experts.toSum.push_back(experts.links.front());
+  experts.links.erase(experts.links.begin());
+  experts.shared = shared.site;
+  experts.sharedGate = gate;
+  return true;
+}
+
 /// The site of `chain`, if a matrix is what it patches first.
 std::optional<FitSite> siteOf(const Facts &facts, const OutputChain &chain, Value goal) {
   // The fit does not follow what earlier tokens give.
   if (llvm::any_of(chain.links, [](ChainLink link) { return xf::isTap(link.op); }))
     return std::nullopt;
-  FitSite patch{{chain, goal, nullptr}, {}};
+  FitSite patch{{chain, goal, nullptr}, {}, nullptr, {}};
   if (isMatrix(chain.site))
     return patch;
   if (isa<xf::ExpertLinearOp>(chain.site))
@@ -85,9 +112,16 @@ SmallVector<FitSite> ctxc::findFitSites(const LayerVerdict &layer) {
          findOutputChains(facts.graph, facts.sites, facts.zeros, goal).chains)
       if (auto site = siteOf(facts, chain, goal))
         candidates.push_back(*site);
-  // Beside a matrix that every token goes through, such as that of shared experts, a mixture's
+  // Beside a matrix that every token goes through and that is no part of their site, a mixture's
   // experts would be fitted to what is left of the same goal. They are not.
+  llvm::SmallPtrSet<Operation *, 4> joined;
   llvm::SmallDenseSet<Value, 4> served;
+  for (FitSite &experts : candidates)
+    if (!experts.toSum.empty())
+      for (const FitSite &shared : candidates)
+        if (!experts.shared && shared.toSum.empty() && join(experts, shared))
+          joined.insert(shared.site);
+  llvm::erase_if(candidates, [&](const FitSite &site) { return joined.contains(site.site); });
   for (const FitSite &site : candidates)
     if (site.toSum.empty())
       served.insert(site.goal);

@@ -1,47 +1,21 @@
 // The meaning of the ops of mixtures of experts.
 #include "MatrixOps.h"
 #include "Models.h"
-#include <algorithm>
-#include <cmath>
-#include <functional>
+#include "ctxc/Numerics/Selection.h"
 
 using namespace mlir;
 
 namespace ctxc::reference {
 
-/// `scores` with −∞ outside the `keep` of `groups` equal parts whose two largest entries have the
-/// largest sums.
-static Matrix keptGroups(Matrix scores, int64_t groups, int64_t keep) {
-  int64_t size = scores.cols() / groups;
-  for (int64_t t = 0; t < scores.rows(); ++t) {
-    Eigen::RowVectorXd sums(groups);
-    for (int64_t g = 0; g < groups; ++g) {
-      Eigen::RowVectorXd entries = scores.row(t).segment(g * size, size);
-      std::nth_element(entries.begin(), entries.begin() + 1, entries.end(), std::greater<>());
-      sums[g] = entries[0] + entries[1];
-    }
-    for (int64_t g = 0; g < groups; ++g)
-      if ((sums.array() > sums[g]).count() + (sums.head(g).array() == sums[g]).count() >= keep)
-        scores.row(t).segment(g * size, size).setConstant(-HUGE_VAL);
-  }
-  return scores;
-}
-
-// An entry is selected where fewer than k entries precede it: larger ones, or equal ones with a
-// lower index.
 static llvm::Error evaluateOp(xf::TopKOp op, Evaluation &e) {
-  Matrix scores = e.rows(op.getScores());
-  if (op.getGroups() > 1)
-    scores = keptGroups(std::move(scores), op.getGroups(), op.getKeep());
-  int64_t k = op.getK();
-  Matrix result(scores.rows(), k);
-  for (int64_t t = 0; t < scores.rows(); ++t)
-    for (int64_t i = 0, slot = 0; i < scores.cols() && slot < k; ++i) {
-      int64_t before = (scores.row(t).array() > scores(t, i)).count() +
-                       (scores.row(t).head(i).array() == scores(t, i)).count();
-      if (before < k)
-        result(t, slot++) = i;
-    }
+  const Matrix &scores = e.rows(op.getScores());
+  Matrix result(scores.rows(), op.getK());
+  for (int64_t t = 0; t < scores.rows(); ++t) {
+    Eigen::RowVectorXd row = scores.row(t);
+    for (auto [slot, index] : llvm::enumerate(selectTop(llvm::ArrayRef(row.data(), row.size()),
+                                                        op.getK(), op.getGroups(), op.getKeep())))
+      result(t, slot) = index;
+  }
   e.set(op.getResult(), std::move(result));
   return llvm::Error::success();
 }

@@ -71,10 +71,20 @@ SmallVector<Value> othersOf(ArrayRef<ChainLink> links) {
 
 /// What is known of the product before it is computed.
 SmallVector<Value> readByProduct(const FitSite &site) {
-  SmallVector<Value> values = othersOf(site.toSum);
-  values.push_back(cast<xf::AssignableOpInterface>(site.first()).getDataOperand().get());
+  ArrayRef<ChainLink> links = site.toSum;
+  if (site.shared) // the last link adds its product
+    links = links.drop_back();
+  SmallVector<Value> values = othersOf(links);
+  auto dataOf = [](Operation *matrix) {
+    return cast<xf::AssignableOpInterface>(matrix).getDataOperand().get();
+  };
+  values.push_back(dataOf(site.first()));
   if (auto experts = dyn_cast<xf::ExpertLinearOp>(site.first()))
     values.push_back(experts.getSelected().getDefiningOp<xf::TopKOp>().getScores());
+  if (site.shared)
+    values.push_back(dataOf(site.shared));
+  if (site.sharedGate)
+    values.push_back(site.sharedGate);
   return values;
 }
 
@@ -249,25 +259,48 @@ xf::LayerOp callPart(OpBuilder &b, xf::LayerOp layer, const Part &part, IRMappin
   return call;
 }
 
+SplitMatrix describe(Operation *op, xf::LayerOp layer, const IRMapping &values) {
+  SplitMatrix matrix;
+  auto assignable = cast<xf::AssignableOpInterface>(op);
+  xf::ParamOp param = parameterOf(assignable);
+  matrix.data = values.lookup(assignable.getDataOperand().get());
+  matrix.matrix = layer.getStoredName(param.getName());
+  llvm::append_range(matrix.shape, cast<RankedTensorType>(param.getType()).getShape());
+  auto experts = dyn_cast<xf::ExpertLinearOp>(op);
+  matrix.transposed = experts ? experts.getTransposed()
+                              : cast<patch::PatchableOpInterface>(op).getPatchForm().transposed;
+  return matrix;
+}
+
+SplitExperts describeExperts(const FitSite &output, xf::LayerOp layer, const IRMapping &values) {
+  auto matrices = cast<xf::ExpertLinearOp>(output.first());
+  auto top = matrices.getSelected().getDefiningOp<xf::TopKOp>();
+  auto sum =
+      llvm::find_if(output.toSum, [](ChainLink link) { return isa<xf::CombineOp>(link.op); });
+  SplitExperts experts;
+  experts.scores = values.lookup(top.getScores());
+  experts.gates = values.lookup(cast<xf::CombineOp>(sum->op).getWeights());
+  experts.count = cast<RankedTensorType>(matrices.getBank().getType()).getDimSize(0);
+  experts.chosen = top.getK();
+  experts.groups = top.getGroups();
+  experts.keep = top.getKeep();
+  if (output.shared)
+    experts.shared = describe(output.shared, layer, values);
+  if (output.sharedGate)
+    experts.sharedGate = values.lookup(output.sharedGate);
+  return experts;
+}
+
 SplitSite describe(const FitSite &output, xf::LayerOp layer, const IRMapping &values) {
   SplitSite site;
-  auto matrix = cast<xf::AssignableOpInterface>(output.first());
-  xf::ParamOp param = parameterOf(matrix);
-  site.data = values.lookup(matrix.getDataOperand().get());
+  static_cast<SplitMatrix &>(site) = describe(output.first(), layer, values);
   site.product = values.lookup(output.product());
   site.goal = values.lookup(output.goal);
-  site.matrix = layer.getStoredName(param.getName());
-  llvm::append_range(site.shape, cast<RankedTensorType>(param.getType()).getShape());
-  if (auto experts = dyn_cast<xf::ExpertLinearOp>(output.first())) {
-    auto top = experts.getSelected().getDefiningOp<xf::TopKOp>();
-    auto sum = cast<xf::CombineOp>(output.toSum.back().op);
-    site.experts = {values.lookup(top.getScores()), values.lookup(sum.getWeights()), site.shape[0],
-                    int64_t(top.getK())};
+  if (!output.toSum.empty()) {
     site.shape.erase(site.shape.begin());
-    site.transposed = experts.getTransposed();
+    site.experts = describeExperts(output, layer, values);
     return site;
   }
-  site.transposed = cast<patch::PatchableOpInterface>(output.first()).getPatchForm().transposed;
   if (auto scale = dyn_cast<xf::ScaleOp>(output.site)) {
     site.scale = layer.getStoredName(parameterOf(scale).getName());
     site.offset = scale.getOffset().convertToDouble();

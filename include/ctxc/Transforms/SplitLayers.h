@@ -4,7 +4,8 @@
 // known, and nothing behind it has been computed yet. So each layer with matrices to fit becomes
 // several steps: the ops before a matrix, only the product with the matrix, and the ops after it. A
 // step that computes only a product can be repeated with another matrix. The last matrices of a
-// mixture's experts are fitted together, and the product is the weighted sum of theirs.
+// mixture's experts are fitted together, and with that of its shared experts; the product is then
+// the sum of all of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TRANSFORMS_SPLITLAYERS_H
@@ -18,8 +19,13 @@ namespace ctxc {
 /// A matrix to fit, as an output patch whose first op is a matrix.
 struct FitSite : OutputPatch {
   /// Of a mixture's experts: the links from their outputs to the weighted sum, xf.combine, which is
-  /// the last of them. `links` begin behind it. Otherwise empty.
+  /// the last of them, or to the xf.add behind it of `shared`. `links` begin behind it. Otherwise
+  /// empty.
   llvm::SmallVector<ChainLink> toSum;
+  /// The matrix of shared experts, which every token goes through; null if there is none. Its
+  /// product is added, or times one number that is computed of the token, by `sharedGate`.
+  mlir::Operation *shared = nullptr;
+  mlir::Value sharedGate;
 
   /// What the matrix, or all experts together, give.
   mlir::Value product() const {
@@ -27,26 +33,35 @@ struct FitSite : OutputPatch {
   }
 };
 
+/// A matrix of a layer. Values are the split model's.
+struct SplitMatrix {
+  mlir::Value data;                    ///< h, what it multiplies (of each chosen expert)
+  std::string matrix;                  ///< its stored name
+  llvm::SmallVector<int64_t, 2> shape; ///< as it is stored
+  bool transposed = false;             ///< stored as (in, out)
+};
+
 /// How a token's experts are chosen and weighted, for a site that stands for all of them.
 struct SplitExperts {
   mlir::Value scores, gates; ///< of all experts; of the chosen ones, by their indices
   int64_t count = 0, chosen = 0;
+  int64_t groups = 1, keep = 1; ///< as xf.top_k has them
+  /// That of shared experts; its product may be multiplied by one number of the token.
+  std::optional<SplitMatrix> shared;
+  mlir::Value sharedGate; ///< or null
 };
 
-/// A matrix W of a layer, and the target of its product. Values are the split model's.
-struct SplitSite {
-  int64_t layer = 0;                   ///< among the model's layers, from 0
-  size_t step = 0;                     ///< of the program: computes only y = W h
-  mlir::Value data, product;           ///< h (of each chosen expert) and y
-  mlir::Value goal;                    ///< a step of `targets` solves the target from this value
-  std::string matrix;                  ///< its stored name
-  llvm::SmallVector<int64_t, 2> shape; ///< as it is stored
-  bool transposed = false;             ///< stored as (in, out)
+/// A matrix W of a layer, and the target of its product.
+struct SplitSite : SplitMatrix {
+  int64_t layer = 0;   ///< among the model's layers, from 0
+  size_t step = 0;     ///< of the program: computes only y = W h
+  mlir::Value product; ///< y
+  mlir::Value goal;    ///< a step of `targets` solves the target from this value
   /// If an RMS norm and a scale follow, (offset + m) ⊙ Norm(y): m's stored name. The target is then
   /// the target of the scale's output, otherwise that of y.
   std::string scale;
   double offset = 0, eps = 0;
-  std::optional<SplitExperts> experts; ///< `matrix` is their bank
+  std::optional<SplitExperts> experts; ///< `matrix` is their bank, and y the sum of all products
 };
 
 struct SplitProgram {

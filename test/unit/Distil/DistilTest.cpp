@@ -7,10 +7,10 @@ using namespace ctxc::test;
 
 /// The exact end: fitted to one token alone, without a ridge, the adapter gives the full run's
 /// logits for it. Before, between and behind norms, beside attention, with biases, with matrices
-/// stored the other way round, and of experts.
+/// stored the other way round, and of experts, with shared ones too.
 TEST(Distilling, OneTokenIsExact) {
   for (llvm::StringRef name : {"llama", "gpt2", "falcon", "gptj", "phi", "opt", "qwen2", "bloom",
-                               "mixtral", "mixtral-fused", "gpt-oss"}) {
+                               "mixtral", "mixtral-fused", "gpt-oss", "qwen2-moe", "deepseek-v3"}) {
     auto model = modelOf(name);
     DistilRequest request;
     request.context = context();
@@ -227,6 +227,12 @@ TEST(Sites, LeadToWhatTheContextPasses) {
                                 "block_sparse_moe.experts.3.w2.weight "
                                 "block_sparse_moe.experts.4.w2.weight ");
   EXPECT_EQ(sitesOf("deepseek-v3"), "self_attn.o_proj.weight mlp.down_proj.weight ");
+  llvm::StringRef experts = "mlp.experts.0.down_proj.weight mlp.experts.1.down_proj.weight "
+                            "mlp.experts.2.down_proj.weight mlp.experts.3.down_proj.weight "
+                            "mlp.experts.4.down_proj.weight mlp.experts.5.down_proj.weight "
+                            "mlp.experts.6.down_proj.weight ";
+  EXPECT_EQ(sitesOf("qwen2-moe"),
+            ("self_attn.o_proj.weight " + experts + "mlp.shared_expert.down_proj.weight ").str());
 }
 
 /// A mixture's experts as well bring the model nearer to the full run than attention alone: fitted

@@ -57,17 +57,19 @@ TEST(Regression, IsTheRidge) {
 }
 
 /// The experts' matrices side by side are one matrix, which reads each expert's input times its
-/// gate in the expert's place, and zeros in the others'.
+/// gate in the expert's place, and zeros in the others'. That of shared experts is beside them.
 TEST(Regression, ExpertsAreOneMatrix) {
-  constexpr int64_t count = 30, chosen = 2, experts = 5, inputs = 6, outputs = 7;
+  constexpr int64_t count = 30, chosen = 2, experts = 5, inputs = 6, outputs = 7, sharedInputs = 9;
   ExpertRows rows;
   rows.data = randomRows(count, chosen * inputs, 4);
   rows.gates = randomRows(count, chosen, 5);
+  rows.shared = randomRows(count, sharedInputs, 8);
   rows.product = randomRows(count, outputs, 6);
   rows.target = randomRows(count, outputs, 7);
   rows.weights = Vector::LinSpaced(count, 0.5, 2);
   SiteRows wide;
-  wide.data = FloatMatrix::Zero(count, experts * inputs);
+  wide.data = FloatMatrix::Zero(count, experts * inputs + sharedInputs);
+  wide.data.rightCols(sharedInputs) = rows.shared;
   wide.product = rows.product;
   wide.target = rows.target;
   wide.weights = rows.weights;
@@ -82,28 +84,33 @@ TEST(Regression, ExpertsAreOneMatrix) {
   }
   auto fits = llvm::cantFail(fitExperts(rows, experts, withRank(0), oneThread));
   Matrix expected = byDefinition(wide, FitOptions().lambda);
-  ASSERT_EQ(fits.size(), size_t(experts));
-  EXPECT_EQ(fits.back().left.size(), 0);
+  ASSERT_EQ(fits.size(), size_t(experts + 1));
+  EXPECT_EQ(fits[experts - 1].left.size(), 0);
+  EXPECT_LT((changeOf(fits[experts]) - expected.rightCols(sharedInputs)).norm(),
+            1e-5 * expected.norm());
   for (int64_t expert = 0; expert + 1 < experts; ++expert) {
     Matrix part = expected.middleCols(expert * inputs, inputs);
     EXPECT_LT((changeOf(fits[expert]) - part).norm(), 1e-5 * expected.norm()) << expert;
   }
-  // Rank 5 over the two experts of a row is 2 for each, and the nearest of its own rows.
+  // Rank 5 over the two experts of a row is 2 for each, and the nearest of its own rows. It is 5
+  // for the matrix that all rows go through.
   auto small = llvm::cantFail(fitExperts(rows, experts, withRank(5), oneThread));
   Matrix h = wide.data.cast<double>();
   Matrix s = h.transpose() * wide.weights.asDiagonal() * h;
   const double lambda = FitOptions().lambda * s.squaredNorm() / s.trace();
-  for (int64_t expert = 0; expert + 1 < experts; ++expert) {
-    EXPECT_EQ(small[expert].left.cols(), 2);
-    const int64_t at = expert * inputs;
+  auto expectNearest = [&](const SiteFit &fit, int64_t at, int64_t width, int64_t rank) {
+    EXPECT_EQ(fit.left.cols(), rank);
     Eigen::LLT<Matrix> root(
-        Matrix(s.block(at, at, inputs, inputs) + lambda * Matrix::Identity(inputs, inputs)));
+        Matrix(s.block(at, at, width, width) + lambda * Matrix::Identity(width, width)));
     Matrix l = root.matrixL();
-    Matrix whole = expected.middleCols(at, inputs) * l;
+    Matrix whole = expected.middleCols(at, width) * l;
     Eigen::JacobiSVD<Matrix> svd(whole);
-    double least = svd.singularValues().tail(inputs - 2).norm();
-    EXPECT_NEAR((changeOf(small[expert]) * l - whole).norm(), least, 1e-4 * whole.norm());
-  }
+    double least = svd.singularValues().tail(svd.singularValues().size() - rank).norm();
+    EXPECT_NEAR((changeOf(fit) * l - whole).norm(), least, 1e-4 * whole.norm());
+  };
+  for (int64_t expert = 0; expert + 1 < experts; ++expert)
+    expectNearest(small[expert], expert * inputs, inputs, 2);
+  expectNearest(small[experts], experts * inputs, sharedInputs, 5);
 }
 
 /// From a few hundred tokens on, the penalty is the same in numbers of S, and not relative to it.
