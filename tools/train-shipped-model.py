@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Train the small Gemma 3 model that ships in examples/models/gemma3-kjv-1m, or a Llama like it.
+"""Train the small Gemma 3 model that ships in examples/models/gemma3-kjv-1m, or a Llama or a mixture like it.
 
 Needs the Debian package bible-kjv (its `bible` command prints the text of
 bible-kjv-text, the King James Version) and the Python packages torch,
@@ -9,6 +9,7 @@ same model.
 
     tools/train-shipped-model.py --out build/gemma3-kjv-1m
     tools/train-shipped-model.py --out build/llama-kjv-1m --architecture llama
+    tools/train-shipped-model.py --out build/mixture-kjv-3m --architecture mixture
 
 The directory written is a transformers checkpoint (config.json,
 model.safetensors in bfloat16, tokenizer.model), rewritten every
@@ -28,7 +29,7 @@ import time
 import sentencepiece
 import torch
 import torch.nn.functional as F
-from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, Qwen2MoeConfig
 
 PAD, EOS, BOS, UNK = 0, 1, 2, 3  # Gemma's numbering
 
@@ -84,6 +85,16 @@ def llama_config(vocab_size):
     return LlamaConfig(
         vocab_size=vocab_size, hidden_size=128, intermediate_size=384, num_hidden_layers=6,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=512,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e4}, tie_word_embeddings=True,
+        pad_token_id=PAD, eos_token_id=EOS, bos_token_id=BOS)
+
+
+def mixture_config(vocab_size):
+    """Llama's attention, and in the place of its MLP eight experts, of which a token chooses two, beside a shared one."""
+    return Qwen2MoeConfig(
+        vocab_size=vocab_size, hidden_size=128, intermediate_size=384, moe_intermediate_size=96,
+        shared_expert_intermediate_size=96, num_experts=8, num_experts_per_tok=2, norm_topk_prob=True,
+        num_hidden_layers=6, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=512,
         rope_parameters={"rope_type": "default", "rope_theta": 1e4}, tie_word_embeddings=True,
         pad_token_id=PAD, eos_token_id=EOS, bos_token_id=BOS)
 
@@ -151,7 +162,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="directory to write")
-    parser.add_argument("--architecture", choices=["gemma3", "llama"], default="gemma3")
+    parser.add_argument("--architecture", choices=["gemma3", "llama", "mixture"], default="gemma3")
     parser.add_argument("--steps", type=int, default=6000, help="steps the cosine is laid out for")
     parser.add_argument("--stop-after", type=int, default=5000,
                         help="last step taken; the loss on held-out text no longer falls there")
@@ -175,7 +186,7 @@ def main():
     kept = [chapter for i, chapter in enumerate(chapters) if i % every != every - 1]
     stream, starts = encode(tokenizer, kept)
     held_out, _ = encode(tokenizer, chapters[every - 1::every])
-    config = {"gemma3": gemma3_config, "llama": llama_config}[args.architecture]
+    config = {"gemma3": gemma3_config, "llama": llama_config, "mixture": mixture_config}[args.architecture]
     model = AutoModelForCausalLM.from_config(config(args.vocab_size))
     print(f"{len(stream)} tokens to train on, {len(held_out)} held out, "
           f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)

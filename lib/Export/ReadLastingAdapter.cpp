@@ -152,13 +152,15 @@ Error Reader::multiply(std::vector<float> &numbers, double factor, StringRef nam
               " make its factors infinite");
 }
 
-/// The parameter of `module` with a matrix for each expert that target_parameters names; empty if
-/// there is none.
+/// The parameter of `module` with a matrix for each expert that target_parameters names, by its
+/// whole name or the end of it; empty if there is none.
 std::string Reader::parameterOf(StringRef module) const {
   if (const json::Array *names = config.getArray("target_parameters"))
     for (const json::Value &each : *names) {
-      auto [target, parameter] = each.getAsString().value_or("").rsplit('.');
-      bool isHere = module == target || module.ends_with(("." + target).str());
+      StringRef name = each.getAsString().value_or(""), target = name.rsplit('.').first;
+      StringRef parameter = name.substr(name.rfind('.') + 1);
+      bool isHere = target == name ? findExperts(module, parameter, checkpoint).has_value()
+                                   : module == target || module.ends_with(("." + target).str());
       if (isHere && parameter != "weight")
         return parameter.str();
     }

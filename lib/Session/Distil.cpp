@@ -118,6 +118,13 @@ Error Model::checkRoomToEvaluate(const EvaluateRequest &request) {
 }
 
 Error Model::checkPrefixCache() {
+  if (const Checkpoint *from = checkpoint())
+    if (const llvm::json::Value *rank = from->config().get("kv_lora_rank");
+        rank && !rank->getAsNull())
+      return makeError(
+          "transformers' cache of this model holds latents (kv_lora_rank) in the place "
+          "of keys and values, which are not written; let the model read the tokens "
+          "in front");
   return checkSplit([](SplitModel model) { return ctxc::checkPrefixCache(model); });
 }
 

@@ -4,12 +4,13 @@
   lasting.py CTXC CHECKPOINT…
 
 For every checkpoint an adapter of a context is made, with norms' scales left as they are but for the first
-one's. PEFT loads it, without a warning, and every number of the card that `ctxc evaluate` writes is computed
+one's. PEFT loads it, with no warning of a key, and every number of the card that `ctxc evaluate` writes is computed
 again from transformers' logits: of the model with the context, without it, and with the adapter. With
-transformers' cache as `--prefix-cache` wrote it, the logits are those behind the kept tokens themselves. A
-second adapter, of another alpha and rank, which PEFT itself made, gets the same comparison. Beside these
-adapters stands a GGUF file: the gguf package reads it, its names are those of the package's own map, and each
-(alpha / rank) B A is that of the safetensors file, bit for bit. Exit code: 0 if all agree.
+transformers' cache as `--prefix-cache` wrote it, the logits are those behind the kept tokens themselves; where
+that cache has latents, the option is refused. A second adapter, of another alpha and rank, which PEFT itself
+made, gets the same comparison. Beside these adapters stands a GGUF file: the gguf package reads it, its names are
+those of the package's own map, and each (alpha / rank) B A is that of the safetensors file, bit for bit. Exit
+code: 0 if all agree.
 """
 import argparse
 import json
@@ -238,12 +239,17 @@ def judge_checkpoint(ctxc, checkpoint, number):
             print(f"  WRONG: GGUF: {problem}")
             good = False
         in_cache = Path(checkpoint).name in BY_POSITION
-        programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
-                      "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl", "--rank", "4",
-                      "--keep-share", "0.4", *(["--keep-cache"] if in_cache else []), "--prefix-cache",
-                      "-o", folder / "cached"], check=True)
-        problem = stored_problem(load(checkpoint, folder / "cached")[1], folder / "cached",
-                                 texts(2, 1, vocabulary)[0])
+        kept = programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
+                             "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl", "--rank",
+                             "4", "--keep-share", "0.4", *(["--keep-cache"] if in_cache else []),
+                             "--prefix-cache", "-o", folder / "cached"])
+        if json.loads((Path(checkpoint) / "config.json").read_text()).get("kv_lora_rank"):
+            problem = "" if "kv_lora_rank" in kept.stderr else "of latents is not refused"
+        elif kept.returncode:
+            problem = kept.stderr
+        else:
+            problem = stored_problem(load(checkpoint, folder / "cached")[1], folder / "cached",
+                                     texts(2, 1, vocabulary)[0])
         if problem:
             print(f"  WRONG: the stored cache: {problem}")
             good = False
