@@ -15,7 +15,7 @@ class NumbersOfBlock : public BlockReader, protected StoredBlock {
 public:
   NumbersOfBlock(OpBuilder &b, Location loc, int64_t lanes, const Place &place)
       : StoredBlock(b, loc, place.address), lanes(lanes),
-        memory(lanes == 8 ? place.memory : Value()) {}
+        memory(place.memory) {}
 
 protected:
   using StoredBlock::bytes;

@@ -38,8 +38,8 @@ public:
   }
 
   /// A reader of the block at `place`, which emits at `b`'s insertion point. `lanes` divides 16.
-  /// With eight lanes, those of AVX2, it keeps in the memory, if there is some, what it widens or
-  /// repeats: from there that is one instruction, and from a register two or three.
+  /// It keeps in the memory, if there is some, what it widens or repeats: from there that is one
+  /// instruction, and from a register two or three.
   static std::unique_ptr<BlockReader> open(mlir::OpBuilder &b, mlir::Location loc,
                                            xf::QuantizedType format, int64_t lanes,
                                            const Place &place);
