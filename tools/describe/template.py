@@ -273,9 +273,11 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
     if base.ropes:
         result["ropes"] = info.ropes(base.ropes)
         if len(base.ropes) == 1 and info.may_scale() and "mscale_all_dim" in samples.code_of_models(sampler.kind):
-            path = next(iter(result["ropes"]))
-            result["ropes"][path]["scores"] = True
-            blocks[:] = [[SCORES.sub(rf"\1 * {path}.scores", line) for line in block] for block in blocks]
+            path, rope = next(iter(result["ropes"].items()))
+            grown = [[SCORES.sub(rf"\1 * {path}.scores", line) for line in block] for block in blocks]
+            if grown != blocks:
+                rope["scores"] = True
+            blocks[:] = grown
         # A rotation's factor is that of the one rope. Where a part of a head is not rotated, a factor gives other ops.
         if len(base.ropes) == 1 and info.may_scale() and not any(re.search(r"rope\([^()]*,[^()]*,", layer["call"]) for layer in layers):
             path, rope = next(iter(result["ropes"].items()))
