@@ -285,13 +285,13 @@ TEST_F(DescribedRules, ScoresThatARopeMultiplies) {
     return with({{"rope_parameters", std::move(rope)}});
   };
   EXPECT_HAS(rope({}), "scale 2.500000e-01");
-  EXPECT_HAS(rope({{"mscale_all_dim", 0}}), "scale 2.500000e-01");
-  std::string both = rope({{"mscale", 1}, {"mscale_all_dim", 1}});
+  EXPECT_HAS(rope(json::Object{{"mscale_all_dim", 0}}), "scale 2.500000e-01");
+  std::string both = rope(json::Object{{"mscale", 1}, {"mscale_all_dim", 1}});
   EXPECT_HAS(both, "scale 3.783840e-01");
   EXPECT_EQ(StringRef(both).count("amplitude"), 0u);
-  EXPECT_HAS(rope({{"mscale_all_dim", 1}}), "amplitude 1.2302585");
+  EXPECT_HAS(rope(json::Object{{"mscale_all_dim", 1}}), "amplitude 1.23025846");
   for (const json::Value &odd : {json::Value(-1), json::Value("1"), json::Value(1e300)})
-    EXPECT_HAS(rope({{"mscale_all_dim", odd}}), "mscale_all_dim' = ");
+    EXPECT_HAS(rope(json::Object{{"mscale_all_dim", odd}}), "mscale_all_dim' = ");
   json::Object linear{
       {"rope_type", "linear"}, {"rope_theta", 1e4}, {"factor", 2}, {"mscale_all_dim", 1}};
   EXPECT_HAS(with({{"rope_parameters", std::move(linear)}}), "scale 0.285858");
