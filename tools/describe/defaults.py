@@ -233,8 +233,13 @@ class Defaults:
         return next((other for other in sorted(self.used) if other != name and [c.get(other) for c in self.configs] == values), None)
 
     def may_scale(self) -> bool:
-        """Whether the class takes a scaled rope, for which it needs the length that a model was made for."""
-        return hasattr(self.sampler.default, "max_position_embeddings")
+        """Whether the class takes a scaled rope as it is given, for which it needs the length that a model was made for."""
+        given = self.default.get("rope_parameters") or {}
+        if not hasattr(self.sampler.default, "max_position_embeddings") or "rope_type" not in given:
+            return hasattr(self.sampler.default, "max_position_embeddings")
+        scaled = {**given, "rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 32}
+        found = self.built(self.sampler.settings(samples.FITTED[0]), "rope_parameters", scaled)
+        return isinstance(found, dict) and found.get("rope_type") == "yarn"
 
     def ropes(self, ropes: dict[str, Any]) -> dict[str, Any]:
         result = {}

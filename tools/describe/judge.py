@@ -85,9 +85,10 @@ class Judge(weights.StoredWeights):
         rope = chosen.get("rope_parameters")
         if rope and "rope_type" in rope:
             about = self.description.get("ropes", {}).get("rope_parameters", {})
-            # One that grows, and one that does not.
-            if about.get("grows") and not flipped:
-                chosen["rope_parameters"] = {**rope, "rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 32}
+            # One that stretches, and where it may grows, and one that does not.
+            if about.get("scales") and not flipped:
+                chosen["rope_parameters"] = {**rope, "rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 32,
+                                             "mscale": 0.7 if about.get("grows") else 0.9, "mscale_all_dim": 0.9}
             elif about.get("scales"):
                 chosen["rope_parameters"] = {**rope, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                                              "high_freq_factor": 4.0, "original_max_position_embeddings": 32}

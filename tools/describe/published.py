@@ -17,6 +17,13 @@ KEYS: dict[str, dict[str, Any]] = {
     # The length of its list of layers, which its class takes, names that its first code had, and a rope where no head is rotated.
     "nemotron_h": {"attention_head_dim": 128, "norm_eps": None, "num_hidden_layers": None, "partial_rotary_factor": None,
                    "rms_norm_eps": None, "rope_theta": None},
+    # How experts are chosen, and further layers, which transformers' class leaves out.
+    "deepseek_v32": {"moe_layer_freq": 1, "num_nextn_predict_layers": None, "scoring_func": "sigmoid", "topk_method": "noaux_tc"},
+    # Which layers have experts, by older keys, where no list says it.
+    "axk2": {"first_k_dense_replace": 1, "moe_layer_freq": 1},
+    # Scales and experts that transformers' class takes for given.
+    "longcat_flash": {"attention_method": "MLA", "mla_scale_kv_lora": True, "mla_scale_q_lora": True, "router_bias": False,
+                      "zero_expert_type": "identity"},
     # How experts are chosen and heads are rotated, which transformers' class takes for given, and further layers, which it leaves out.
     "glm_moe_dsa": {"indexer_rope_interleave": True, "moe_layer_freq": 1, "num_nextn_predict_layers": None, "rope_interleave": True,
                     "scoring_func": "sigmoid", "topk_method": "noaux_tc"},

@@ -12,38 +12,14 @@ from typing import Any
 
 import kinds
 from ctxc import small_configs
+from sizes import (ATTENTION_HEADS, CHOSEN, EVEN, EVEN_KV_HEADS, EXPERTS, EXPERT_COUNTS, GRIFFIN, GROUPED, GROUPED_EXPERTS, GROUPS, HEADS,
+                   HEADS_OF_FOUR, HEAD_DIM, KV_HEADS, KV_HEADS_OF_FOUR, KV_NAMES, MORE_LAYERS, MULTIPLES, OTHER_TABLES, RANGES,
+                   STATE_RANGES, STATE_SIZES, STATE_SPACE, WIDTH_OF_A_HEAD)
 from transformers.configuration_utils import ALLOWED_LAYER_TYPES
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 FITTED = (1, 2)  # of the samples; the judge has others, which would show a wrong expression
 MORE_FITTED = {"nemotron_h": (1, 2, 4)}  # where sums of so many sizes fit two samples by chance
-HEADS, KV_HEADS, HEAD_DIM = (6, 10, 12, 9, 14), (3, 5, 4, 3, 7), (24, 40, 56, 72, 32)
-HEADS_OF_FOUR, KV_HEADS_OF_FOUR = (8, 12, 16, 20, 24), (4, 3, 8, 5, 6)  # where heads are computed in four parts
-EVEN_KV_HEADS = (4, 6, 4, 10, 6)  # for the same heads
-MORE_LAYERS = (0, 0, 1, 2, 0)  # than one of each kind
-WIDTH_OF_A_HEAD = (22, 26, 34, 46, 38)  # where heads have a dimension of their own
-MULTIPLES = (7, 11, 13, 9, 15)  # to which a size is rounded up
-EXPERTS, CHOSEN = (6, 7, 9, 8, 10), (2, 3, 4, 3, 5)
-ATTENTION_HEADS = """num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads
-    attention_heads""".split()
-EXPERT_COUNTS = """num_experts n_routed_experts num_local_experts moe_num_experts n_experts""".split()
-KV_NAMES = """num_key_value_heads num_kv_heads n_head_kv kv_n_heads multi_query_group_num swa_num_key_value_heads""".split()
-# Types with one head of keys, whose class computes the size of a head, and with half of the inner width that a config says.
-GRIFFIN = ("recurrent_gemma",)
-RANGES = {"64": (0, 0), "96": (191, 733), "32": (41, 181), "128": (211, 1511), "8": (5, 12), "24": (61, 119), "16": (31, 127)}
-EVEN = {"qk_rope_head_dim": (8, 40), "v_head_dim": (42, 110), "kv_lora_rank": (62, 250), "qk_nope_head_dim": (42, 110), "head_dim": HEAD_DIM, "kv_channels": HEAD_DIM,
-        "d_kv": HEAD_DIM, "attention_head_dim": HEAD_DIM, "rotary_dim": (8, 20), "local_attention": (22, 18, 10, 14, 26)}
-# Sizes of further tables, by the ends of their names.
-OTHER_TABLES = {"_embed_dim": (61, 119), "_vocab_size": (211, 1511), "d_inner": (191, 733)}
-STATE_SPACE = ("mamba", "ssm", "conv", "linear_", "lru", "time_step", "expand", "state")
-# Sizes of state spaces that may be varied: groups divide heads, heads of keys those of values, and heads may have to be twice
-# as wide together as the model.
-STATE_SIZES = {"linear_num_key_heads": (2, 5, 3, 4, 7), "linear_num_value_heads": (4, 15, 6, 8, 14), "linear_num_heads": (5, 7, 8, 6, 9),
-               "mamba_n_heads": (18, 32, 42, 27, 28), "mamba_num_heads": (26, 34, 42, 33, 44), "n_groups": (2, 2, 6, 3, 4),
-               "mamba_n_groups": (2, 2, 6, 3, 4), "mamba_d_head": (16, 25, 32, 48, 32), "mamba_head_dim": (14, 22, 26, 38, 30),
-               "lru_width": (66, 60, 96, 63, 98), "index_n_heads": (11, 13, 17, 19, 23)}
-STATE_RANGES = {"linear_key_head_dim": (11, 61), "linear_value_head_dim": (61, 127), "linear_head_dim": (11, 61), "mamba_d_state": (11, 61),
-                "ssm_state_size": (11, 61), "state_size": (11, 61), "mamba_dt_rank": (7, 43), "mamba_chunk_size": (5, 24), "time_step_rank": (7, 43)}
 SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "norm_alpha", "norm_beta")
 # What transformers calls the nonlinearities that xf has, and xf's names; lib/Import/HuggingFace/Family.cpp has them too.
 ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
@@ -51,7 +27,7 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu
                "sigmoid": "sigmoid", "tanh": "tanh", "quick_gelu": "quick_gelu"}
 POSITION_SCALE = "llama_4_scaling_beta"  # what a rope's parameters have for another use
 # For types that have no models of the first sizes; "heads as width" for those whose heads must be as wide as the model.
-OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours", "even widths", "even heads", "as many heads of keys")
+OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours", "even widths", "even heads", "as many heads of keys", "rotated heads")
 TOKENS, SHARED = ("pad_token_id",), ("tie_word_embeddings",)  # shared: what a config and a part of it must say alike
 # Keys whose null and whose number give different programs, with a number for each sample.
 NUMBER = "number"
@@ -129,6 +105,7 @@ class Sampler:
         self.heads, self.kv_heads = HEADS, KV_HEADS
         self.kept: dict[str, int] = {}  # how many experts are chosen, where it may not differ
         self.sizes = ""
+        self.has_groups = model_type in GROUPED
         self.heads_are_width = "head_dim" not in self.names or self.model_type in GRIFFIN  # whether heads together are as wide as the model
         self.activations = {name: value for name, value in self.default.to_dict().items()
                             if isinstance(value, str) and value in ACTIVATIONS and "act" in name}
@@ -251,6 +228,8 @@ class Sampler:
             self.kv_heads = self.heads
         elif sizes == "no size of a head":
             return any(self.base.pop(name, None) is not None for name in ("head_dim", "d_head"))
+        elif sizes == "rotated heads":  # of which the class asks for the size of their rotated part
+            return {"head_dim", "qk_rope_head_dim"} <= set(self.base)
         elif sizes == "heads as width":
             was, self.heads_are_width = self.heads_are_width, True
             return not was
@@ -275,6 +254,8 @@ class Sampler:
         return among[(zlib.crc32(name.encode()) + step * index) % len(among)]
 
     def size(self, name: str, index: int) -> int | None:
+        if name == "head_dim" and self.sizes == "rotated heads":
+            name = "qk_rope_head_dim"
         base = small_configs.SIZE_OF.get(name)
         if name in self.kept:
             return self.kept[name]
@@ -288,8 +269,10 @@ class Sampler:
             return MULTIPLES[index]
         if name in ATTENTION_HEADS:
             return self.heads[index]
+        if self.has_groups and name in GROUPS:
+            return GROUPS[name][index]
         if name in EXPERT_COUNTS:
-            return EXPERTS[index] + (max(self.kept.values(), default=0))
+            return (GROUPED_EXPERTS if self.has_groups else EXPERTS)[index] + max(self.kept.values(), default=0)
         if base == 64:
             width = self.heads[index] * (HEAD_DIM if self.heads_are_width else WIDTH_OF_A_HEAD)[index]
             return width // self.base["expand"] if {"num_heads", "expand"} <= set(self.base) and self.heads_are_width else width

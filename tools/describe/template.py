@@ -15,6 +15,7 @@ import transformers
 
 TIE = "tie_word_embeddings"
 BASE = 10000.0  # of a rope that no key says
+SCORES = re.compile(r"(xf\.attention .* scale \$f\(f32\(1 / sqrt\([^()]*\))(?=\)\))")  # a factor that a scaled rope multiplies
 
 
 @dataclass
@@ -271,6 +272,12 @@ def joined(sampler: samples.Sampler, base: Sections, flips: dict[str, tuple[Any,
         del result["equal"]
     if base.ropes:
         result["ropes"] = info.ropes(base.ropes)
+        if len(base.ropes) == 1 and info.may_scale() and "mscale_all_dim" in samples.code_of_models(sampler.kind):
+            path, rope = next(iter(result["ropes"].items()))
+            grown = [[SCORES.sub(rf"\1 * {path}.scores", line) for line in block] for block in blocks]
+            if grown != blocks:
+                rope["scores"] = True
+            blocks[:] = grown
         # A rotation's factor is that of the one rope. Where a part of a head is not rotated, a factor gives other ops.
         if len(base.ropes) == 1 and info.may_scale() and not any(re.search(r"rope\([^()]*,[^()]*,", layer["call"]) for layer in layers):
             path, rope = next(iter(result["ropes"].items()))

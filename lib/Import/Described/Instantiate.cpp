@@ -21,6 +21,15 @@ static std::string shown(double number) {
   return text;
 }
 
+/// Of sizes, and of what a rope multiplies the scores of attention by.
+double Instance::value(StringRef expression) {
+  return described::evaluate(expression, [&](StringRef key) {
+    StringRef path = key;
+    auto rope = path.consume_back(".scores") ? ropes.find(path) : ropes.end();
+    return rope != ropes.end() ? rope->second.scores : size(key);
+  });
+}
+
 void Instance::fail(const Twine &message) {
   if (!failed)
     config.problem(message);

@@ -86,6 +86,8 @@ void Instance::readRope(StringRef path, const json::Object &rule) {
     config.problem(key, "rotates different parts of heads, which the description of '" +
                             Twine(type) + "' does not hold for; expected one " +
                             "partial_rotary_factor" + wayOut);
+  if (rule.getBoolean("scores").value_or(false))
+    rope.scores = scoreGrowth(parameters);
   ropes[path] = rope;
 }
 
@@ -144,10 +146,6 @@ double Instance::size(StringRef key) {
   double found = rule ? readSize(key, *rule) : NAN;
   sizes[key] = found;
   return found;
-}
-
-double Instance::value(StringRef expression) {
-  return described::evaluate(expression, [&](StringRef key) { return size(key); });
 }
 
 /// The number of layers, or the length of a list that has an entry for each.

@@ -5,16 +5,6 @@ using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::hf;
 
-/// How much the scores grow: mscale_all_dim of a rope that stretches the context, for q and for k.
-static double scoreGrowth(ConfigReader &config) {
-  ConfigReader *rope =
-      config.object(config.has("rope_scaling") ? "rope_scaling" : "rope_parameters");
-  if (!rope || rope->text("rope_type", rope->text("type", "default")) == "default")
-    return 1;
-  double by = rope->number("mscale_all_dim", 0, 0, 1e9);
-  return by ? std::pow(yarnGrowth(rope->number("factor", 1, 1e-3, 1e9), by), 2) : 1;
-}
-
 LatentAttention::LatentAttention(ConfigReader &config, int64_t heads, Rope rope)
     : heads(heads), rope(rope) {
   if (!config.isNull("q_lora_rank"))
@@ -26,7 +16,9 @@ LatentAttention::LatentAttention(ConfigReader &config, int64_t heads, Rope rope)
   bias = config.flag("attention_bias", false);
   if (!config.flag("rope_interleave", true))
     style = xf::RotaryStyle::half;
-  scale = scoreGrowth(config) / std::sqrt(double(plain + rotated));
+  scale =
+      scoreGrowth(config.object(config.has("rope_scaling") ? "rope_scaling" : "rope_parameters")) /
+      std::sqrt(double(plain + rotated));
   if (rotated % 2)
     config.problem("qk_rope_head_dim", "is odd; a rotary embedding needs an even one");
 }

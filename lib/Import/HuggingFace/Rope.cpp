@@ -22,6 +22,13 @@ double hf::yarnGrowth(double factor, double by) {
   return factor <= 1 ? 1 : 0.1 * by * std::log(factor) + 1;
 }
 
+double hf::scoreGrowth(ConfigReader *rope) {
+  if (!rope || rope->text("rope_type", rope->text("type", "default")) == "default")
+    return 1;
+  double by = rope->number("mscale_all_dim", 0, 0, maxFactor);
+  return by ? std::pow(yarnGrowth(rope->number("factor", 1, 1e-3, maxFactor), by), 2) : 1;
+}
+
 mlir::Attribute Rope::frequencies(mlir::MLIRContext *context, int64_t head) const {
   auto attr = xf::RopeAttr::get(context, base, dims(head), linear, llama3, yarn);
   if (divisors.empty())

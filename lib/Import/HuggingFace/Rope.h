@@ -17,6 +17,7 @@ struct Rope {
   llvm::SmallVector<double, 5> yarn;
   llvm::SmallVector<double> divisors; ///< of the frequencies, one by one; none where empty
   double amplitude = 1;               ///< of what is rotated
+  double scores = 1;                  ///< how much the scores of attention grow
   int64_t positions = 0;              ///< from which on the frequencies are others; 0 is none
 
   /// How many entries of a head are rotated.
@@ -59,6 +60,10 @@ Rope readRopeParameters(ConfigReader &config, ConfigReader *parameters, double b
 
 /// The factor of YaRN's authors for queries and for keys, for contexts `factor` times as long.
 double yarnGrowth(double factor, double by = 1);
+
+/// How much scores grow by mscale_all_dim of a rope that stretches the context, for queries and for
+/// keys, where a model's code has that. `rope` may be null.
+double scoreGrowth(ConfigReader *rope);
 
 /// Reports that a config of both generations at once is ambiguous.
 void checkOneRopeForm(ConfigReader &config);

@@ -270,4 +270,31 @@ TEST_F(DescribedRules, PairsCountedOverTheWholeHead) {
   EXPECT_HAS(with({}), "has no key 'rope_parameters', which a 'lfm3' needs");
 }
 
+/// A rope for a longer context may multiply the scores of attention, whatever it rotates by.
+TEST_F(DescribedRules, ScoresThatARopeMultiplies) {
+  config =
+      json::Object{{"model_type", "youtu"},    {"hidden_size", 16},      {"intermediate_size", 12},
+                   {"num_hidden_layers", 1},   {"vocab_size", 20},       {"num_attention_heads", 2},
+                   {"num_key_value_heads", 2}, {"q_lora_rank", 6},       {"kv_lora_rank", 6},
+                   {"qk_rope_head_dim", 4},    {"qk_nope_head_dim", 12}, {"v_head_dim", 8}};
+  auto rope = [&](json::Object rope) {
+    rope["rope_type"] = "yarn";
+    rope["rope_theta"] = 1e4;
+    rope["factor"] = 10;
+    rope["original_max_position_embeddings"] = 64;
+    return with({{"rope_parameters", std::move(rope)}});
+  };
+  EXPECT_HAS(rope({}), "scale 2.500000e-01");
+  EXPECT_HAS(rope(json::Object{{"mscale_all_dim", 0}}), "scale 2.500000e-01");
+  std::string both = rope(json::Object{{"mscale", 1}, {"mscale_all_dim", 1}});
+  EXPECT_HAS(both, "scale 3.783840e-01");
+  EXPECT_EQ(StringRef(both).count("amplitude"), 0u);
+  EXPECT_HAS(rope(json::Object{{"mscale_all_dim", 1}}), "amplitude 1.23025846");
+  for (const json::Value &odd : {json::Value(-1), json::Value("1"), json::Value(1e300)})
+    EXPECT_HAS(rope(json::Object{{"mscale_all_dim", odd}}), "mscale_all_dim' = ");
+  json::Object linear{
+      {"rope_type", "linear"}, {"rope_theta", 1e4}, {"factor", 2}, {"mscale_all_dim", 1}};
+  EXPECT_HAS(with({{"rope_parameters", std::move(linear)}}), "scale 0.285858");
+}
+
 } // namespace
