@@ -35,6 +35,8 @@ RELATIVE = 1e-4
 # With positions that are given, and no window that is shorter than the context, which would count places in the
 # cache.
 BY_POSITION = ["llama", "gpt2", "olmo2", "phi", "gemma-3-270m"]
+# llama.cpp has no layer without experts among those of Qwen2-MoE.
+WITHOUT_GGUF = ["qwen2-moe"]
 
 
 def texts(seed, count, vocabulary):
@@ -224,7 +226,7 @@ def judge_checkpoint(ctxc, checkpoint, number):
         folder = Path(name)
         write_lines(folder / "train.jsonl", texts(1, 12, vocabulary))
         write_lines(folder / "held.jsonl", texts(2, 5, vocabulary))
-        plain = ["--gguf"] if number else []
+        plain = ["--gguf"] if number and Path(checkpoint).name not in WITHOUT_GGUF else []
         made = programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
                              "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl",
                              "--rank", "4", "-o", folder / "adapter", *plain])

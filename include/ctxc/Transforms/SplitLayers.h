@@ -23,9 +23,9 @@ struct FitSite : OutputPatch {
   /// empty.
   llvm::SmallVector<ChainLink> toSum;
   /// The matrix of shared experts, which every token goes through; null if there is none. Its
-  /// product is added, or times one number that is computed of the token, by `sharedGate`.
+  /// product is added to that sum.
   mlir::Operation *shared = nullptr;
-  mlir::Value sharedGate;
+  mlir::Value sharedGate; ///< one number of the token, which multiplies it before; or null
 
   /// What the matrix, or all experts together, give.
   mlir::Value product() const {
@@ -45,10 +45,9 @@ struct SplitMatrix {
 struct SplitExperts {
   mlir::Value scores, gates; ///< of all experts; of the chosen ones, by their indices
   int64_t count = 0, chosen = 0;
-  int64_t groups = 1, keep = 1; ///< as xf.top_k has them
-  /// That of shared experts; its product may be multiplied by one number of the token.
-  std::optional<SplitMatrix> shared;
-  mlir::Value sharedGate; ///< or null
+  int64_t groups = 1, keep = 1;      ///< as xf.top_k has them
+  std::optional<SplitMatrix> shared; ///< that of shared experts
+  mlir::Value sharedGate;            ///< FitSite::sharedGate
 };
 
 /// A matrix W of a layer, and the target of its product.
