@@ -17,6 +17,8 @@ config.environment["XDG_CACHE_HOME"] = config.ctxc_test_cache
 # Kernels that tools compile to run them run only a few times; `ctxc compile` always optimises
 # fully.
 config.environment["CTXC_KERNEL_OPT"] = config.ctxc_kernel_opt
+# A thread that waits for the others of its process must not keep those of other tests from a core.
+config.environment["OMP_WAIT_POLICY"] = "passive"
 # REQUIRES: nightly is for what minutes have no room for.
 if config.ctxc_nightly:
     config.available_features.add("nightly")
