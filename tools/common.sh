@@ -19,7 +19,7 @@ test_cache=${CTXC_TEST_CACHE:-$HOME/.cache/ctxc-tests}
 ready=${CTXC_READY:-0}
 jobs=$(nproc)
 # Some environments forbid Python to keep what it has compiled. Each of the tests' many processes
-# would then compile transformers anew, which takes two seconds, and up to ten with an export.
+# would then compile transformers anew, which takes two seconds, and some eight with an export.
 unset PYTHONDONTWRITEBYTECODE
 
 say() { printf '== %s\n' "$*"; }

@@ -46,26 +46,22 @@ std::optional<FitSite> expertSite(const OutputChain &chain, Value goal) {
   return std::nullopt;
 }
 
-/// The same chain of solved values.
-bool areEqual(ArrayRef<ChainLink> a, ArrayRef<ChainLink> b) {
-  return llvm::equal(a, b, [](ChainLink x, ChainLink y) {
-    return x.op == y.op && (x.operand == y.operand || isa<xf::AddOp>(x.op));
-  });
-}
-
 /// Lets the experts' site also stand for the matrix of `shared`, if its product is what is added to
 /// theirs, or is so once it is multiplied by one number of the token.
 bool join(FitSite &experts, const FitSite &shared) {
   ArrayRef<ChainLink> behind = shared.links;
+  if (behind.empty() || !isMatrix(shared.site))
+    return false;
   Value gate;
-  if (auto times = behind.empty() ? xf::MulOp() : dyn_cast<xf::MulOp>(behind.front().op)) {
+  if (auto times = dyn_cast<xf::MulOp>(behind.front().op)) {
     gate = times->getOperand(1 - behind.front().operand);
     if (cast<RankedTensorType>(gate.getType()).getNumElements() != 1)
       return false;
     behind = behind.drop_front();
   }
-  if (!isMatrix(shared.site) || behind.empty() || !isa<xf::AddOp>(behind.front().op) ||
-      shared.goal != experts.goal || !areEqual(behind, experts.links))
+  auto isSame = [](ChainLink a, ChainLink b) { return a.op == b.op; };
+  if (behind.empty() || !isa<xf::AddOp>(behind.front().op) || shared.goal != experts.goal ||
+      !llvm::equal(behind, experts.links, isSame))
     return false;
   experts.toSum.push_back(experts.links.front());
   experts.links.erase(experts.links.begin());

@@ -129,6 +129,8 @@ Error Model::checkPrefixCache() {
 }
 
 Expected<std::vector<KeysAndValues>> Model::prefixCache(const Adapter &adapter) {
+  if (Error error = checkPrefixCache())
+    return std::move(error);
   return withSplit([&](SplitModel model) { return ctxc::prefixCache(model, adapter); });
 }
 
