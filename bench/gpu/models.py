@@ -62,6 +62,11 @@ SMALL = {
                                      vocab_size=128),
 }
 
+# A small Llama whose kernels are compared in each of these types; rows of its last matrix are as long as a span.
+CHECKED_LLAMA = LLAMA_8B | dict(vocab_size=64, hidden_size=256, intermediate_size=1024, num_hidden_layers=1,
+                                num_attention_heads=4, num_key_value_heads=2, head_dim=64,
+                                max_position_embeddings=64, rope_scaling=None)
+
 # Models of test/goldens and examples whose kernels are compared, with their types.
 CHECKED = [
     ("test/goldens/llama", "f32"), ("test/goldens/llama", "bf16"),

@@ -66,6 +66,8 @@ def pack(args):
             packed(folder / entry["file"])
         except RuntimeError as error:
             entry["why"] = str(error)
+    for kind in models.QUANTISED[:1 if args.small else None] if "check" in args.kinds else []:
+        entries.append(pack_quantised_check(args, record, folder, kind, standin))
     for kind in models.QUANTISED if "quantised" in args.kinds else []:
         entries.append(pack_quantised(args, record, ctxc, folder, kind))
     timed = {"small-llama": models.SMALL["small-llama"]} if args.small else \
@@ -93,6 +95,23 @@ def pack(args):
     for entry in entries:
         print(f"{entry['kind']:6} {entry['name']:20} {entry.get('why', 'recorded')}")
     print(f"{folder}: {size / 2**20:.1f} MiB")
+
+
+def pack_quantised_check(args, record, folder, kind, standin):
+    """A small Llama with random matrices in blocks, executed. Needs the Python package gguf."""
+    entry = dict(kind="check", name=f"llama {kind}", file=f"check-llama-{kind}", quantised=True)
+    with tempfile.TemporaryDirectory() as directory:
+        model = Path(directory) / "model.gguf"
+        try:
+            import numpy
+            import sparse_gguf
+            sparse_gguf.write(models.CHECKED_LLAMA, kind, model, numpy.random.default_rng(1))
+            output_of([record, model, "-o", folder / entry["file"], "--execute", "--context", "5",
+                       "--target", args.target], env=standin)
+            packed(folder / entry["file"])
+        except (ImportError, RuntimeError) as error:
+            entry["why"] = str(error)
+    return entry
 
 
 def pack_quantised(args, record, ctxc, folder, kind):

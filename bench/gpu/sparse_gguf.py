@@ -1,5 +1,5 @@
-"""A GGUF file of a Llama with the shapes of a config.json and no numbers: the data is a hole of the file,
-for recordings in which weights are drawn (record.cpp)."""
+"""A GGUF file of a Llama with the shapes of a config.json. It has no numbers, and its data is a hole of the file, for
+recordings in which weights are drawn (record.cpp); or random numbers, for recordings that are executed."""
 
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFWriter
@@ -28,7 +28,27 @@ def type_of(name, index, of, kind):
     return GGMLQuantizationType.Q4_K
 
 
-def write(config, kind, path):
+# Where a block has float16 scales, and their size for numbers of about 0.1.
+SCALES = {"Q4_0": {0: 0.01}, "Q8_0": {0: 0.001}, "Q4_K": {0: 3e-4, 2: 3e-3}, "Q6_K": {208: 5e-5}}
+
+
+def random_bytes(kind, count, random):
+    """`count` numbers as they are stored, drawn at random."""
+    if kind == GGMLQuantizationType.F32:
+        return (1 + 0.1 * random.standard_normal(count, dtype=np.float32)).tobytes()
+    elements, size = GGML_QUANT_SIZES[kind]
+    blocks = random.integers(0, 256, (count // elements, size), dtype=np.uint8)
+    if kind == GGMLQuantizationType.MXFP4:
+        blocks[:, 0] = random.integers(121, 125, len(blocks))
+        return blocks.tobytes()
+    for at, scale in SCALES[kind.name].items():
+        drawn = (scale * random.uniform(0.5, 1, (len(blocks), 1))).astype("<f2")
+        blocks[:, at:at + 2] = drawn.view(np.uint8)
+    return blocks.tobytes()
+
+
+def write(config, kind, path, random=None):
+    """With a generator `random`, the file has its numbers."""
     writer = GGUFWriter(path, "llama")
     layers = config["num_hidden_layers"]
     writer.add_block_count(layers)
@@ -51,9 +71,10 @@ def write(config, kind, path):
         dtype = np.dtype(np.float32 if kind == GGMLQuantizationType.F32 else np.uint8)
         writer.add_tensor_info(name, given, dtype, count // block * size,
                                None if kind == GGMLQuantizationType.F32 else kind)
+        stored.append((kind, count))
         return (count // block * size + 31) // 32 * 32
 
-    size = 0
+    size, stored = 0, []
     for name, rows, columns in matrices(config):
         index = int(name.split(".")[1]) if name.startswith("blk") else 0
         size += add(name, (rows, columns), type_of(name, index, layers, kind))
@@ -67,3 +88,6 @@ def write(config, kind, path):
     with open(path, "r+b") as file:
         start = file.seek(0, 2)
         file.truncate((start + 31) // 32 * 32 + size)
+        for each in stored if random else []:
+            file.seek((file.seek(0, 1) + 31) // 32 * 32)
+            file.write(random_bytes(*each, random))

@@ -67,7 +67,8 @@ enum class Op {
   Bfe,
   FunnelLeft,
   FunnelRight,
-  BytesFrom,
+  BytesFrom, ///< prmt.f4e: four of eight bytes, from one on
+  Bytes,     ///< prmt: each by a half byte of the selector
   Unknown
 };
 enum class Rounding { None, Down, Up, ToZero, Nearest };

@@ -125,10 +125,20 @@ uint64_t Launch::ofWholes(Thread &thread, const Instruction &i) {
     return x[1] >= width ? 0 : u[0] >> x[1];
   case Op::FunnelLeft:
   case Op::FunnelRight:
-  case Op::BytesFrom: {
+  case Op::BytesFrom:
+  case Op::Bytes: {
     const uint64_t both = u[1] << 32 | (u[0] & 0xffffffff);
     if (i.arithmetic == Op::BytesFrom)
       return both >> 8 * (x[2] & 3);
+    if (i.arithmetic == Op::Bytes) {
+      uint64_t bytes = 0;
+      for (int at = 0; at < 4; ++at) { // a fourth bit of the selector takes the byte's sign
+        const int chosen = x[2] >> 4 * at;
+        const uint64_t byte = both >> 8 * (chosen & 7) & 255;
+        bytes |= (chosen & 8 ? (byte & 128 ? 255 : 0) : byte) << 8 * at;
+      }
+      return bytes;
+    }
     return i.arithmetic == Op::FunnelRight ? both >> (x[2] & 31) : both << (x[2] & 31) >> 32;
   }
   case Op::Bfe:

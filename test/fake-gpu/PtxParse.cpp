@@ -18,12 +18,12 @@ const std::map<std::string, Type> types = {
     {"bf16x2", Type::BF16x2}};
 
 const std::map<std::string, Op> arithmetic = {
-    {"add", Op::Add},        {"sub", Op::Sub},       {"mul", Op::MulLo}, {"mad", Op::Mad},
-    {"fma", Op::Fma},        {"div", Op::Div},       {"rem", Op::Rem},   {"rcp", Op::Rcp},
-    {"sqrt", Op::Sqrt},      {"neg", Op::Neg},       {"abs", Op::Abs},   {"min", Op::Min},
-    {"max", Op::Max},        {"and", Op::And},       {"or", Op::Or},     {"xor", Op::Xor},
-    {"not", Op::Not},        {"shl", Op::Shl},       {"shr", Op::Shr},   {"bfe", Op::Bfe},
-    {"shf", Op::FunnelLeft}, {"prmt", Op::BytesFrom}};
+    {"add", Op::Add},        {"sub", Op::Sub},   {"mul", Op::MulLo}, {"mad", Op::Mad},
+    {"fma", Op::Fma},        {"div", Op::Div},   {"rem", Op::Rem},   {"rcp", Op::Rcp},
+    {"sqrt", Op::Sqrt},      {"neg", Op::Neg},   {"abs", Op::Abs},   {"min", Op::Min},
+    {"max", Op::Max},        {"and", Op::And},   {"or", Op::Or},     {"xor", Op::Xor},
+    {"not", Op::Not},        {"shl", Op::Shl},   {"shr", Op::Shr},   {"bfe", Op::Bfe},
+    {"shf", Op::FunnelLeft}, {"prmt", Op::Bytes}};
 
 /// The comparisons of setp. Unsigned numbers have other names.
 const std::map<std::string, Relation> relations = {
@@ -222,8 +222,10 @@ private:
       made.arithmetic = has("hi") ? Op::MulHi : found->second;
       if (name == "shf" && has("r"))
         made.arithmetic = Op::FunnelRight;
+      if (name == "prmt" && has("f4e"))
+        made.arithmetic = Op::BytesFrom;
       if ((has("hi") && (name != "mul" || sizeOf(made.type) == 8)) ||
-          (name == "shf" && !has("wrap")) || (name == "prmt" && !has("f4e")))
+          (name == "shf" && !has("wrap")) || (name == "prmt" && made.op.size() > 2 && !has("f4e")))
         error = "unknown instruction: " + made.text;
     } else
       error = "unknown instruction: " + made.text;

@@ -219,7 +219,7 @@ void Launch::access(Thread &thread, const Instruction &i) {
     uint64_t bits = stores ? narrow(read(thread, i.results[k]), i.type) : there;
     touch(thread, i.isShared, address + k * size, stores, stores && bits == there);
     if (!stores)
-      thread.registers[i.results[k]] = bits;
+      thread.registers[i.results[k]] = isSigned(i.type) ? uint64_t(whole(bits, i.type)) : bits;
     else if (bits != there)
       std::memcpy(at, &bits, size);
   }

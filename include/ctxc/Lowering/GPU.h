@@ -27,6 +27,7 @@
 #include <optional>
 
 namespace mlir {
+class OpBuilder;
 class OpPassManager;
 } // namespace mlir
 
@@ -65,6 +66,18 @@ public:
   virtual int64_t sharedBytes() const { return 16384; }
   /// Whether subgroups multiply matrices of bfloat16 (mma.sync).
   virtual bool multipliesBfloat16() const { return false; }
+  /// Whether math.fma rounds once.
+  virtual bool fusesMultiplyAdd() const { return false; }
+  /// Four bytes (i32) of the eight of `low` and `high`, by the four low nibbles of `selector`; a
+  /// nibble of 8 and more takes the sign of byte nibble − 8, eight times. Null if the target has no
+  /// such instruction.
+  virtual mlir::Value selectBytes(mlir::OpBuilder &, mlir::Location, mlir::Value /*low*/,
+                                  mlir::Value /*high*/, mlir::Value /*selector*/) const {
+    return {};
+  }
+  /// Limits a kernel's registers to what lets `blocks` of its blocks run on a multiprocessor at
+  /// once.
+  virtual void limitRegisters(mlir::Operation * /*kernel*/, int64_t /*blocks*/) const {}
   /// Adds the passes that bring the one gpu.module of a module to the llvm or the spirv dialect.
   virtual void addCodePasses(mlir::OpPassManager &pm) const = 0;
   /// How LLVM makes the code; null if another tool makes it.

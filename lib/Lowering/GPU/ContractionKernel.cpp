@@ -24,6 +24,12 @@ using namespace ctxc::gpu_lowering;
 /// about this many subgroups at once, and each number of x that is read then serves both rows. With
 /// two vectors and a row alone, reading x takes longer than reading W.
 static constexpr int64_t manyResults = 8192;
+/// The same of a quantised matrix: reading x from the multiprocessor's own cache takes longer than
+/// reading the row from memory, and two rows need x once. (On an H200; four rows are slower.)
+static constexpr int64_t manyQuantizedResults = 1024;
+/// How many blocks with spans shall be on a multiprocessor at once. With registers for fewer, their
+/// threads wait for memory.
+static constexpr int64_t blocksTogether = 4;
 /// How many pieces of a row a lane reads before it uses the first of them: of a single row that one
 /// vector uses, and else, where the numbers of x take registers as well.
 static constexpr int64_t aloneAhead = 8, piecesAhead = 4;
@@ -40,7 +46,7 @@ public:
         accumulates(accumulates), slotsOfRow(selected ? row.loops[1].fixed : 1),
         slots(selected ? slotsOfRow * row.loops[0].fixed : 1),
         vectors(selected ? 1 : row.loops[0].fixed), out(row.loops[m()].fixed),
-        in(row.loops[m() + 1].fixed), rows(out * vectors >= manyResults && !selected ? 2 : 1),
+        in(row.loops[m() + 1].fixed), rows(rowsTogether()),
         element(cast<MemRefType>(W.view.root.getType()).getElementType()),
         piece(128 / element.getIntOrFloatBitWidth()), inPieces(canReadPieces()) {
     if (!inPieces)
@@ -87,6 +93,10 @@ public:
   }
 
 private:
+  int64_t rowsTogether() const {
+    int64_t many = quantizedOf(W.view.root) ? manyQuantizedResults : manyResults;
+    return out * vectors >= many && !selected ? 2 : 1;
+  }
   int64_t rowsOfPart() const { return w.threads / w.lanes * rows; }
   int64_t m() const { return selected ? 2 : 1; } ///< index of the loop over rows of W
   bool canReadPieces() const {
@@ -127,12 +137,14 @@ private:
   SmallVector<Value> sumRows(ArrayRef<Value> row) {
     SmallVector<Value> sums(rows * vectors, w.zeroOf(w.b.getF32Type()));
     int64_t pieces = inPieces ? in / piece : in, spans = spansOfRow();
-    if (spans)
+    if (spans) {
+      w.target.limitRegisters(w.function, blocksTogether);
       sums = w.loop(w.index(0), w.index(spans), w.index(1), sums, [&](Value span, ValueRange s) {
         SmallVector<Value> next(s);
         addSpan(row, span, next);
         return next;
       });
+    }
     int64_t ofRow = rows * vectors == 1 ? aloneAhead : piecesAhead;
     int64_t ahead = w.lanes * ofRow, begin = spans * SpanDecoder::pieces * w.lanes;
     int64_t together = begin + (pieces - begin) / ahead * ahead;
@@ -171,7 +183,7 @@ private:
       return 0;
     xf::QuantizedType type = typeOf(matrix);
     int64_t numbers = SpanDecoder::numbersOfLane * w.lanes;
-    if (numbers % type.getDeviceBlockElements())
+    if (numbers % type.getDeviceBlockElements() || w.lanes < 8)
       return 0;
     bool areWords = llvm::all_of(std::array{numbers, in, W.offset.fixed},
                                  [&](int64_t n) { return bytesOf(type, n) % 4 == 0; });
@@ -192,13 +204,14 @@ private:
     for (int64_t p = 0; p < SpanDecoder::pieces; ++p)
       for (SpanDecoder &decoder : decoders)
         read.push_back(decoder.read(p));
-    Value first = w.add(times(span, SpanDecoder::pieces * w.lanes), w.lane);
+    Value begin = times(span, SpanDecoder::numbersOfLane * w.lanes / 4);
     for (int64_t p = 0; p < SpanDecoder::pieces; ++p) {
+      Value four = arith::DivUIOp::create(w.b, w.loc, decoders[0].first(p), w.index(4));
       SmallVector<SmallVector<Value>> weights;
       for (int64_t r = 0; r < rows; ++r)
         weights.push_back(decoders[r].numbers(p, read[p * rows + r]));
       for (int64_t s = 0; s < vectors; ++s) {
-        SmallVector<Value> numbers = readVector(s, w.add(first, w.index(p * w.lanes)));
+        SmallVector<Value> numbers = readVector(s, w.add(begin, four));
         for (int64_t r = 0; r < rows; ++r)
           for (auto [weight, number] : llvm::zip(weights[r], numbers))
             sums[r * vectors + s] = multiplyAdd(weight, number, sums[r * vectors + s]);

@@ -16,7 +16,7 @@ Type gpu_lowering::storageType(Type element) {
 
 KernelWriter::KernelWriter(gpu::GPUModuleOp module, StringRef name, Location loc, int64_t threads,
                            const GpuTarget &target)
-    : b(module.getContext()), loc(loc), threads(threads), lanes(target.subgroup()) {
+    : b(module.getContext()), loc(loc), threads(threads), lanes(target.subgroup()), target(target) {
   b.setInsertionPointToEnd(module.getBody());
   function = gpu::GPUFuncOp::create(b, loc, name, b.getFunctionType({}, {}));
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());

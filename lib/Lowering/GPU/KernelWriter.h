@@ -25,6 +25,7 @@ public:
   mlir::OpBuilder b;
   mlir::Location loc;
   const int64_t threads, lanes;
+  const GpuTarget &target;
 
   /// The number of this thread in its block, of this block, of this thread's lane in its subgroup,
   /// and of the subgroup in the block.

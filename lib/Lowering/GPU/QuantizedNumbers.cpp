@@ -1,6 +1,8 @@
 #include "lib/Lowering/GPU/QuantizedNumbers.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "lib/Lowering/GPU/WordWriter.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -11,10 +13,10 @@ namespace {
 
 /// Decodes numbers of one group. Integers are i32, and so are places, which are bytes from `base`
 /// on.
-class Decoder {
+class Decoder : WordWriter {
 public:
   Decoder(KernelWriter &w, xf::QuantizedType type, Value words, Value group)
-      : w(w), words(words), type(type), whole(type.getDeviceBlockBytes() % 4 == 0) {
+      : WordWriter(w), words(words), type(type), whole(type.getDeviceBlockBytes() % 4 == 0) {
     Value groups = w.index(type.getDeviceBlockElements() / 4);
     Value byte = w.times(arith::DivUIOp::create(w.b, w.loc, group, groups),
                          fixedExtent(type.getDeviceBlockBytes()));
@@ -25,7 +27,10 @@ public:
   /// The group of number `at` + `more` (a multiple of `at`'s bound) of a span that begins with a
   /// block at word `base`.
   Decoder(KernelWriter &w, xf::QuantizedType type, Value words, Value base, Value at, int64_t more)
-      : w(w), words(words), type(type), whole(type.getDeviceBlockBytes() % 4 == 0), base(base) {
+      : WordWriter(w), words(words), type(type), whole(type.getDeviceBlockBytes() % 4 == 0),
+        base(base) {
+    if (isFourBits())
+      part = more / 16 % 2;
     int64_t elements = type.getDeviceBlockElements(), bytes = type.getDeviceBlockBytes();
     block = times(right(at, llvm::Log2_64(elements)), bytes);
     before = more / elements * bytes;
@@ -40,41 +45,6 @@ public:
   SmallVector<Value> numbers(ValueRange in, Value stored, ArrayRef<Value> scales);
 
 private:
-  // Integers
-  Value number(int64_t i) { return arith::ConstantIntOp::create(w.b, w.loc, i, 32); }
-  Value toI32(Value i) { return arith::IndexCastOp::create(w.b, w.loc, w.b.getI32Type(), i); }
-  Value plus(Value a, Value b) { return arith::AddIOp::create(w.b, w.loc, a, b); }
-  Value plus(Value a, int64_t b) { return b ? plus(a, number(b)) : a; }
-  Value minus(Value a, int64_t b) { return plus(a, -b); }
-  Value times(Value a, int64_t b) { return arith::MulIOp::create(w.b, w.loc, a, number(b)); }
-  Value both(Value a, int64_t b) { return arith::AndIOp::create(w.b, w.loc, a, number(b)); }
-  Value either(Value a, Value b) { return arith::OrIOp::create(w.b, w.loc, a, b); }
-  Value left(Value a, Value by) { return arith::ShLIOp::create(w.b, w.loc, a, by); }
-  Value left(Value a, int64_t by) { return left(a, number(by)); }
-  Value right(Value a, Value by) { return arith::ShRUIOp::create(w.b, w.loc, a, by); }
-  Value right(Value a, int64_t by) { return right(a, number(by)); }
-  Value isLess(Value a, int64_t b) {
-    return arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ult, a, number(b));
-  }
-  Value choose(Value condition, Value a, Value b) {
-    return arith::SelectOp::create(w.b, w.loc, condition, a, b);
-  }
-  Value byteOf(Value four, Value i) { return both(right(four, left(i, 3)), 255); }
-  Value signedByteOf(Value four, Value i) {
-    Value high = left(four, arith::SubIOp::create(w.b, w.loc, number(24), left(i, 3)));
-    return arith::ShRSIOp::create(w.b, w.loc, high, number(24));
-  }
-
-  // Floating point
-  Value fromBits(Value bits) {
-    return arith::BitcastOp::create(w.b, w.loc, w.b.getF32Type(), bits);
-  }
-  Value toFloat(Value i) { return arith::SIToFPOp::create(w.b, w.loc, w.b.getF32Type(), i); }
-  Value product(Value a, Value b) { return arith::MulFOp::create(w.b, w.loc, a, b); }
-  Value sum(Value a, Value b) { return arith::AddFOp::create(w.b, w.loc, a, b); }
-  Value difference(Value a, Value b) { return arith::SubFOp::create(w.b, w.loc, a, b); }
-  Value constant(float x) { return arith::ConstantOp::create(w.b, w.loc, w.b.getF32FloatAttr(x)); }
-
   // Bytes of the block
   Value place(Value offset, int64_t more) {
     Value at = before % 4 ? plus(block, before) : block;
@@ -97,6 +67,9 @@ private:
     Value shift = inWord(at);
     Value crosses = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ne, shift, number(0));
     Value next = loadWord(at, choose(crosses, number(1), number(0)));
+    Value selector = plus(times(both(at, 3), 0x1111), 0x3210);
+    if (Value bytes = w.target.selectBytes(w.b, w.loc, low, next, selector))
+      return bytes;
     Value high = left(left(next, 1), arith::SubIOp::create(w.b, w.loc, number(31), shift));
     return choose(crosses, either(right(low, shift), high), low);
   }
@@ -129,18 +102,42 @@ private:
     // The bits of a product with 1 + 2⁷ + 2¹⁴ + 2²¹ do not overlap.
     return left(both(times(four, 1 | 1 << 7 | 1 << 14 | 1 << 21), 0x01010101), 4);
   }
-  /// Byte i of four, minus `zero`, exactly: an integer below 2²³ is the last bits of 2²³ and
-  /// itself.
-  Value less(Value four, Value i, int64_t zero) {
-    Value above = fromBits(either(byteOf(four, i), number(0x4b000000)));
-    return difference(above, constant(0x1p23f + float(zero)));
+  /// 128 plus byte i of four, which is below 128: the byte is the first bits of a float32 behind
+  /// those of 2⁷. Of q8_0, whose bytes are below 256, 2¹⁵ plus the byte.
+  Value raised(Value four, Value i) {
+    bool isWide = type.getFormat() == BlockFormat::q8_0;
+    int64_t power = isWide ? 0x47 : 0x43, behind = isWide ? 8 : 16;
+    if (auto constant = getConstantIntValue(i)) {
+      int64_t selector = isWide ? 0x4505 | *constant << 4 : 0x4055 | *constant << 8;
+      if (Value bits = w.target.selectBytes(w.b, w.loc, four, number(power), number(selector)))
+        return fromBits(bits);
+    }
+    return fromBits(either(left(byteOf(four, i), behind), number(power << 24)));
   }
+  /// The scale times byte i of four less `zero`. Both forms round once: the constant has so few
+  /// bits that its product with a scale is exact, but for a power of two out of float32's range.
+  Value scaled(Value scale, Value four, Value i, int64_t zero) {
+    BlockFormat format = type.getFormat();
+    float above = zero + (format == BlockFormat::q8_0 ? 0x1p15f : 0x1p7f);
+    bool isPower = format == BlockFormat::block_mxfp4 || format == BlockFormat::mxfp4;
+    Value q = raised(four, i);
+    if (w.target.fusesMultiplyAdd() && !isPower)
+      return math::FmaOp::create(w.b, w.loc, q, scale, product(scale, constant(-above)));
+    return product(scale, difference(q, constant(above)));
+  }
+  bool isFourBits() const {
+    return type.getFormat() == BlockFormat::block_mxfp4 || type.getFormat() == BlockFormat::mxfp4;
+  }
+  /// Whether the halves of a word's bytes are looked up in a table, eight numbers at once.
+  bool looksUp() {
+    return part && w.target.selectBytes(w.b, w.loc, number(0), number(0), number(0));
+  }
+  Value lookUp(Value halves);
   Value fourBits(Value four);
   Value eightBits(Value four, Value i);
   SmallVector<Value> subScales();
   Value sixBits();
 
-  KernelWriter &w;
   Value words;
   xf::QuantizedType type;
   bool whole;         ///< whether blocks begin at multiples of four bytes
@@ -148,7 +145,20 @@ private:
   Value block;        ///< the first byte of the block, less `before`
   int64_t before = 0; ///< bytes of the blocks before it in the span
   Value first;        ///< the group's first number in the block
+  std::optional<int64_t>
+      part; ///< the half of the block, if it is known and the numbers have 4 bits
 };
+
+/// 16 plus the number of each of the four lowest halves, whose first bit is a sign. A half with the
+/// sign, or without, selects the sign of a small byte, which is 0.
+Value Decoder::lookUp(Value halves) {
+  auto magnitudes = [&](Value selector) {
+    return w.target.selectBytes(w.b, w.loc, number(0x03020100), number(0x0c080604), selector);
+  };
+  Value negative = arith::XOrIOp::create(w.b, w.loc, halves, number(0x8888));
+  return arith::SubIOp::create(w.b, w.loc, plus(magnitudes(halves), 0x10101010),
+                               magnitudes(negative));
+}
 
 /// 16 plus or minus q in halves, of four bytes at once, each with a sign, two bits of exponent and
 /// one of fraction: 0, 1, 2, 3, 4, 6, 8, 12. What is added to the seven low bits to get q is 1, 2
@@ -168,7 +178,7 @@ Value Decoder::fourBits(Value four) {
 Value Decoder::eightBits(Value four, Value i) {
   Value q = byteOf(four, i), low = both(q, 127), bits = left(low, 20);
   Value common = plus(bits, 120 << 23), nan = number(0x7fc00000);
-  Value tiny = product(less(low, number(0), 0), constant(0x1p-9f));
+  Value tiny = product(toFloat(low), constant(0x1p-9f));
   Value magnitude =
       choose(isLess(low, 8), arith::BitcastOp::create(w.b, w.loc, w.b.getI32Type(), tiny), common);
   return fromBits(either(choose(isLess(low, 127), magnitude, nan), left(right(q, 7), 31)));
@@ -253,7 +263,7 @@ Value Decoder::stored() {
     return sixBits();
   case BlockFormat::block_mxfp4:
   case BlockFormat::mxfp4:
-    return fourBits(halvesOf16(1));
+    return looksUp() ? fourBytes(both(first, 15), 1) : fourBits(halvesOf16(1));
   case BlockFormat::f8e4m3:
     return fourBytes(first, 4);
   }
@@ -264,27 +274,32 @@ SmallVector<Value> Decoder::numbers(ValueRange in, Value stored, ArrayRef<Value>
   auto each = [&](llvm::function_ref<Value(Value i)> body) {
     return llvm::map_to_vector(in, [&](Value i) { return body(i); });
   };
-  auto scaled = [&](int64_t zero) {
-    return each([&](Value i) { return product(scales[0], less(stored, i, zero)); });
+  auto allScaled = [&](int64_t zero) {
+    return each([&](Value i) { return scaled(scales[0], stored, i, zero); });
   };
   switch (type.getFormat()) {
   case BlockFormat::q4_0:
-    return scaled(8);
+    return allScaled(8);
   case BlockFormat::q5_0:
+    return allScaled(16);
   case BlockFormat::block_mxfp4:
   case BlockFormat::mxfp4:
-    return scaled(16);
+    if (!looksUp())
+      return allScaled(16);
+    return llvm::map_to_vector(llvm::seq<int64_t>(4), [&](int64_t i) {
+      Value four = lookUp(i < 2 ? stored : right(stored, 16));
+      return scaled(scales[0], four, number(i % 2 * 2 + *part), 16);
+    });
   case BlockFormat::q6_k:
-    return scaled(32);
+    return allScaled(32);
   case BlockFormat::q8_0:
-    return scaled(128);
+    return allScaled(128);
   case BlockFormat::q4_1:
   case BlockFormat::q5_1:
-    return each([&](Value i) { return sum(product(scales[0], less(stored, i, 0)), scales[1]); });
+    return each([&](Value i) { return sum(scaled(scales[0], stored, i, 0), scales[1]); });
   case BlockFormat::q4_k:
   case BlockFormat::q5_k:
-    return each(
-        [&](Value i) { return difference(product(scales[0], less(stored, i, 0)), scales[1]); });
+    return each([&](Value i) { return difference(scaled(scales[0], stored, i, 0), scales[1]); });
   case BlockFormat::f8e4m3:
     return each([&](Value i) { return product(scales[0], eightBits(stored, i)); });
   }
@@ -323,50 +338,71 @@ SmallVector<Value> gpu_lowering::decodeFour(KernelWriter &w, xf::QuantizedType t
 // Spans
 //===----------------------------------------------------------------------===//
 
-/// How many numbers share their scales.
-static int64_t numbersOfScale(xf::QuantizedType type) {
-  return type.getFormat() == BlockFormat::q6_k ? 16 : 32;
+// Numbers whose bits lie in the same words are `apart` from each other: a chunk of `together` times
+// `apart` numbers has `apart` / 4 words, each with four numbers from each of its `together` parts.
+static int64_t partsTogether(BlockFormat format) {
+  return format == BlockFormat::q6_k                                    ? 4
+         : format == BlockFormat::q8_0 || format == BlockFormat::f8e4m3 ? 1
+                                                                        : 2;
 }
+static int64_t numbersApart(xf::QuantizedType type) {
+  return partsTogether(type.getFormat()) == 2 && type.getDeviceBlockElements() == 32 ? 16 : 32;
+}
+/// How many numbers share their scales.
+static int64_t numbersOfScale(BlockFormat format) { return format == BlockFormat::q6_k ? 16 : 32; }
 
 SpanDecoder::SpanDecoder(KernelWriter &w, xf::QuantizedType type, Value words, Value start)
-    : w(w), type(type), words(words), start(start) {
-  Value own = toI32(w.times(w.lane, fixedExtent(numbersOfLane)));
-  for (int64_t i = 0; i < numbersOfLane; i += numbersOfScale(type))
-    llvm::append_range(scales, Decoder(w, type, words, start, own, i).scales());
+    : w(w), type(type), words(words), start(start), together(partsTogether(type.getFormat())),
+      apart(numbersApart(type)) {
+  // This lane's numbers with scales of their own are those of all pieces, or of each unit's first.
+  // The lanes that need the same ones decode one after the other of them.
+  int64_t common = numbersOfScale(type.getFormat());
+  perScale = common > apart ? together : 1;
+  sharing = std::min(common, apart) / 4;
+  for (int64_t i = 0; i < pieces / perScale; i += sharing) {
+    Value piece = w.add(arith::RemUIOp::create(w.b, w.loc, w.lane, w.index(sharing)), w.index(i));
+    Value unit = w.times(piece, fixedExtent(perScale));
+    SmallVector<Value> place =
+        w.split(unit, {fixedExtent(pieces / together), fixedExtent(together)});
+    Value at = w.add(w.times(place[0], fixedExtent(4 * together * w.lanes)),
+                     w.times(place[1], fixedExtent(apart)));
+    llvm::append_range(scales,
+                       Decoder(w, type, words, start, toI32(w.add(ofLane(), at)), 0).scales());
+  }
 }
 
 Value SpanDecoder::toI32(Value i) {
   return arith::IndexCastOp::create(w.b, w.loc, w.b.getI32Type(), i);
 }
 
+Value SpanDecoder::ofLane() {
+  SmallVector<Value> place =
+      w.split(w.lane, {fixedExtent(w.lanes * 4 / apart), fixedExtent(apart / 4)});
+  return w.add(w.times(place[0], fixedExtent(together * apart)), w.times(place[1], fixedExtent(4)));
+}
+
+int64_t SpanDecoder::ofPiece(int64_t piece) const {
+  return piece / together * 4 * together * w.lanes + piece % together * apart;
+}
+
+Value SpanDecoder::first(int64_t piece) { return w.add(ofLane(), w.index(ofPiece(piece))); }
+
 Value SpanDecoder::read(int64_t piece) {
-  Value own = toI32(w.times(w.lane, fixedExtent(4)));
-  return Decoder(w, type, words, start, own, piece * 4 * w.lanes).stored();
+  return Decoder(w, type, words, start, toI32(ofLane()), ofPiece(piece)).stored();
 }
 
 SmallVector<Value> SpanDecoder::numbers(int64_t piece, Value stored) {
-  // The scale that the numbers of the piece need is number `at` of all, counted lane by lane.
-  int64_t ofLane = numbersOfLane / numbersOfScale(type), kinds = scales.size() / ofLane;
-  int64_t groups = numbersOfScale(type) / 4; // lanes with the same scale
-  Value at = w.add(arith::DivUIOp::create(w.b, w.loc, w.lane, w.index(groups)),
-                   w.index(piece * w.lanes / groups));
-  Value from = toI32(arith::DivUIOp::create(w.b, w.loc, at, w.index(ofLane)));
-  Value width = arith::ConstantIntOp::create(w.b, w.loc, w.lanes, 32);
+  int64_t own = piece / perScale, kinds = scales.size() * sharing * perScale / pieces;
+  Value lane = toI32(w.lane), width = arith::ConstantIntOp::create(w.b, w.loc, w.lanes, 32);
+  auto constant = [&](int64_t i) { return arith::ConstantIntOp::create(w.b, w.loc, i, 32); };
+  Value from =
+      arith::OrIOp::create(w.b, w.loc, arith::AndIOp::create(w.b, w.loc, lane, constant(-sharing)),
+                           constant(own % sharing));
   SmallVector<Value> needed;
-  for (int64_t kind = 0; kind < kinds; ++kind) {
-    Value found;
-    for (int64_t i = ofLane; i-- > 0;) {
-      Value other = gpu::ShuffleOp::create(w.b, w.loc, scales[i * kinds + kind], from, width,
-                                           gpu::ShuffleMode::IDX)
-                        .getShuffleResult();
-      Value isThis = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::eq,
-                                           arith::RemUIOp::create(w.b, w.loc, at, w.index(ofLane)),
-                                           w.index(i));
-      found = found ? arith::SelectOp::create(w.b, w.loc, isThis, other, found) : other;
-    }
-    needed.push_back(found);
-  }
-  Value own = toI32(w.times(w.lane, fixedExtent(4)));
-  return Decoder(w, type, words, start, own, piece * 4 * w.lanes)
+  for (int64_t kind = 0; kind < kinds; ++kind)
+    needed.push_back(gpu::ShuffleOp::create(w.b, w.loc, scales[own / sharing * kinds + kind], from,
+                                            width, gpu::ShuffleMode::IDX)
+                         .getShuffleResult());
+  return Decoder(w, type, words, start, toI32(ofLane()), ofPiece(piece))
       .numbers(firstFour(w), stored, needed);
 }

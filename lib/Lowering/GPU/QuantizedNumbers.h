@@ -25,15 +25,18 @@ llvm::SmallVector<mlir::Value> decode(KernelWriter &w, xf::QuantizedType type, m
 llvm::SmallVector<mlir::Value> decodeFour(KernelWriter &w, xf::QuantizedType type,
                                           mlir::Value words, mlir::Value group);
 
-/// A span of a row: 32 numbers for each lane of a subgroup, which decodes the scales of its own 32
-/// once; in piece p of the eight, it then has four numbers, as with other weights: 4 (p lanes +
-/// lane) and those behind it. All lanes must take part.
+/// A span of a row: 32 numbers for each lane of a subgroup, four in each of eight pieces. A lane's
+/// numbers of successive pieces lie in the same words where a format has the bits of several
+/// numbers in a byte. Lanes with the same scales divide among themselves which of them they decode.
+/// All lanes must take part.
 class SpanDecoder {
 public:
   static constexpr int64_t numbersOfLane = 32, pieces = numbersOfLane / 4;
 
   /// The span begins with a block, at word `start`.
   SpanDecoder(KernelWriter &w, xf::QuantizedType type, mlir::Value words, mlir::Value start);
+  /// The number of the span that is the first of this lane in piece `piece`, a multiple of four.
+  mlir::Value first(int64_t piece);
   /// Reads piece `piece`, as it is stored.
   mlir::Value read(int64_t piece);
   /// The numbers of a piece that was read.
@@ -41,11 +44,16 @@ public:
 
 private:
   mlir::Value toI32(mlir::Value i);
+  mlir::Value ofLane();
+  int64_t ofPiece(int64_t piece) const;
 
   KernelWriter &w;
   xf::QuantizedType type;
   mlir::Value words, start;
-  llvm::SmallVector<mlir::Value> scales; ///< of the lane's 32 numbers
+  int64_t together, apart; ///< how many pieces lie in the same words, and their distance
+  int64_t sharing;         ///< how many lanes that follow each other need the same scales
+  int64_t perScale;        ///< how many pieces have the same scales
+  llvm::SmallVector<mlir::Value> scales; ///< those that this lane decodes for all that share them
 };
 
 } // namespace ctxc::gpu_lowering

@@ -50,6 +50,33 @@ TEST(Ptx, TakesNumbersApart) {
   EXPECT_EQ(numbers[5], 5);
 }
 
+TEST(Ptx, ReadsSignedBytes) {
+  alignas(16) float numbers[64];
+  for (float &number : numbers)
+    std::memcpy(&number, "\x05\x00\xfd\x00", 4);
+  EXPECT_EQ(said("\tld.global.s8 \t%r2, [%rd3+2];\n" // −3
+                 "\tcvt.rn.f32.s32 \t%r2, %r2;\n"
+                 "\tst.global.b32 \t[%rd3], %r2;\n",
+                 numbers),
+            "");
+  EXPECT_EQ(numbers[5], -3);
+}
+
+TEST(Ptx, SelectsBytes) {
+  alignas(16) float numbers[64];
+  // Of bytes 0x10 to 0x40 and 0x81 to 0x84: the third, the fifth, the sign of the sixth, and of the
+  // first.
+  EXPECT_EQ(said("\tmov.b32 \t%r2, 1076895760;\n"
+                 "\tmov.b32 \t%r3, -2071756159;\n"
+                 "\tprmt.b32 \t%r4, %r2, %r3, 0x8d42U;\n"
+                 "\tst.global.b32 \t[%rd3], %r4;\n",
+                 numbers),
+            "");
+  uint32_t bits;
+  std::memcpy(&bits, &numbers[5], 4);
+  EXPECT_EQ(bits, 0x00ff8130u);
+}
+
 TEST(Ptx, SharesMemoryAtBarriers) {
   alignas(16) float numbers[64];
   std::string body = "\tst.shared.b32 \t[%rd2], %r1;\n"

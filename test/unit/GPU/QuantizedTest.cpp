@@ -123,13 +123,17 @@ TEST_P(GpuQuantized, LongRowsAreTheReferences) {
   CTXC_OPEN_DEVICE(device);
   TextModel model(longRowsIn(GetParam()),
                   std::make_unique<QuantizedWeights>(3, /*wholeSpans=*/true));
-  auto gpu = onDevice(model.program, *model.weights, std::move(device), {});
+  GpuOptions options;
+  options.chunk = 4;
+  auto gpu = onDevice(model.program, *model.weights, std::move(device), options);
   ASSERT_NE(gpu, nullptr);
-  auto run = gpu->start(2), expectedRun = model.reference->start(2);
-  std::vector<int64_t> tokens = someTokens(2, 5);
-  Seen found = see(*gpu, *run, tokens, upTo(2)),
-       expected = see(*model.reference, *expectedRun, tokens, upTo(2));
-  expectSame(found, expected, 1e-5, "rows of 1280");
+  for (int64_t count : {2, 5}) { // tokens one by one, and in a chunk
+    auto run = gpu->start(count), expectedRun = model.reference->start(count);
+    std::vector<int64_t> tokens = someTokens(count, 5);
+    Seen found = see(*gpu, *run, tokens, upTo(count)),
+         expected = see(*model.reference, *expectedRun, tokens, upTo(count));
+    expectSame(found, expected, 1e-5, "rows of 1280");
+  }
 }
 
 /// Scales for 12 columns each, of which some of these matrices have.

@@ -22,8 +22,8 @@ struct AmdArchitecture {
   StringRef features;
 };
 constexpr AmdArchitecture amdArchitectures[] = {{"gfx90a", 64, "+wavefrontsize64"},
-                                          {"gfx942", 64, "+wavefrontsize64"},
-                                          {"gfx1100", 32, "+wavefrontsize32"}};
+                                                {"gfx942", 64, "+wavefrontsize64"},
+                                                {"gfx1100", 32, "+wavefrontsize32"}};
 
 class RocdlKernels : public LlvmKernels {
 public:
@@ -69,6 +69,7 @@ public:
   int64_t subgroup() const override { return architecture.subgroup; }
   int64_t promptRows() const override { return 256; }
   bool readsFloat16() const override { return true; }
+  bool fusesMultiplyAdd() const override { return true; }
   int64_t sharedBytes() const override { return 65536; }
   llvm::Expected<std::string> emit(ModuleOp module) const override {
     MachineName machine = {"AMDGPU", "amdgcn-amd-amdhsa", architecture.name, architecture.features};

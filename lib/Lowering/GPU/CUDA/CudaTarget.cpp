@@ -52,6 +52,16 @@ public:
   bool readsFloat16() const override { return true; }
   int64_t sharedBytes() const override { return 49152; }
   bool multipliesBfloat16() const override { return true; }
+  bool fusesMultiplyAdd() const override { return true; }
+  void limitRegisters(Operation *kernel, int64_t blocks) const override {
+    kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    Builder(kernel->getContext()).getI32IntegerAttr(blocks));
+  }
+  Value selectBytes(OpBuilder &b, Location loc, Value low, Value high,
+                    Value selector) const override {
+    return NVVM::PermuteOp::create(b, loc, b.getI32Type(), low, high, selector,
+                                   NVVM::PermuteMode::DEFAULT);
+  }
   llvm::Expected<std::string> emit(ModuleOp module) const override {
     MachineName machine = {"NVPTX", "nvptx64-nvidia-cuda", architecture.name,
                            architecture.features};

@@ -107,7 +107,7 @@ public:
     placeThread();
     putAll(sumTile());
     // Registers and shared memory for two blocks on a multiprocessor.
-    w.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), w.b.getI32IntegerAttr(2));
+    w.target.limitRegisters(w.function, 2);
     return rowTiles * columnTiles;
   }
 
