@@ -37,7 +37,7 @@ MINUTES = 8.5
 
 class Session:
     def __init__(self, args):
-        self.folder = Path(args.folder)
+        self.folder = Path(args.folder).resolve()
         self.whole = 60 * args.minutes
         self.end = time.monotonic() + self.whole
         self.repeats = args.repeats
