@@ -61,6 +61,7 @@ def key_of(node: Node) -> Any:
     target, made = node.target, node.meta.get("val")
     if node.op in ("placeholder", "output") or target is operator.getitem or is_scalar(node):
         return None
+    # Ops with strides of their own read what is around a tensor in its storage.
     if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable or "strided" in str(target) or \
             (made is None and target is not METADATA) or not all(isinstance(part, torch.Tensor) for part in parts(made)):
         raise Unknown
