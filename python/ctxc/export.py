@@ -137,6 +137,7 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
              ) -> torch.export.ExportedProgram:
     """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
     from ctxc._full_masks import without_full_masks
+    from ctxc._functional import without_ops_in_place
     from ctxc._merged_axes import without_merged_axes
     program = None
     with torch.no_grad():
@@ -152,8 +153,7 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
                 if attempt == "known masks" or (attempt == "one length" and not unknown):
                     raise
     assert program is not None
-    program = program.run_decompositions({})
-    assert isinstance(program, torch.export.ExportedProgram)
+    program = without_ops_in_place(program)
     taken = next(node for node in program.graph.nodes if node.op == "placeholder" and
                  node.name in program.graph_signature.user_inputs)
     return without_merged_axes(without_full_masks(program), taken.meta["val"].shape[1])

@@ -8,7 +8,7 @@ import unittest.mock
 import torch
 
 sys.path.insert(0, sys.argv.pop(1))
-from ctxc import _experts, _known, _recurrences, export, small_configs  # noqa: E402
+from ctxc import _experts, _functional, _known, _recurrences, export, small_configs  # noqa: E402
 
 
 def logits_of(model, ids):
@@ -195,6 +195,55 @@ class Programs(unittest.TestCase):
             module.is_random = is_random
             names = [str(node.target) for node in self.program_of(module, ["input_ids"]).graph.nodes]
             self.assertTrue([name for name in names if "index_put" in name])
+
+
+class Decompositions(unittest.TestCase):
+    """What _functional makes of a program is what torch makes of it, but for names."""
+
+    def program_of(self, model_type):
+        module, inputs, _, _ = export.model_of(small_configs.small_config(model_type))
+        with torch.no_grad():
+            return torch.export.export(module, tuple(inputs), dynamic_shapes=tuple({1: torch.export.Dim.AUTO} for _ in inputs), strict=False)
+
+    def calls_of(self, program):
+        names, found = {}, []
+        for node in program.graph.nodes:
+            value = node.meta.get("val")
+            if node.op == "call_function" and _functional.is_scalar(node):
+                names[node] = str(value)
+                continue
+            given = torch.fx.node.map_arg((node.args, dict(node.kwargs)), names.__getitem__)
+            about = [str(_functional.said(value, {})), str(node.meta.get("nn_module_stack"))] if node.op == "call_function" else []
+            names[node] = node.name if node.op == "placeholder" else str(len(found))
+            found.append([str(node.target), str(given), *about])
+        return found
+
+    def test_as_torch_does(self):
+        for model_type in ("llama", "bloom", "gpt_oss", "falcon_h1"):
+            with self.subTest(model_type):
+                program = self.program_of(model_type)
+                found, expected = _functional.assembled(program), program.run_decompositions({})
+                self.assertEqual(self.calls_of(found), self.calls_of(expected))
+                self.assertEqual(found.graph_signature.input_specs, expected.graph_signature.input_specs)
+                self.assertEqual(found.range_constraints, expected.range_constraints)
+
+    def test_each_op_once(self):
+        with unittest.mock.patch.object(_functional, "decomposed", wraps=_functional.decomposed) as called:
+            counts = []
+            for layers in (2, 6):
+                config = small_configs.small_config("llama")
+                config.num_hidden_layers = layers
+                module, inputs, names, _ = export.model_of(config)
+                export.exported(module, inputs, names)
+                counts.append(len(called.call_args.args[0].nodes))
+        self.assertEqual(counts[0], counts[1])
+
+    def test_left_to_torch(self):
+        program = self.program_of("mixtral")
+        with self.assertRaises(_functional.Unknown):
+            _functional.assembled(program)
+        found = _functional.without_ops_in_place(program)
+        self.assertFalse([node for node in found.graph.nodes if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable])
 
 
 class Positions(unittest.TestCase):

@@ -30,6 +30,7 @@ import defaults  # noqa: E402
 import describe  # noqa: E402
 import fits  # noqa: E402
 import samples  # noqa: E402
+import sizes  # noqa: E402
 import template  # noqa: E402
 import texts  # noqa: E402
 import weights  # noqa: E402
@@ -70,8 +71,8 @@ class Judge(weights.StoredWeights):
         self.describer = describe.Describer(ctxc, model_type, work)
         self.sampler = self.describer.sampler
         self.description = json.loads((folder / f"{model_type}.json").read_text())
-        if sizes := self.description.get("made_with"):
-            self.sampler.choose(sizes)
+        if made_with := self.description.get("made_with"):
+            self.sampler.choose(made_with)
         if "activations" not in self.description:
             self.sampler.activations = {}
         fixed = [name for name in self.description["fixed"] if self.sampler.is_of_experts(name)]
@@ -81,8 +82,10 @@ class Judge(weights.StoredWeights):
     def settings(self, flipped: dict[str, Any], sample: int = JUDGED) -> dict[str, Any]:
         # The default has the class's own numbers, and the choices others.
         chosen = {**self.sampler.settings(sample, is_judge=True, defaults=not flipped), **samples.chosen(flipped, sample)}
-        chosen = {name: value for name, value in chosen.items() if value is not defaults.REMOVED}
         rope = chosen.get("rope_parameters")
+        if chosen.get("head_dim") is defaults.REMOVED and rope and rope.get("partial_rotary_factor", 1) != 1:
+            chosen["hidden_size"] = self.sampler.heads[sample] * sizes.HEAD_DIM[sample]  # so that the rotated part is even
+        chosen = {name: value for name, value in chosen.items() if value is not defaults.REMOVED}
         if rope and "rope_type" in rope:
             about = self.description.get("ropes", {}).get("rope_parameters", {})
             # One that stretches, and where it may grows, and one that does not.
@@ -179,8 +182,10 @@ class Judge(weights.StoredWeights):
             config = self.sampler.build(given).to_dict()  # what a class has replaced, it may take for given
         except Exception:  # then nobody has such a config
             return False
-        without = self.said(given)
-        if without is not None and without != self.said(config):
+        without, whole = self.said(given), self.said(config)
+        if without is not None and whole is None:  # a class may keep what it has replaced
+            compare(texts.read(without), texts.read(self.describer.raised(given)))
+        elif without is not None and without != whole:
             raise Differs(f"without {key or 'any other key'}, settings {settings}: another program than with what the class says")
         return without is not None
 

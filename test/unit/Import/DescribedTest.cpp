@@ -104,7 +104,7 @@ TEST_F(Described, OtherConfigsAreRefused) {
   EXPECT_HAS(with({{"num_key_value_heads", 3}}),
              "key 'num_attention_heads' = 4 is not a multiple of num_key_value_heads = 3");
   EXPECT_HAS(with({{"attention_bias", "yes"}}), "key 'attention_bias' = 'yes' is not understood");
-  config["model_type"] = "persimmon"; // with one head, it was not compared
+  config["model_type"] = "mellum"; // with one head, it was not compared
   EXPECT_HAS(with({{"num_attention_heads", 1}}), "key 'num_attention_heads' = 1 is out of range");
   config["model_type"] = "arcee";
   EXPECT_HAS(with({{"rope_parameters",
