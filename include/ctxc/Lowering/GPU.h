@@ -68,9 +68,10 @@ public:
   virtual bool multipliesBfloat16() const { return false; }
   /// Whether math.fma rounds once.
   virtual bool fusesMultiplyAdd() const { return false; }
-  /// Four bytes (i32) of the eight of `low` and `high`, by the four low nibbles of `selector`; a
-  /// nibble of 8 and more takes the sign of byte nibble − 8, eight times. Null if the target has no
-  /// such instruction.
+  /// Whether the target has an instruction for `selectBytes`.
+  virtual bool selectsBytes() const { return false; }
+  /// Four bytes (i32) of the eight of `low` and `high`, by the four low halves of bytes of
+  /// `selector`; a half of 8 and more takes the sign of byte half − 8, eight times.
   virtual mlir::Value selectBytes(mlir::OpBuilder &, mlir::Location, mlir::Value /*low*/,
                                   mlir::Value /*high*/, mlir::Value /*selector*/) const {
     return {};

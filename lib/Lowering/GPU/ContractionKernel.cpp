@@ -4,9 +4,10 @@
 // A subgroup takes one row of W, or two where there are enough rows for the whole device. Its lanes
 // read adjacent pieces of 16 bytes, several of which are in flight at once; each piece that is read
 // serves all vectors. Lane l adds up pieces l, l + lanes, … in order; then the lanes are added up
-// by halves. The order depends only on the target's subgroup size, neither on the number of vectors
-// nor on the number of rows. With γ = n u / (1 − n u), u = 2⁻²⁴ and n = ⌈K / lanes⌉ + log2 lanes,
-// the error of a sum is at most γ Σ_k |W[m, k] x[s, k]|.
+// by halves. Of a quantised row, whole spans come first, whose pieces are SpanDecoder's. The order
+// depends only on the target's subgroup size, neither on the number of vectors nor on the number of
+// rows. With γ = n u / (1 − n u), u = 2⁻²⁴ and n = ⌈K / lanes⌉ + log2 lanes, the error of a sum is
+// at most γ Σ_k |W[m, k] x[s, k]|.
 #include "lib/Lowering/CPU/Remarks.h"
 #include "lib/Lowering/GPU/Kernels.h"
 #include "lib/Lowering/GPU/QuantizedNumbers.h"
@@ -25,7 +26,7 @@ using namespace ctxc::gpu_lowering;
 /// two vectors and a row alone, reading x takes longer than reading W.
 static constexpr int64_t manyResults = 8192;
 /// The same of a quantised matrix: reading x from the multiprocessor's own cache takes longer than
-/// reading the row from memory, and two rows need x once. (On an H200; four rows are slower.)
+/// reading the row from memory, and two rows need x once. For four there are too few registers.
 static constexpr int64_t manyQuantizedResults = 1024;
 /// How many blocks with spans shall be on a multiprocessor at once. With registers for fewer, their
 /// threads wait for memory.

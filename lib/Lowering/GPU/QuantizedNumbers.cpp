@@ -24,7 +24,7 @@ public:
     block = whole ? number(0) : both(toI32(byte), 3);
     first = toI32(w.times(arith::RemUIOp::create(w.b, w.loc, group, groups), fixedExtent(4)));
   }
-  /// The group of number `at` + `more` (a multiple of `at`'s bound) of a span that begins with a
+  /// The group of number `at` + `more`, which have no bit in common, of a span that begins with a
   /// block at word `base`.
   Decoder(KernelWriter &w, xf::QuantizedType type, Value words, Value base, Value at, int64_t more)
       : WordWriter(w), words(words), type(type), whole(type.getDeviceBlockBytes() % 4 == 0),
@@ -67,9 +67,8 @@ private:
     Value shift = inWord(at);
     Value crosses = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ne, shift, number(0));
     Value next = loadWord(at, choose(crosses, number(1), number(0)));
-    Value selector = plus(times(both(at, 3), 0x1111), 0x3210);
-    if (Value bytes = w.target.selectBytes(w.b, w.loc, low, next, selector))
-      return bytes;
+    if (w.target.selectsBytes())
+      return w.target.selectBytes(w.b, w.loc, low, next, plus(times(both(at, 3), 0x1111), 0x3210));
     Value high = left(left(next, 1), arith::SubIOp::create(w.b, w.loc, number(31), shift));
     return choose(crosses, either(right(low, shift), high), low);
   }
@@ -107,10 +106,10 @@ private:
   Value raised(Value four, Value i) {
     bool isWide = type.getFormat() == BlockFormat::q8_0;
     int64_t power = isWide ? 0x47 : 0x43, behind = isWide ? 8 : 16;
-    if (auto constant = getConstantIntValue(i)) {
+    auto constant = getConstantIntValue(i);
+    if (constant && w.target.selectsBytes()) {
       int64_t selector = isWide ? 0x4505 | *constant << 4 : 0x4055 | *constant << 8;
-      if (Value bits = w.target.selectBytes(w.b, w.loc, four, number(power), number(selector)))
-        return fromBits(bits);
+      return fromBits(w.target.selectBytes(w.b, w.loc, four, number(power), number(selector)));
     }
     return fromBits(either(left(byteOf(four, i), behind), number(power << 24)));
   }
@@ -129,9 +128,7 @@ private:
     return type.getFormat() == BlockFormat::block_mxfp4 || type.getFormat() == BlockFormat::mxfp4;
   }
   /// Whether the halves of a word's bytes are looked up in a table, eight numbers at once.
-  bool looksUp() {
-    return part && w.target.selectBytes(w.b, w.loc, number(0), number(0), number(0));
-  }
+  bool looksUp() const { return part && w.target.selectsBytes(); }
   Value lookUp(Value halves);
   Value fourBits(Value four);
   Value eightBits(Value four, Value i);

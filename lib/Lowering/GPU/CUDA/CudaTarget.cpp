@@ -57,6 +57,7 @@ public:
     kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     Builder(kernel->getContext()).getI32IntegerAttr(blocks));
   }
+  bool selectsBytes() const override { return true; }
   Value selectBytes(OpBuilder &b, Location loc, Value low, Value high,
                     Value selector) const override {
     return NVVM::PermuteOp::create(b, loc, b.getI32Type(), low, high, selector,
