@@ -153,7 +153,10 @@ def assembled(program: ExportedProgram) -> ExportedProgram:
         if key:
             local = dict(zip(calls[key].operands.values(), (known[operand] for operand in tensors_of(node))))
             for made in calls[key].made:
-                local.update({size: sizes[said(size.meta["val"], {})] for size in made.all_input_nodes if is_scalar(size)})
+                asked = {size: said(size.meta["val"], {}) for size in made.all_input_nodes if is_scalar(size)}
+                if any(size not in sizes for size in asked.values()):  # one that no op of the program has
+                    raise Unknown
+                local.update({size: sizes[which] for size, which in asked.items()})
                 local[made] = graph.node_copy(made, local.__getitem__)
                 local[made].meta = {**{name: node.meta[name] for name in KEPT if name in node.meta}, "val": made.meta.get("val")}
             results = [local[result] for result in calls[key].results]
