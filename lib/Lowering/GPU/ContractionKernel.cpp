@@ -26,7 +26,7 @@ using namespace ctxc::gpu_lowering;
 /// two vectors and a row alone, reading x takes longer than reading W.
 static constexpr int64_t manyResults = 8192;
 /// The same of a quantised matrix: reading x from the multiprocessor's own cache takes longer than
-/// reading the row from memory, and two rows need x once. For four there are too few registers.
+/// reading the row from memory, and two rows need x once.
 static constexpr int64_t manyQuantizedResults = 1024;
 /// How many blocks with spans shall be on a multiprocessor at once. With registers for fewer, their
 /// threads wait for memory.
@@ -95,8 +95,12 @@ public:
 
 private:
   int64_t rowsTogether() const {
-    int64_t many = quantizedOf(W.view.root) ? manyQuantizedResults : manyResults;
-    return out * vectors >= many && !selected ? 2 : 1;
+    auto matrix = quantizedOf(W.view.root);
+    if (selected || out * vectors < (matrix ? manyQuantizedResults : manyResults))
+      return 1;
+    // Four rows have registers where their blocks have four bits of each number and a scale.
+    bool isSmall = matrix && typeOf(matrix).getDeviceBlockBytes() <= 20;
+    return isSmall && out >= manyResults ? 4 : 2;
   }
   int64_t rowsOfPart() const { return w.threads / w.lanes * rows; }
   int64_t m() const { return selected ? 2 : 1; } ///< index of the loop over rows of W
