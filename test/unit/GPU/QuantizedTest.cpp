@@ -56,12 +56,12 @@ std::string mixtureIn(const std::string &format) {
   return modelText({b});
 }
 
-/// Two matrices whose rows are longer than a subgroup's span, by a part of one.
-std::string longRowsIn(const std::string &format) {
+/// Two matrices of `rows` rows that are longer than a subgroup's span, by a part of one.
+std::string longRowsIn(const std::string &format, int64_t rows) {
   const std::string element = elementOf(format);
   const int64_t width = 1280;
   BlockText b("quantised", width);
-  TextValue x = b.input(), y = b.mul(b.linear(x, 9, element), b.linear(x, 9, element));
+  TextValue x = b.input(), y = b.mul(b.linear(x, rows, element), b.linear(x, rows, element));
   b.output(b.add(x, b.linear(y, width)));
   return modelText({b});
 }
@@ -121,7 +121,7 @@ TEST_P(GpuQuantized, BanksAreTheReferences) {
 
 TEST_P(GpuQuantized, LongRowsAreTheReferences) {
   CTXC_OPEN_DEVICE(device);
-  TextModel model(longRowsIn(GetParam()),
+  TextModel model(longRowsIn(GetParam(), 9),
                   std::make_unique<QuantizedWeights>(3, /*wholeSpans=*/true));
   GpuOptions options;
   options.chunk = 4;
@@ -133,6 +133,21 @@ TEST_P(GpuQuantized, LongRowsAreTheReferences) {
     Seen found = see(*gpu, *run, tokens, upTo(count)),
          expected = see(*model.reference, *expectedRun, tokens, upTo(count));
     expectSame(found, expected, 1e-5, "rows of 1280");
+  }
+}
+
+/// So many rows that a subgroup takes two or four of them, and the last one fewer.
+TEST(GpuQuantizedRows, AreTheReferences) {
+  for (auto [format, rows] : {std::pair("q6_k", 1027), std::pair("q4_0", 8195)}) {
+    CTXC_OPEN_DEVICE(device);
+    TextModel model(longRowsIn(format, rows),
+                    std::make_unique<QuantizedWeights>(3, /*wholeSpans=*/true));
+    auto gpu = onDevice(model.program, *model.weights, std::move(device), {});
+    ASSERT_NE(gpu, nullptr);
+    auto run = gpu->start(1), expectedRun = model.reference->start(1);
+    Seen found = see(*gpu, *run, {5}, {0}),
+         expected = see(*model.reference, *expectedRun, {5}, {0});
+    expectSame(found, expected, 1e-5, format);
   }
 }
 
