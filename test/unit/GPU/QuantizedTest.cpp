@@ -66,11 +66,10 @@ std::string longRowsIn(const std::string &format, int64_t rows) {
   return modelText({b});
 }
 
-struct GpuQuantized : testing::TestWithParam<const char *> {};
-
-TEST_P(GpuQuantized, IsTheReferences) {
-  CTXC_OPEN_DEVICE(device);
-  TextModel model(modelIn(GetParam()), std::make_unique<QuantizedWeights>(3, /*wholeSpans=*/true),
+/// Algorithm 1 behind a prompt of `count` tokens: the device's logits are the reference's, and its
+/// patch replaces the prompt.
+void expectPatches(const std::string &text, std::unique_ptr<Device> device, int64_t count) {
+  TextModel model(text, std::make_unique<QuantizedWeights>(3, /*wholeSpans=*/true),
                   /*threads=*/2,
                   /*planned=*/true);
   ASSERT_EQ(model.plans, 1);
@@ -78,7 +77,6 @@ TEST_P(GpuQuantized, IsTheReferences) {
   options.chunk = 4;
   auto gpu = onDevice(model.program, *model.weights, std::move(device), options);
   ASSERT_NE(gpu, nullptr);
-  const int64_t count = 9; // two chunks, and a token
   std::vector<int64_t> tokens = someTokens(count + 1, 5), prompt(tokens.begin(), tokens.end() - 1);
   std::vector<PatchStep> steps;
   for (Executor *executor : {model.reference.get(), gpu.get()}) {
@@ -102,6 +100,13 @@ TEST_P(GpuQuantized, IsTheReferences) {
   EXPECT_LE(relativeDifference(steps[1].fullLogits.doubles(), steps[0].fullLogits.doubles()), 1e-4);
   EXPECT_LE(relativeDifference(steps[1].reducedLogits.doubles(), steps[0].reducedLogits.doubles()),
             1e-4);
+}
+
+struct GpuQuantized : testing::TestWithParam<const char *> {};
+
+TEST_P(GpuQuantized, IsTheReferences) {
+  CTXC_OPEN_DEVICE(device);
+  expectPatches(modelIn(GetParam()), std::move(device), 9); // two chunks, and a token
 }
 
 TEST_P(GpuQuantized, BanksAreTheReferences) {
@@ -133,6 +138,26 @@ TEST_P(GpuQuantized, LongRowsAreTheReferences) {
     Seen found = see(*gpu, *run, tokens, upTo(count)),
          expected = see(*model.reference, *expectedRun, tokens, upTo(count));
     expectSame(found, expected, 1e-5, "rows of 1280");
+  }
+}
+
+/// Attention, and a matrix of `rows` rows that are longer than a subgroup's span.
+std::string patchedRowsIn(const std::string &format, int64_t rows) {
+  const int64_t width = 1280, head = 16;
+  BlockText b("quantised", width);
+  TextValue x = b.input();
+  auto heads = [&] { return b.reshape(b.linear(x, head), {1, head}); };
+  TextValue q = heads(), k = heads(), v = heads();
+  x = b.add(x, b.linear(b.reshape(b.attention(q, k, v, 0), {head}), width));
+  TextValue h = b.unary("activation silu", b.linear(x, rows, elementOf(format)));
+  b.output(b.add(x, b.linear(h, width)));
+  return modelText({b});
+}
+
+TEST(GpuQuantizedRows, PatchesAreTheReferences) {
+  for (auto [format, rows] : {std::pair("q6_k", 1027), std::pair("q4_0", 8195)}) {
+    CTXC_OPEN_DEVICE(device);
+    expectPatches(patchedRowsIn(format, rows), std::move(device), 2);
   }
 }
 
