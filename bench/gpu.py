@@ -235,7 +235,7 @@ class Session:
         if not program:
             return self.skip("compute-sanitizer", "is not there")
         entries = [e for e in self.entries if e["kind"] == "check" and "why" not in e
-                   and not e["name"].startswith("gemma3-kjv")]
+                   and not e.get("model", "").startswith("examples")]
         in_blocks = [e for e in entries if e.get("quantised")][:2]
         for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
             for entry in [*entries[:3], *in_blocks] if tool == "memcheck" else entries[:1]:

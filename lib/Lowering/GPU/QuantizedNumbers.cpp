@@ -1,5 +1,4 @@
 #include "lib/Lowering/GPU/QuantizedNumbers.h"
-#include "lib/Lowering/GPU/WordWriter.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -116,11 +115,9 @@ private:
   /// The scale times byte i of four less `zero`. Both forms round once: the constant has so few
   /// bits that its product with a scale is exact, but for a power of two out of float32's range.
   Value scaled(Value scale, Value four, Value i, int64_t zero) {
-    BlockFormat format = type.getFormat();
-    float above = zero + (format == BlockFormat::q8_0 ? 0x1p15f : 0x1p7f);
-    bool isPower = format == BlockFormat::block_mxfp4 || format == BlockFormat::mxfp4;
+    float above = zero + (type.getFormat() == BlockFormat::q8_0 ? 0x1p15f : 0x1p7f);
     Value q = raised(four, i);
-    if (w.target.fusesMultiplyAdd() && !isPower)
+    if (w.target.fusesMultiplyAdd() && !isFourBits()) // whose scales are powers of two
       return math::FmaOp::create(w.b, w.loc, q, scale, product(scale, constant(-above)));
     return product(scale, difference(q, constant(above)));
   }
@@ -349,27 +346,22 @@ static int64_t numbersApart(xf::QuantizedType type) {
 static int64_t numbersOfScale(BlockFormat format) { return format == BlockFormat::q6_k ? 16 : 32; }
 
 SpanDecoder::SpanDecoder(KernelWriter &w, xf::QuantizedType type, Value words, Value start)
-    : w(w), type(type), words(words), start(start), together(partsTogether(type.getFormat())),
-      apart(numbersApart(type)) {
-  // This lane's numbers with scales of their own are those of all pieces, or of each unit's first.
-  // The lanes that need the same ones decode one after the other of them.
+    : WordWriter(w), type(type), words(words), start(start),
+      together(partsTogether(type.getFormat())), apart(numbersApart(type)) {
+  // A lane needs a scale for each piece, or for all pieces of the same words. Each of the lanes
+  // that need the same ones decodes every `sharing`-th of them.
   int64_t common = numbersOfScale(type.getFormat());
   perScale = common > apart ? together : 1;
   sharing = std::min(common, apart) / 4;
   for (int64_t i = 0; i < pieces / perScale; i += sharing) {
     Value piece = w.add(arith::RemUIOp::create(w.b, w.loc, w.lane, w.index(sharing)), w.index(i));
-    Value unit = w.times(piece, fixedExtent(perScale));
-    SmallVector<Value> place =
-        w.split(unit, {fixedExtent(pieces / together), fixedExtent(together)});
+    SmallVector<Value> place = w.split(w.times(piece, fixedExtent(perScale)),
+                                       {fixedExtent(pieces / together), fixedExtent(together)});
     Value at = w.add(w.times(place[0], fixedExtent(4 * together * w.lanes)),
                      w.times(place[1], fixedExtent(apart)));
     llvm::append_range(scales,
                        Decoder(w, type, words, start, toI32(w.add(ofLane(), at)), 0).scales());
   }
-}
-
-Value SpanDecoder::toI32(Value i) {
-  return arith::IndexCastOp::create(w.b, w.loc, w.b.getI32Type(), i);
 }
 
 Value SpanDecoder::ofLane() {
@@ -390,15 +382,11 @@ Value SpanDecoder::read(int64_t piece) {
 
 SmallVector<Value> SpanDecoder::numbers(int64_t piece, Value stored) {
   int64_t own = piece / perScale, kinds = scales.size() * sharing * perScale / pieces;
-  Value lane = toI32(w.lane), width = arith::ConstantIntOp::create(w.b, w.loc, w.lanes, 32);
-  auto constant = [&](int64_t i) { return arith::ConstantIntOp::create(w.b, w.loc, i, 32); };
-  Value from =
-      arith::OrIOp::create(w.b, w.loc, arith::AndIOp::create(w.b, w.loc, lane, constant(-sharing)),
-                           constant(own % sharing));
+  Value from = either(both(toI32(w.lane), -sharing), number(own % sharing));
   SmallVector<Value> needed;
   for (int64_t kind = 0; kind < kinds; ++kind)
     needed.push_back(gpu::ShuffleOp::create(w.b, w.loc, scales[own / sharing * kinds + kind], from,
-                                            width, gpu::ShuffleMode::IDX)
+                                            number(w.lanes), gpu::ShuffleMode::IDX)
                          .getShuffleResult());
   return Decoder(w, type, words, start, toI32(ofLane()), ofPiece(piece))
       .numbers(firstFour(w), stored, needed);

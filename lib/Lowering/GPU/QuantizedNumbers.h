@@ -9,7 +9,7 @@
 #define CTXC_LIB_LOWERING_GPU_QUANTIZEDNUMBERS_H
 
 #include "dialects/XF/XF.h"
-#include "lib/Lowering/GPU/KernelWriter.h"
+#include "lib/Lowering/GPU/WordWriter.h"
 
 namespace ctxc::gpu_lowering {
 
@@ -29,7 +29,7 @@ llvm::SmallVector<mlir::Value> decodeFour(KernelWriter &w, xf::QuantizedType typ
 /// numbers of successive pieces lie in the same words where a format has the bits of several
 /// numbers in a byte. Lanes with the same scales divide among themselves which of them they decode.
 /// All lanes must take part.
-class SpanDecoder {
+class SpanDecoder : WordWriter {
 public:
   static constexpr int64_t numbersOfLane = 32, pieces = numbersOfLane / 4;
 
@@ -43,11 +43,9 @@ public:
   llvm::SmallVector<mlir::Value> numbers(int64_t piece, mlir::Value stored);
 
 private:
-  mlir::Value toI32(mlir::Value i);
   mlir::Value ofLane();
   int64_t ofPiece(int64_t piece) const;
 
-  KernelWriter &w;
   xf::QuantizedType type;
   mlir::Value words, start;
   int64_t together, apart; ///< how many pieces lie in the same words, and their distance
