@@ -1,6 +1,7 @@
 #include "ctxc/Numerics/BlockFormats.h"
 #include "ctxc/Numerics/ByteVectors.h"
 #include "ctxc/Numerics/ExpertGroups.h"
+#include "ctxc/Numerics/FixedVectors.h"
 #include "ctxc/Numerics/KernelABI.h"
 #include "ctxc/Numerics/ScaledFormats.h"
 #include "dialects/Kernel/Kernel.h"

@@ -1,4 +1,5 @@
 #include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/CPU/FixedContraction.h"
 #include "lib/Lowering/CPU/IntegerContraction.h"
 #include "lib/Lowering/CPU/LoopBuilder.h"
 #include "lib/Lowering/CPU/RoundedContraction.h"
@@ -62,8 +63,8 @@ func::FuncOp FunctionEmitter::emit(ModuleOp module, StringRef name) {
 
   Value begin = toIndex(b, loc, entry->getArgument(1));
   Value end = toIndex(b, loc, entry->getArgument(2));
-  if (c.integer) {
-    emitInteger(b, loc, c, given, field(4, ptr), begin, end);
+  if (c.integer || c.fixed) {
+    (c.integer ? emitInteger : emitFixed)(b, loc, c, given, field(4, ptr), begin, end);
     b.setInsertionPointToEnd(entry);
     func::ReturnOp::create(b, loc);
     return function;
@@ -119,7 +120,7 @@ LLVM::LLVMStructType Contraction::frameType(MLIRContext *context) const {
   SmallVector<Type> fields{ptr, ptr, ptr, IntegerType::get(context, 64)};
   if (transposed)
     fields.push_back(ptr);
-  if (rounded || split || integer)
+  if (readsRounded())
     fields.push_back(ptr);
   return LLVM::LLVMStructType::getLiteral(context, fields);
 }

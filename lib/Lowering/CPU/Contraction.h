@@ -45,7 +45,9 @@
 // or panel by panel. So is a W whose scales lie apart, by a call, for any number of vectors.
 //
 // On request, a quantised W is multiplied in integers, with vectors that are rounded to 8 bits
-// (IntegerContraction.h).
+// (IntegerContraction.h). The K formats are multiplied in integers without being asked where the
+// processor adds four products of bytes in one instruction: with vectors of 24 bits
+// (FixedContraction.h).
 //
 // Every sum of numbers that are not rounded has one order, which depends neither on S nor on the
 // tile nor on the threads. For a matrix that is not transposed the order is: `lanes` partial sums
@@ -72,6 +74,7 @@ struct Contraction {
   bool tiles = false;      ///< rounded ones are multiplied in tile registers
   bool transposed = false; ///< W is stored as (in, out)
   bool integer = false;    ///< a quantised W is multiplied in integers with rounded vectors
+  bool fixed = false;      ///< the same with vectors in fixed point, which is as exact as float32
   ByteProducts products = ByteProducts::Plain; ///< of the target
   Readings readings = {};                      ///< of the target
 
@@ -80,6 +83,8 @@ struct Contraction {
     auto format = mlir::cast<xf::QuantizedType>(stored.getElementType());
     return format.getBlockElements() == 256 ? readings.kBlocks : readings.blocks;
   }
+  /// Whether it reads its vectors in another type than float32, if there are many of them or always.
+  bool readsRounded() const { return rounded || split || integer || fixed; }
   int64_t out() const { return weight.getDimSize(transposed ? 1 : 0); }
   int64_t in() const { return weight.getDimSize(transposed ? 0 : 1); }
 
@@ -101,7 +106,7 @@ struct Contraction {
 
   /// The struct that the function's first argument points to: W, x, y, S; for a transposed matrix
   /// also memory for the sums of its blocks; and for rounded or split vectors those
-  /// (RoundVectors.h, ByteVectors.h).
+  /// (RoundVectors.h).
   mlir::LLVM::LLVMStructType frameType(mlir::MLIRContext *context) const;
 
   /// Adds `name`(frame, begin, end) to the module. It computes units begin to end of y for all

@@ -83,7 +83,7 @@ void IntegerEmitter::few(Value begin, Value end) {
 }
 
 Value IntegerEmitter::ofVector(const Tile &tile, int64_t i, Value span, int64_t offset, Type type) {
-  Value bytes = add(times(add(tile.vector, index(i)), ByteRounder::stride(c.in())),
+  Value bytes = add(times(add(tile.vector, index(i)), SpanRounder::stride(SpanRounder::Bytes, c.in())),
                     times(span, sizeof(ctxc_byte_span)));
   Value address =
       LLVM::GEPOp::create(b, loc, vectors.getType(), b.getI8Type(), vectors,
@@ -182,7 +182,7 @@ IntegerEmitter::Values IntegerEmitter::step(ValueRange sums, const Tile &tile, V
     if (c.readingOfBlocks().asksAhead && present == ByteBlock::span / CTXC_BYTE_GROUP)
       rows.askAhead(row, times(span, ByteBlock::bytesOf(format)), ByteBlock::bytesOf(format));
     readers.push_back(
-        ByteBlock::open(b, loc, format, integerPlace(b, loc, c, rows, row, span, present)));
+        ByteBlock::open(b, loc, format, rows.span(row, span, present)));
     scales.push_back(readers.back()->scales());
     if (shape.hasMinima)
       minima.push_back(readers.back()->minima());
@@ -262,22 +262,6 @@ void IntegerEmitter::compute(const Tile &tile) {
 }
 
 } // namespace
-
-ByteBlock::Place ctxc::integerPlace(OpBuilder &b, Location loc, const Contraction &c,
-                                    QuantizedRows &rows, const QuantizedRows::Row &row, Value span,
-                                    int64_t present) {
-  auto format = cast<xf::QuantizedType>(c.stored.getElementType());
-  int64_t bytes = ByteBlock::bytesOf(format);
-  auto moved = [&](Value address, int64_t by) {
-    Value offset = arith::MulIOp::create(b, loc, span, arith::ConstantIndexOp::create(b, loc, by));
-    return LLVM::GEPOp::create(b, loc, address.getType(), b.getI8Type(), address,
-                               ArrayRef<LLVM::GEPArg>{toI64(b, loc, offset)});
-  };
-  ByteBlock::Place place{moved(row.elements, bytes), {}, present, 4 * c.lanes, c.products};
-  if (row.scales)
-    place.scales = moved(row.scales, ByteBlock::span / CTXC_BYTE_GROUP * int64_t(sizeof(float)));
-  return place;
-}
 
 void ctxc::emitInteger(OpBuilder &b, Location loc, const Contraction &c,
                        const RowOperands &operands, Value vectors, Value begin, Value end) {

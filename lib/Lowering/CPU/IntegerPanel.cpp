@@ -120,7 +120,7 @@ void PanelEmitter::copySpan(const QuantizedRows::Row &row, Value place, Value gr
                             int64_t present) {
   QuantizedRows rows(b, loc, c, given.address, given.scratchAddress, given.scratch);
   std::unique_ptr<ByteBlock> reader =
-      ByteBlock::open(b, loc, format, integerPlace(b, loc, c, rows, row, span, present));
+      ByteBlock::open(b, loc, format, rows.span(row, span, present));
   for (int64_t i = 0; i < quads / c.lanes; ++i)
     vector::StoreOp::create(
         b, loc, vector::BitCastOp::create(b, loc, integers(), reader->integers(i)), rowsCopied,
@@ -193,7 +193,7 @@ PanelEmitter::Values PanelEmitter::sumsOf(Value group, Value vector, int64_t cou
     Value isThere = isLess(number, index(rest * perGroup));
     end = arith::SelectOp::create(b, loc, isThere, end, index(spans - 1));
   }
-  Value start = times(vector, ByteRounder::stride(c.in()));
+  Value start = times(vector, SpanRounder::stride(SpanRounder::Bytes, c.in()));
   return carried(index(0), end, 1, Values(count, zeros(floats())),
                  [&](ValueRange sums, Value span) {
                    Value bytes = add(start, times(span, sizeof(ctxc_byte_span)));
@@ -206,7 +206,7 @@ PanelEmitter::Values PanelEmitter::sumsOf(Value group, Value vector, int64_t cou
 Value PanelEmitter::ofVector(Value x, int64_t v, int64_t offset, Type type) {
   Value at = LLVM::GEPOp::create(
       b, loc, x.getType(), b.getI8Type(), x,
-      ArrayRef<LLVM::GEPArg>{int32_t(v * ByteRounder::stride(c.in()) + offset)});
+      ArrayRef<LLVM::GEPArg>{int32_t(v * SpanRounder::stride(SpanRounder::Bytes, c.in()) + offset)});
   return inAllLanes(LLVM::LoadOp::create(b, loc, type, at, /*alignment=*/4));
 }
 

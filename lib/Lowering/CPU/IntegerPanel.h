@@ -13,11 +13,6 @@ void emitIntegerMany(mlir::OpBuilder &b, mlir::Location loc, const Contraction &
                      const RowOperands &operands, mlir::Value vectors, mlir::Value begin,
                      mlir::Value end);
 
-/// Where span number `span` of a row lies.
-ByteBlock::Place integerPlace(mlir::OpBuilder &b, mlir::Location loc,
-                              const Contraction &contraction, QuantizedRows &rows,
-                              const QuantizedRows::Row &row, mlir::Value span, int64_t present);
-
 } // namespace ctxc
 
 #endif // CTXC_LIB_LOWERING_CPU_INTEGERPANEL_H

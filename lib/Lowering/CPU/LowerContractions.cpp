@@ -4,6 +4,7 @@
 #include "ctxc/Lowering/Passes.h"
 #include "dialects/Kernel/IntegerProducts.h"
 #include "lib/Lowering/CPU/Contraction.h"
+#include "lib/Lowering/CPU/FixedContraction.h"
 #include "lib/Lowering/CPU/GroupExperts.h"
 #include "lib/Lowering/CPU/IntegerContraction.h"
 #include "lib/Lowering/CPU/Remarks.h"
@@ -74,6 +75,15 @@ bool isSplit(kernel::ContractOp op, const CpuTarget &target) {
          mayRound(op) && !isInteger(op);
 }
 
+/// Whether it multiplies in integers with vectors in fixed point.
+bool isFixed(kernel::ContractOp op, const CpuTarget &target, ByteProducts products) {
+  auto quantized = KernelEmitter::quantized(op.getMatrix());
+  if (!quantized || op.getTransposed() || isInteger(op) || isSplit(op, target))
+    return false;
+  auto stored = cast<RankedTensorType>(quantized.getStored());
+  return multipliesFixed(cast<xf::QuantizedType>(stored.getElementType()), target, products);
+}
+
 /// Erases the ops that stand for quantised matrices; an op that still reads one is an error.
 LogicalResult dropQuantized(ModuleOp module) {
   auto result = module.walk([](kernel::QuantizedOp op) {
@@ -121,7 +131,7 @@ std::string nameOf(const Contraction &contraction, MemRefType type) {
   return (Contraction::prefix + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" +
           element + (contraction.transposed ? "_transposed" : "") +
           (contraction.rounded ? "_rounded" : "") + (contraction.split ? "_split" : "") +
-          (contraction.integer ? "_integer" : ""))
+          (contraction.integer ? "_integer" : "") + (contraction.fixed ? "_fixed" : ""))
       .str();
 }
 
@@ -147,7 +157,7 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
     op.generalize();
   });
   VectorRounder rounder(/*parts=*/1), splitter(split::parts);
-  ByteRounder byteRounder;
+  SpanRounder toBytes(SpanRounder::Bytes), toFixed(SpanRounder::Fixed);
   llvm::DenseMap<Operation *, Value> rounded;
   for (kernel::ContractOp op : contractions)
     if (isRounded(op, target))
@@ -155,7 +165,9 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
     else if (isSplit(op, target))
       rounded[op] = splitter.roundedFor(op);
     else if (isInteger(op))
-      rounded[op] = byteRounder.roundedFor(op);
+      rounded[op] = toBytes.roundedFor(op);
+    else if (isFixed(op, target, products))
+      rounded[op] = toFixed.roundedFor(op);
 
   OpBuilder b(module.getContext());
   for (kernel::ContractOp op : contractions) {
@@ -169,6 +181,7 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
       return failure();
     Contraction contraction{type, stored, target.lanes, target.registers};
     contraction.integer = isInteger(op);
+    contraction.fixed = isFixed(op, target, products);
     contraction.products = products;
     contraction.readings = target.readings;
     contraction.rounded = isRounded(op, target);
@@ -190,7 +203,7 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
                               toI64(b, loc, rows)};
     if (contraction.transposed)
       fields.push_back(addressOf(b, loc, blockSums(contraction, op)));
-    if (contraction.rounded || contraction.split || contraction.integer)
+    if (contraction.readsRounded())
       fields.push_back(addressOf(b, loc, rounded[op]));
     Value frame = storeFrame(b, loc, kernel, contraction.frameType(b.getContext()), fields);
     auto number = [&](int64_t n) -> Value {

@@ -1,4 +1,5 @@
 #include "lib/Lowering/CPU/QuantizedRows.h"
+#include "ctxc/Numerics/ByteVectors.h"
 #include "lib/Lowering/CPU/LowerCalls.h"
 #include "lib/Lowering/CallFrame.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -47,6 +48,14 @@ std::unique_ptr<BlockReader> QuantizedRows::block(const Row &row, Value block) {
     scale = LLVM::LoadOp::create(b, loc, b.getF32Type(), at(row.scales, b.getF32Type(), block));
   Value address = at(row.elements, b.getI8Type(), times(block, BlockReader::bytes(format())));
   return BlockReader::open(b, loc, format(), c.lanes, {address, scale, row.memory});
+}
+
+ByteBlock::Place QuantizedRows::span(const Row &row, Value span, int64_t present) {
+  Value address = at(row.elements, b.getI8Type(), times(span, ByteBlock::bytesOf(format())));
+  Value scales;
+  if (row.scales)
+    scales = at(row.scales, b.getF32Type(), times(span, ByteBlock::span / CTXC_BYTE_GROUP));
+  return {address, scales, present, 4 * c.lanes, c.products};
 }
 
 void QuantizedRows::askAhead(const Row &row, Value byte, int64_t count) {

@@ -3,6 +3,7 @@
 #define CTXC_LIB_LOWERING_CPU_QUANTIZEDROWS_H
 
 #include "lib/Lowering/CPU/BlockReader.h"
+#include "lib/Lowering/CPU/ByteBlock.h"
 #include "lib/Lowering/CPU/Contraction.h"
 #include "lib/Lowering/CPU/LoopBuilder.h"
 
@@ -30,6 +31,8 @@ public:
   Value areRead(llvm::ArrayRef<Row> rows);
   /// A reader of block number `block`.
   std::unique_ptr<BlockReader> block(const Row &row, Value block);
+  /// Where span number `span` lies, of which `present` groups of 32 are there.
+  ByteBlock::Place span(const Row &row, Value span, int64_t present);
   /// Asks for the lines that lie Contraction::aheadBytes behind `count` bytes of a row, from `byte`
   /// on. They may be those of later rows.
   void askAhead(const Row &row, Value byte, int64_t count);

@@ -1,5 +1,6 @@
 #include "lib/Lowering/CPU/RoundVectors.h"
 #include "ctxc/Numerics/ByteVectors.h"
+#include "ctxc/Numerics/FixedVectors.h"
 #include "lib/Lowering/CPU/Contraction.h"
 #include "lib/Lowering/CPU/GroupExperts.h"
 #include "lib/Lowering/CPU/LowerCalls.h"
@@ -7,7 +8,6 @@
 #include "lib/Lowering/CallFrame.h"
 #include "lib/Lowering/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -60,11 +60,14 @@ Value VectorRounder::roundedFor(kernel::ContractOp contraction) {
 }
 
 //===----------------------------------------------------------------------===//
-// To 8 bits
+// To integers
 //===----------------------------------------------------------------------===//
 
-int64_t ByteRounder::stride(int64_t k) {
-  return llvm::divideCeil(k, int64_t(CTXC_BYTE_SPAN)) * int64_t(sizeof(ctxc_byte_span));
+static_assert(int64_t(CTXC_FIXED_SPAN) == int64_t(CTXC_BYTE_SPAN));
+
+int64_t SpanRounder::stride(Kind kind, int64_t k) {
+  int64_t size = kind == Bytes ? sizeof(ctxc_byte_span) : sizeof(ctxc_fixed_span);
+  return llvm::divideCeil(k, int64_t(CTXC_BYTE_SPAN)) * size;
 }
 
 static LLVM::LLVMStructType roundingFrame(MLIRContext *context) {
@@ -72,9 +75,8 @@ static LLVM::LLVMStructType roundingFrame(MLIRContext *context) {
   return LLVM::LLVMStructType::getLiteral(context, {ptr, ptr, i64}); // x, where to, K
 }
 
-/// The module's function (frame, first, last) that rounds some of the vectors.
-static func::FuncOp roundingOf(ModuleOp module, Location loc) {
-  constexpr llvm::StringLiteral name = "round_to_bytes";
+func::FuncOp SpanRounder::function(ModuleOp module, Location loc) {
+  StringRef name = kind == Bytes ? "round_to_bytes" : "round_to_fixed";
   if (auto known = module.lookupSymbol<func::FuncOp>(name))
     return known;
   OpBuilder b(module.getBodyRegion());
@@ -88,14 +90,16 @@ static func::FuncOp roundingOf(ModuleOp module, Location loc) {
                                    entry->getArgument(0), ArrayRef<LLVM::GEPArg>{0, i});
     return LLVM::LoadOp::create(b, loc, type, at);
   };
-  callSupport(b, loc, kernel::SupportFunction::ctxc_round_to_bytes,
+  callSupport(b, loc,
+              kind == Bytes ? kernel::SupportFunction::ctxc_round_to_bytes
+                            : kernel::SupportFunction::ctxc_round_to_fixed,
               ValueRange{field(0, ptr), entry->getArgument(1), entry->getArgument(2), field(2, i64),
                          field(1, ptr)});
   func::ReturnOp::create(b, loc);
   return function;
 }
 
-Value ByteRounder::roundedFor(kernel::ContractOp contraction) {
+Value SpanRounder::roundedFor(kernel::ContractOp contraction) {
   std::optional<OfExpert> expert = ofExpert(contraction);
   if (!expert)
     return roundedFor(contraction.getVectors(), contraction);
@@ -109,17 +113,17 @@ Value ByteRounder::roundedFor(kernel::ContractOp contraction) {
                                    {one, one});
 }
 
-Value ByteRounder::roundedFor(Value x, Operation *reader) {
+Value SpanRounder::roundedFor(Value x, Operation *reader) {
   if (auto known = made.find(x); known != made.end() && staysSame(x, known->second.at, reader))
-    return known->second.bytes;
+    return known->second.spans;
 
   auto kernel = reader->getParentOfType<func::FuncOp>();
   Location loc = reader->getLoc();
-  func::FuncOp function = roundingOf(kernel->getParentOfType<ModuleOp>(), loc);
+  func::FuncOp rounding = function(kernel->getParentOfType<ModuleOp>(), loc);
   OpBuilder b(reader);
   int64_t k = cast<MemRefType>(x.getType()).getDimSize(1);
   Value count = rowsOf(b, loc, x);
-  auto type = MemRefType::get({ShapedType::kDynamic, stride(k)}, b.getI8Type());
+  auto type = MemRefType::get({ShapedType::kDynamic, stride(kind, k)}, b.getI8Type());
   Value bytes = memref::AllocOp::create(b, loc, type, count);
   Value width = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(k));
   Value frame = storeFrame(b, loc, kernel, roundingFrame(b.getContext()),
@@ -131,9 +135,9 @@ Value ByteRounder::roundedFor(Value x, Operation *reader) {
   auto branch = scf::IfOp::create(b, loc, few, /*withElseRegion=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
   Value zero = LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(0));
-  func::CallOp::create(b, loc, function, ValueRange{frame, zero, all});
+  func::CallOp::create(b, loc, rounding, ValueRange{frame, zero, all});
   b.setInsertionPointToStart(branch.elseBlock());
-  callParallelFor(b, loc, kernel, function, all, frame);
+  callParallelFor(b, loc, kernel, rounding, all, frame);
   made[x] = {bytes, branch};
   return bytes;
 }

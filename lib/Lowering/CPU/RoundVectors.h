@@ -1,11 +1,12 @@
 // Rounds the vectors of contractions ahead of the contractions, once for all that read them: to
 // bfloat16, or to several parts in bfloat16 (SplitNumbers.h), in the loop over rows that computes
-// the vectors, while they are in the caches closest to the core; or to 8 bits by a call, whose rows
-// threads share out where there are many.
+// the vectors, while they are in the caches closest to the core; or to integers of 8 or 24 bits by a
+// call, whose rows threads share out where there are many.
 #ifndef CTXC_LIB_LOWERING_ROUNDVECTORS_H
 #define CTXC_LIB_LOWERING_ROUNDVECTORS_H
 
 #include "dialects/Kernel/Kernel.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -35,23 +36,32 @@ private:
   llvm::DenseMap<mlir::Value, Rounded> made;
 };
 
-class ByteRounder {
+/// To integers, in spans of 256 numbers.
+class SpanRounder {
 public:
-  /// The vectors that `contraction` reads, S × ⌈K / CTXC_BYTE_SPAN⌉ of ctxc_byte_span
-  /// (ctxc/Numerics/ByteVectors.h), as a buffer of bytes.
+  enum Kind {
+    Bytes, ///< ctxc_byte_span (ctxc/Numerics/ByteVectors.h)
+    Fixed  ///< ctxc_fixed_span (ctxc/Numerics/FixedVectors.h)
+  };
+  explicit SpanRounder(Kind kind) : kind(kind) {}
+
+  /// The vectors that `contraction` reads, S × ⌈K / 256⌉ spans, as a buffer of bytes.
   mlir::Value roundedFor(kernel::ContractOp contraction);
 
-  /// The bytes of one vector.
-  static int64_t stride(int64_t k);
+  /// The bytes of one vector of K numbers.
+  static int64_t stride(Kind kind, int64_t k);
 
 private:
   /// The same for vectors `x`, ahead of `reader`, which is an op of the kernel's block.
   mlir::Value roundedFor(mlir::Value x, mlir::Operation *reader);
+  /// The module's function (frame, first, last) that rounds some of the vectors.
+  mlir::func::FuncOp function(mlir::ModuleOp module, mlir::Location loc);
 
   struct Rounded {
-    mlir::Value bytes;
+    mlir::Value spans;
     mlir::Operation *at; ///< the op that computes it
   };
+  Kind kind;
   llvm::DenseMap<mlir::Value, Rounded> made;
 };
 

@@ -295,6 +295,8 @@ int64_t ctxc::panelRows(const Contraction &c) {
 }
 
 int64_t ctxc::scratchRows(const Contraction &c) {
+  if (c.fixed)
+    return 0;
   if (c.integer) // of scales that lie apart
     return BlockReader::hasScalesApart(cast<xf::QuantizedType>(c.stored.getElementType()))
                ? anyStreams
