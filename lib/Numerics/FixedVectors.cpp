@@ -52,24 +52,24 @@ uint32_t exponentOfUnit(uint32_t largest) {
     float number = x[i] * inverse;
     v[i] = int32_t(number + (number < 0 ? -0.5f : 0.5f));
   }
-  int32_t runs[size];
-  for (int half = 0; half < 2; ++half)
-    for (int part = 0; part < 2; ++part)
-      for (int i = 0; i < 64; ++i)
-        runs[128 * half + 64 * part + i] = v[128 * half + 16 * (i / 8) + 8 * part + i % 8];
-  for (int i = 0; i < size; ++i) {
-    int32_t low = int8_t(runs[i]), rest = (runs[i] - low) >> 8, middle = int8_t(rest);
-    to.digits[2][i] = int8_t(low);
-    to.digits[1][i] = int8_t(middle);
-    to.digits[0][i] = int8_t((rest - middle) >> 8);
-  }
-  for (int half = 0; half < 2; ++half)
-    for (int lane = 0; lane < 16; ++lane) {
-      int32_t sum = 0;
-      for (int i = 0; i < 4; ++i)
-        sum += runs[128 * half + 4 * lane + i] + runs[128 * half + 64 + 4 * lane + i];
-      to.negative_eights[16 * half + lane] = -sum;
+  int32_t runs[4][64];
+  for (int i = 0; i < size; i += 8)
+    std::memcpy(runs[i / 128 * 2 + i / 8 % 2] + i % 128 / 16 * 8, v + i, 8 * sizeof *v);
+  for (int run = 0; run < 4; ++run)
+    for (int i = 0; i < 64; ++i) {
+      int32_t number = runs[run][i], low = int8_t(number), rest = (number - low) >> 8;
+      to.digits[2][64 * run + i] = int8_t(low);
+      to.digits[1][64 * run + i] = int8_t(rest);
+      to.digits[0][64 * run + i] = int8_t((rest - int8_t(rest)) >> 8);
     }
+  for (int half = 0; half < 2; ++half) {
+    int32_t twos[64];
+    for (int i = 0; i < 64; ++i)
+      twos[i] = runs[2 * half][i] + runs[2 * half + 1][i];
+    for (int lane = 0; lane < 16; ++lane)
+      to.negative_eights[16 * half + lane] =
+          -(twos[4 * lane] + twos[4 * lane + 1] + twos[4 * lane + 2] + twos[4 * lane + 3]);
+  }
   for (int group = 0; group < 8; ++group) {
     int32_t sum = 0;
     for (int i = 0; i < 32; ++i)

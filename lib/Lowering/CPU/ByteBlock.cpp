@@ -13,7 +13,23 @@ public:
   Span(OpBuilder &b, Location loc, const Place &place)
       : StoredBlock(b, loc, place.address), place(place) {}
 
+  Value run(int64_t i) override {
+    auto integersAt = [&](int64_t at) { return once(~at, [&] { return integers(at); }); };
+    return eightsOf(integersAt(i / 2 * 2), integersAt(i / 2 * 2 + 1), i % 2,
+                    {0, 2, 4, 6, 8, 10, 12, 14});
+  }
+
 protected:
+  /// Eights of the bytes of v and then w, `from` those that `order` names.
+  Value eightsOf(Value v, Value w, int64_t from, SmallVector<int64_t> order) {
+    auto eights = VectorType::get({8}, b.getI64Type());
+    for (int64_t &at : order)
+      at += from;
+    Value all = shuffled(vector::BitCastOp::create(b, loc, eights, v),
+                         vector::BitCastOp::create(b, loc, eights, w), order);
+    return vector::BitCastOp::create(b, loc, v.getType(), all);
+  }
+
   /// Vectors of one type, one after the other; a power of two of them.
   Value joined(ArrayRef<Value> parts) {
     SmallVector<Value> all(parts);
@@ -235,6 +251,22 @@ public:
       return low;
     fifths.append(parts.size(), bytes(16 + within, each));
     return either(low, masked(moved(fifths, fifthRights), 16));
+  }
+  /// Of 64 bytes the low halves are two groups, and the high ones two others.
+  Value run(int64_t i) override {
+    enum { Both, Low, High = Low + 2 };
+    int64_t half = i / 2, first = 4 * half;
+    auto fours = [&](int64_t isHigh) -> Value {
+      Value stored = bytes((hasFifth ? 48 : 16) + 64 * half, 64);
+      Value low = masked(moved(stored, 4 * isHigh), 15);
+      if (!hasFifth)
+        return low;
+      Value fifths[] = {bytes(16, 32), bytes(16, 32)};
+      return either(low, masked(moved(fifths, {first + isHigh - 4, first + isHigh - 2}), 16));
+    };
+    return eightsOf(once(Low + half, [&] { return fours(0); }),
+                    once(High + half, [&] { return fours(1); }), i % 2,
+                    {0, 2, 8, 10, 4, 6, 12, 14});
   }
   Value scales() override { return lanesOf(both(), 0, 8); }
   Value minima() override { return arith::NegFOp::create(b, loc, lanesOf(both(), 8, 8)); }

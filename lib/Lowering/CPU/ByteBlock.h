@@ -9,9 +9,21 @@
 
 namespace ctxc {
 
+/// 256 numbers of a row for products with vectors in fixed point (FixedContraction.h).
+class RowSpan {
+public:
+  virtual ~RowSpan() = default;
+  /// The integers of run i of four, in the order that ctxc_fixed_span has its digits in
+  /// (vector<64 x i8>).
+  virtual mlir::Value run(int64_t i) = 0;
+  /// Of each group (vector<groups x f32>).
+  virtual mlir::Value scales() = 0;
+  virtual mlir::Value minima() { return {}; } ///< null where there are none
+};
+
 /// A number of the row is scale (w - zero) + minimum, where w is an integer of eight bits, and
 /// scale and minimum are those of its group.
-class ByteBlock {
+class ByteBlock : public RowSpan {
 public:
   static constexpr int64_t span = 256; ///< numbers of a reader
 
@@ -31,8 +43,6 @@ public:
   /// Whether rows of so many columns have whole blocks.
   static bool reads(xf::QuantizedType format, int64_t columns);
 
-  virtual ~ByteBlock() = default;
-
   /// Where a span is, and who reads it.
   struct Place {
     mlir::Value address; ///< of its first block (llvm.ptr, in any alignment)
@@ -45,11 +55,8 @@ public:
   static std::unique_ptr<ByteBlock> open(mlir::OpBuilder &b, mlir::Location loc,
                                          xf::QuantizedType format, const Place &place);
 
-  /// The integers from i `width` on (vector<width x i8>).
+  /// The integers from i `width` on (vector<width x i8>). The width of runs is 64.
   virtual mlir::Value integers(int64_t i) = 0;
-  /// Of each group (vector<groups x f32>).
-  virtual mlir::Value scales() = 0;
-  virtual mlir::Value minima() { return {}; }
 };
 
 } // namespace ctxc

@@ -45,8 +45,8 @@
 // or panel by panel. So is a W whose scales lie apart, by a call, for any number of vectors.
 //
 // On request, a quantised W is multiplied in integers, with vectors that are rounded to 8 bits
-// (IntegerContraction.h). The K formats are multiplied in integers without being asked where the
-// processor adds four products of bytes in one instruction: with vectors of 24 bits
+// (IntegerContraction.h). Numbers of four to six bits are multiplied in integers without being
+// asked where the processor adds four products of bytes in one instruction: with vectors of 24 bits
 // (FixedContraction.h).
 //
 // Every sum of numbers that are not rounded has one order, which depends neither on S nor on the

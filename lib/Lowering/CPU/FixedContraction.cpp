@@ -17,50 +17,12 @@ namespace {
 constexpr int64_t tileRows = 2, tileVectors = 4;
 /// The most rows of W in a tile of one or two vectors, one of each stream.
 constexpr int64_t mostStreams = 4;
+/// Groups of 32 in a span.
+constexpr int64_t wholeSpan = ByteBlock::span / CTXC_BYTE_GROUP;
 /// Bytes of a run.
-constexpr int64_t run = 64;
+constexpr int64_t runBytes = 64;
 /// Bytes of W in a panel, which has to stay in the second-level cache beside a tile's vectors.
 constexpr int64_t bytesOfPanel = 192 << 10;
-
-/// A span of a row.
-class RowSpan {
-public:
-  virtual ~RowSpan() = default;
-  /// The integers of run i (vector<64 x i8>), as ctxc_fixed_span has its digits.
-  virtual Value integers(int64_t i) = 0;
-  /// Of each group (vector<groups x f32>).
-  virtual Value scales() = 0;
-  virtual Value minima() = 0; ///< null where there are none
-};
-
-/// A span as it is stored.
-class StoredRowSpan : public RowSpan {
-public:
-  StoredRowSpan(OpBuilder &b, Location loc, std::unique_ptr<ByteBlock> block)
-      : b(b), loc(loc), block(std::move(block)) {}
-  Value integers(int64_t i) override {
-    for (Value &half : halves)
-      if (i % 2 == 0) // both runs are of the same bytes
-        half = eights(block->integers(i + (&half - halves)));
-    SmallVector<int64_t> order;
-    for (int64_t eight = 0; eight < 16; eight += 2)
-      order.push_back(eight + i % 2);
-    Value run = vector::ShuffleOp::create(b, loc, halves[0], halves[1], order);
-    return vector::BitCastOp::create(b, loc, VectorType::get({64}, b.getI8Type()), run);
-  }
-  Value scales() override { return block->scales(); }
-  Value minima() override { return block->minima(); }
-
-private:
-  Value eights(Value bytes) {
-    return vector::BitCastOp::create(b, loc, VectorType::get({8}, b.getI64Type()), bytes);
-  }
-
-  OpBuilder &b;
-  Location loc;
-  std::unique_ptr<ByteBlock> block;
-  Value halves[2]; ///< of 128 numbers
-};
 
 class FixedEmitter : LoopBuilder {
 public:
@@ -68,8 +30,8 @@ public:
                Value vectors)
       : LoopBuilder(b, loc), c(c), given(given), vectors(vectors),
         format(cast<xf::QuantizedType>(c.stored.getElementType())),
-        shape(ByteBlock::shapeOf(format, c.products)), spans(c.in() / ByteBlock::span),
-        record(ByteBlock::span + 64),
+        shape(ByteBlock::shapeOf(format, c.products)), spans(llvm::divideCeil(c.in(), ByteBlock::span)),
+        rest(c.in() % ByteBlock::span / CTXC_BYTE_GROUP), record(ByteBlock::span + 64),
         panelRows(std::max(bytesOfPanel / (spans * record) / tileRows, int64_t(1)) * tileRows) {}
 
   void few(Value begin, Value end);
@@ -83,8 +45,9 @@ private:
     Value vector;            ///< index of the first vector
     int64_t count;           ///< how many vectors
   };
-  /// Computes the tile's part of y. `spansAt` opens a span of each of its rows.
-  void compute(const Tile &tile, function_ref<Spans(Value)> spansAt);
+  /// Computes the tile's part of y. `spansAt` opens a span of each of its rows, of which so many
+  /// groups of 32 are there.
+  void compute(const Tile &tile, function_ref<Spans(Value, int64_t)> spansAt);
   Values step(ValueRange sums, const Tile &tile, Spans &rows, Value span);
   Value ofMinima(Value minima, const Tile &tile, int64_t i, Value span);
 
@@ -106,7 +69,8 @@ private:
   Value vectors;
   xf::QuantizedType format;
   ByteBlock::Shape shape;
-  const int64_t spans, record, panelRows;
+  const int64_t spans, rest; ///< the last span has so many groups of 32, unless it is whole (0)
+  const int64_t record, panelRows;
   Value panel;
 };
 
@@ -114,8 +78,8 @@ private:
 class FixedEmitter::PanelSpan : public RowSpan {
 public:
   PanelSpan(FixedEmitter &of, Value place, Value span) : of(of), place(place), span(span) {}
-  Value integers(int64_t i) override {
-    return load(i * run, VectorType::get({run}, of.b.getI8Type()));
+  Value run(int64_t i) override {
+    return load(i * runBytes, VectorType::get({runBytes}, of.b.getI8Type()));
   }
   Value scales() override { return load(ByteBlock::span, of.floats(of.shape.groups)); }
   Value minima() override {
@@ -161,7 +125,7 @@ Value FixedEmitter::ofMinima(Value minima, const Tile &tile, int64_t i, Value sp
 /// One span: sums += its products, the sums of one row side by side.
 FixedEmitter::Values FixedEmitter::step(ValueRange sums, const Tile &tile, Spans &rows,
                                         Value span) {
-  auto bytes = VectorType::get({run}, b.getI8Type());
+  auto bytes = VectorType::get({runBytes}, b.getI8Type());
   auto shifted = [&](Value v, int64_t by) -> Value {
     auto amount = SplatElementsAttr::get(integers(), b.getI32IntegerAttr(int32_t(by)));
     return arith::ShLIOp::create(b, loc, v, arith::ConstantOp::create(b, loc, amount));
@@ -179,21 +143,21 @@ FixedEmitter::Values FixedEmitter::step(ValueRange sums, const Tile &tile, Spans
       groupOf.push_back((128 * half + 8 * lane) / shape.group());
     Values ws, ds;
     for (auto [row, all] : llvm::zip(rows, scales)) {
-      ws.append({row->integers(2 * half), row->integers(2 * half + 1)});
+      ws.append({row->run(2 * half), row->run(2 * half + 1)});
       ds.push_back(shuffled(all, all, groupOf));
     }
     for (int64_t v = 0; v < tile.count; ++v) {
       Value ofZero;
       if (shape.zeroBits >= 0)
         ofZero = shifted(ofVector(tile, v, span,
-                                  offsetof(ctxc_fixed_span, negative_eights) + half * run,
+                                  offsetof(ctxc_fixed_span, negative_eights) + half * runBytes,
                                   integers()),
                          shape.zeroBits);
       Values t(rows.size(), zeros(integers()));
       for (int64_t digit = 0; digit < CTXC_FIXED_DIGITS; ++digit) {
         Value xs[2];
         for (int64_t i = 0; i < 2; ++i)
-          xs[i] = ofVector(tile, v, span, digit * CTXC_FIXED_SPAN + (2 * half + i) * run, bytes);
+          xs[i] = ofVector(tile, v, span, digit * CTXC_FIXED_SPAN + (2 * half + i) * runBytes, bytes);
         for (size_t row = 0; row < rows.size(); ++row) {
           if (digit)
             t[row] = shifted(t[row], 8);
@@ -223,13 +187,18 @@ FixedEmitter::Values FixedEmitter::step(ValueRange sums, const Tile &tile, Spans
   return next;
 }
 
-void FixedEmitter::compute(const Tile &tile, function_ref<Spans(Value)> spansAt) {
+void FixedEmitter::compute(const Tile &tile, function_ref<Spans(Value, int64_t)> spansAt) {
   int64_t count = tile.rows.size() * tile.count;
-  Values sums = carried(index(0), index(spans), 1, Values(count, zeros(floats(c.lanes))),
-                        [&](ValueRange before, Value span) {
-                          Spans rows = spansAt(span);
-                          return step(before, tile, rows, span);
-                        });
+  Values sums(count, zeros(floats(c.lanes)));
+  sums = carried(index(0), index(c.in() / ByteBlock::span), 1, sums,
+                 [&](ValueRange before, Value span) {
+                   Spans rows = spansAt(span, wholeSpan);
+                   return step(before, tile, rows, span);
+                 });
+  if (rest) {
+    Spans rows = spansAt(index(spans - 1), rest);
+    sums = step(sums, tile, rows, index(spans - 1));
+  }
   // Those of several vectors are added up together: that takes fewer shuffles for each.
   for (int64_t at = 0, together; at < count; at += together) {
     together = llvm::bit_floor<uint64_t>(std::min(c.lanes, count - at));
@@ -256,17 +225,14 @@ void FixedEmitter::few(Value begin, Value end) {
       stored.push_back(rows.open(row, slot));
     auto tiles = [&](Value from, Value to, int64_t count) {
       forRange(from, to, count, [&](Value vector) {
-        compute({SmallVector<Value>(at), vector, count}, [&](Value span) {
+        compute({SmallVector<Value>(at), vector, count}, [&](Value span, int64_t present) {
           QuantizedRows inLoop(b, loc, c, given.address, given.scratchAddress, given.scratch);
           Spans all;
           for (const QuantizedRows::Row &row : stored) {
-            if (c.readingOfBlocks().asksAhead)
+            if (c.readingOfBlocks().asksAhead && present == wholeSpan)
               inLoop.askAhead(row, times(span, ByteBlock::bytesOf(format)),
                               ByteBlock::bytesOf(format));
-            all.push_back(std::make_unique<StoredRowSpan>(
-                b, loc,
-                ByteBlock::open(b, loc, format,
-                                inLoop.span(row, span, ByteBlock::span / CTXC_BYTE_GROUP))));
+            all.push_back(ByteBlock::open(b, loc, format, inLoop.span(row, span, present)));
           }
           return all;
         });
@@ -292,20 +258,23 @@ Value FixedEmitter::inPanel(Value place, Value span, int64_t offset) {
 void FixedEmitter::copy(Value row, Value place) {
   QuantizedRows rows(b, loc, c, given.address, given.scratchAddress, given.scratch);
   QuantizedRows::Row stored = rows.open(row, 0);
-  forRange(index(0), index(spans), 1, [&](Value span) {
+  auto copySpan = [&](Value span, int64_t present) {
     QuantizedRows inLoop(b, loc, c, given.address, given.scratchAddress, given.scratch);
-    StoredRowSpan from(b, loc,
-                    ByteBlock::open(b, loc, format,
-                                    inLoop.span(stored, span, ByteBlock::span / CTXC_BYTE_GROUP)));
+    std::unique_ptr<RowSpan> from =
+        ByteBlock::open(b, loc, format, inLoop.span(stored, span, present));
     auto put = [&](Value v, int64_t offset) {
       LLVM::StoreOp::create(b, loc, v, inPanel(place, span, offset), /*alignment=*/32);
     };
-    for (int64_t i = 0; i < ByteBlock::span / run; ++i)
-      put(from.integers(i), i * run);
-    put(from.scales(), ByteBlock::span);
-    if (Value minima = from.minima())
+    for (int64_t i = 0; i < ByteBlock::span / runBytes; ++i)
+      put(from->run(i), i * runBytes);
+    put(from->scales(), ByteBlock::span);
+    if (Value minima = from->minima())
       put(minima, ByteBlock::span + shape.groups * int64_t(sizeof(float)));
-  });
+  };
+  forRange(index(0), index(c.in() / ByteBlock::span), 1,
+           [&](Value span) { copySpan(span, wholeSpan); });
+  if (rest)
+    copySpan(index(spans - 1), rest);
 }
 
 void FixedEmitter::many(Value begin, Value end) {
@@ -325,7 +294,7 @@ void FixedEmitter::many(Value begin, Value end) {
         Tile tile{{}, least(vector, last), tileVectors};
         for (int64_t i = 0; i < ofRows; ++i)
           tile.rows.push_back(add(from, add(place, index(i))));
-        compute(tile, [&](Value span) {
+        compute(tile, [&](Value span, int64_t) {
           Spans all;
           for (int64_t i = 0; i < ofRows; ++i)
             all.push_back(std::make_unique<PanelSpan>(*this, add(place, index(i)), span));
@@ -343,8 +312,25 @@ void FixedEmitter::many(Value begin, Value end) {
 
 bool ctxc::multipliesFixed(xf::QuantizedType format, const CpuTarget &target,
                            ByteProducts products) {
-  return format.getBlockElements() == ByteBlock::span && products == ByteProducts::X86Dot &&
-         target.lanes == 16;
+  if (products != ByteProducts::X86Dot || target.lanes != 16)
+    return false;
+  switch (format.getFormat()) {
+  case xf::BlockFormat::q4_0:
+  case xf::BlockFormat::q4_1:
+  case xf::BlockFormat::q5_0:
+  case xf::BlockFormat::q5_1:
+  case xf::BlockFormat::q4_k:
+  case xf::BlockFormat::q5_k:
+  case xf::BlockFormat::q6_k:
+    return true;
+  case xf::BlockFormat::q8_0: // eight products would need 33 bits
+  case xf::BlockFormat::f8e4m3:
+    return false;
+  case xf::BlockFormat::block_mxfp4: // its numbers are looked up faster, as float32
+  case xf::BlockFormat::mxfp4:
+    return false;
+  }
+  llvm_unreachable("an unknown block format");
 }
 
 void ctxc::emitFixed(OpBuilder &b, Location loc, const Contraction &c, const RowOperands &operands,

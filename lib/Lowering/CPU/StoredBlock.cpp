@@ -73,20 +73,19 @@ Value StoredBlock::widened(Value v) {
 /// The first four of s and t lie in the low six bits of bytes 0 to 3 and 4 to 7; the others have
 /// their low four bits in bytes 8 to 11, and the high two on top of the first four's.
 Value StoredBlock::scalesOfK() {
-  Value twelve = bytes(4, 16); // four more are there, and not used
-  Value low = shuffled(twelve, twelve, {0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 8, 9, 10, 11});
-  Value top = shuffled(twelve, twelve, {0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7});
-  // The last four have their low bits in the high halves.
-  low = shuffled(low, right(low, 4), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 28, 29, 30, 31});
-  auto fourEach = [&](int8_t first, int8_t others) {
-    SmallVector<int8_t> all;
-    for (int64_t i = 0; i < 16; ++i)
-      all.push_back(i / 4 % 2 ? others : first);
-    auto type = VectorType::get({16}, b.getI8Type());
-    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(all)));
+  auto fourOf = [&](ArrayRef<int32_t> numbers) -> Value {
+    auto type = VectorType::get({4}, b.getI32Type());
+    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, numbers));
   };
-  Value bits = either(arith::AndIOp::create(b, loc, low, fourEach(63, 15)),
-                      arith::AndIOp::create(b, loc, right(top, 2), fourEach(0, 48)));
+  auto masked = [&](Value v, int32_t first, int32_t others) -> Value {
+    return arith::AndIOp::create(b, loc, v, fourOf({first, others, first, others}));
+  };
+  Value words = loaded(VectorType::get({4}, b.getI32Type()), 0); // after d and e
+  Value low = arith::ShRUIOp::create(b, loc, shuffled(words, words, {1, 3, 2, 3}),
+                                     fourOf({0, 0, 0, 4}));
+  Value top = right(shuffled(words, words, {1, 1, 2, 2}), 2);
+  Value four = either(masked(low, 0x3f3f3f3f, 0x0f0f0f0f), masked(top, 0, 0x30303030));
+  Value bits = vector::BitCastOp::create(b, loc, VectorType::get({16}, b.getI8Type()), four);
   SmallVector<int64_t> eightEach(16, 0);
   std::fill(eightEach.begin() + 8, eightEach.end(), 1);
   Value two = halves(0, 2);

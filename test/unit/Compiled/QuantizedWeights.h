@@ -3,12 +3,21 @@
 #define CTXC_TEST_UNIT_COMPILED_QUANTIZEDWEIGHTS_H
 
 #include "TextModel.h"
+#include "ctxc/Lowering/CpuTarget.h"
 #include "ctxc/Numerics/ScaledFormats.h"
 #include <cstring>
 #include <list>
 #include <random>
 
 namespace ctxc::test {
+
+/// Whether matrices in this format are multiplied with vectors in fixed point.
+inline bool multipliesInFixedPoint(llvm::StringRef format, const CpuTarget &target) {
+  llvm::SmallVector<llvm::StringRef> features;
+  llvm::StringRef(target.features).split(features, ',');
+  return target.lanes == 16 && llvm::is_contained(features, "+avx512vnni") &&
+         (format.starts_with("q4_") || format.starts_with("q5_") || format == "q6_k");
+}
 
 /// Random numbers in the requested formats. A bank stored as one tensor or expert by expert holds
 /// the same numbers.
