@@ -7,11 +7,11 @@
 // One rounding for each operation, in all clones.
 #pragma STDC FP_CONTRACT OFF
 
-static_assert(sizeof(ctxc_fixed_span) == 15 * 64, "expected an odd number of cache lines");
+static_assert(sizeof(ctxc_fixed_span) == 17 * 64, "expected an odd number of cache lines");
 
 namespace {
 
-constexpr int size = CTXC_FIXED_SPAN;
+constexpr int size = CTXC_FIXED_SPAN, block = CTXC_FIXED_BLOCK, blocks = size / block;
 
 float floatOf(uint32_t bits) {
   float number;
@@ -19,38 +19,36 @@ float floatOf(uint32_t bits) {
   return number;
 }
 
-[[gnu::always_inline]] inline uint32_t largestOf(const float *x) {
-  uint32_t largest = 0;
-  for (int i = 0; i < size; ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, x + i, sizeof bits);
-    largest = std::max(largest, bits & 0x7fffffff);
-  }
-  return largest;
-}
-
 /// The exponent of u, as a float32 has it. A significand of `most` and 22 fractional bits is the
 /// largest whose digits fit.
-uint32_t exponentOfUnit(uint32_t largest) {
+[[gnu::always_inline]] inline uint32_t exponentOfUnit(uint32_t largest) {
   constexpr uint32_t most = 2 * (127 * 0x10101 - (1 << 22));
   uint32_t exponent = (largest >> 23) + ((largest & 0x7fffff) > most);
   return std::max(exponent, 23u) - 22; // a normal number
 }
 
 [[gnu::always_inline]] inline void roundSpan(const float *x, ctxc_fixed_span &to) {
-  uint32_t largest = largestOf(x);
-  if (largest >= 0x7f800000) {
-    to = {};
-    to.unit = floatOf(largest);
-    return;
+  uint32_t bits[size], largest[blocks];
+  std::memcpy(bits, x, sizeof bits);
+  for (int at = 0; at < blocks; ++at) {
+    largest[at] = 0;
+    for (int i = 0; i < block; ++i)
+      largest[at] = std::max(largest[at], bits[block * at + i] & 0x7fffffff);
   }
-  uint32_t exponent = exponentOfUnit(largest);
-  to.unit = floatOf(exponent << 23);
-  float inverse = floatOf((254 - exponent) << 23);
   int32_t v[size];
-  for (int i = 0; i < size; ++i) {
-    float number = x[i] * inverse;
-    v[i] = int32_t(number + (number < 0 ? -0.5f : 0.5f));
+  float units[blocks], sums[blocks];
+  for (int at = 0; at < blocks; ++at) {
+    bool isFinite = largest[at] < 0x7f800000;
+    uint32_t exponent = exponentOfUnit(isFinite ? largest[at] : 0);
+    float inverse = floatOf((254 - exponent) << 23);
+    units[at] = floatOf(isFinite ? exponent << 23 : largest[at]);
+    int32_t sum = 0;
+    for (int i = 0; i < block; ++i) {
+      float number = isFinite ? x[block * at + i] * inverse : 0.0f;
+      v[block * at + i] = int32_t(number + (number < 0 ? -0.5f : 0.5f));
+      sum += v[block * at + i];
+    }
+    sums[at] = units[at] * float(sum);
   }
   int32_t runs[4][64];
   for (int i = 0; i < size; i += 8)
@@ -70,12 +68,10 @@ uint32_t exponentOfUnit(uint32_t largest) {
       to.negative_eights[16 * half + lane] =
           -(twos[4 * lane] + twos[4 * lane + 1] + twos[4 * lane + 2] + twos[4 * lane + 3]);
   }
-  for (int group = 0; group < 8; ++group) {
-    int32_t sum = 0;
-    for (int i = 0; i < 32; ++i)
-      sum += v[32 * group + i];
-    to.sums_of_32[group] = float(sum);
-  }
+  for (int lane = 0; lane < 32; ++lane)
+    to.units[lane] = units[lane / 2];
+  for (int group = 0; group < 8; ++group)
+    to.scaled_sums[group] = sums[2 * group] + sums[2 * group + 1];
 }
 
 CTXC_EACH_CPU void roundVector(const float *x, int64_t width, ctxc_fixed_span *to) {

@@ -30,7 +30,9 @@ struct CpuTarget {
   /// The processor of this process with all its features. The environment variable CTXC_KERNEL_OPT
   /// sets the optimisation level: at level 1, kernels compile in half the time, for programs that
   /// run each of them only a few times. Has tiles if CTXC_AMX is not `off` and the operating system
-  /// gives this process their registers, which this function requests.
+  /// gives this process their registers, which this function requests. Without AVX512-VNNI and
+  /// AVX-VNNI if CTXC_VNNI is `off`: quantised matrices are then decoded to float32 unless
+  /// multiplied in integers on request.
   static CpuTarget host();
 
   /// For code that is stored: `native` (this processor), x86-64-v2, x86-64-v3, x86-64-v4, aarch64,

@@ -73,9 +73,12 @@ CpuTarget CpuTarget::host() {
     target.optimisation = *wish - '0';
   target.cpu = llvm::sys::getHostCPUName().str();
   llvm::StringSet<> has;
+  const char *bytes = std::getenv("CTXC_VNNI");
+  bool multipliesBytes = !(bytes && StringRef(bytes) == "off");
   for (auto &feature : llvm::sys::getHostCPUFeatures()) {
-    append(target.features, (feature.second ? "+" : "-") + feature.first());
-    if (feature.second)
+    bool isThere = feature.second && (multipliesBytes || !feature.first().ends_with("vnni"));
+    append(target.features, (isThere ? "+" : "-") + feature.first());
+    if (isThere)
       has.insert(feature.first());
   }
   if (!processTriple().isX86()) {

@@ -14,7 +14,7 @@ using namespace ctxc;
 namespace {
 
 /// Rows of W in a tile of many vectors, and vectors in it.
-constexpr int64_t tileRows = 2, tileVectors = 4;
+constexpr int64_t tileRows = 4, tileVectors = 4;
 /// The most rows of W in a tile of one or two vectors, one of each stream.
 constexpr int64_t mostStreams = 4;
 /// Groups of 32 in a span.
@@ -48,7 +48,7 @@ private:
   /// Computes the tile's part of y. `spansAt` opens a span of each of its rows, of which so many
   /// groups of 32 are there.
   void compute(const Tile &tile, function_ref<Spans(Value, int64_t)> spansAt);
-  Values step(ValueRange sums, const Tile &tile, Spans &rows, Value span);
+  Values step(ValueRange before, const Tile &tile, Spans &rows, Value span);
   Value ofMinima(Value minima, const Tile &tile, int64_t i, Value span);
 
   /// Something of a span of vector number i of the tile.
@@ -113,51 +113,55 @@ Value FixedEmitter::ofVector(const Tile &tile, int64_t i, Value span, int64_t of
   return LLVM::LoadOp::create(b, loc, type, address, /*alignment=*/4);
 }
 
-/// The groups' minima times their Σ v, in the first lanes.
+/// The groups' minima times their Σ u v, in the first lanes.
 Value FixedEmitter::ofMinima(Value minima, const Tile &tile, int64_t i, Value span) {
   assert(shape.groups == 8 && "the sums are of 32 numbers");
-  Value sums = ofVector(tile, i, span, offsetof(ctxc_fixed_span, sums_of_32), floats(8));
+  Value sums = ofVector(tile, i, span, offsetof(ctxc_fixed_span, scaled_sums), floats(8));
   SmallVector<int64_t> order(c.lanes);
   std::iota(order.begin(), order.end(), 0);
   return shuffled(arith::MulFOp::create(b, loc, minima, sums), zeros(floats(8)), order);
 }
 
 /// One span: sums += its products, the sums of one row side by side.
-FixedEmitter::Values FixedEmitter::step(ValueRange sums, const Tile &tile, Spans &rows,
+FixedEmitter::Values FixedEmitter::step(ValueRange before, const Tile &tile, Spans &rows,
                                         Value span) {
   auto bytes = VectorType::get({runBytes}, b.getI8Type());
   auto shifted = [&](Value v, int64_t by) -> Value {
     auto amount = SplatElementsAttr::get(integers(), b.getI32IntegerAttr(int32_t(by)));
     return arith::ShLIOp::create(b, loc, v, arith::ConstantOp::create(b, loc, amount));
   };
-  Values scales, partial;
-  for (std::unique_ptr<RowSpan> &row : rows) {
-    scales.push_back(row->scales());
-    Value minima = row->minima();
-    for (int64_t v = 0; v < tile.count; ++v)
-      partial.push_back(minima ? ofMinima(minima, tile, v, span) : Value());
+  Values sums(before), scales;
+  for (auto [row, stored] : llvm::enumerate(rows)) {
+    scales.push_back(stored->scales());
+    if (Value minima = stored->minima())
+      for (int64_t v = 0; v < tile.count; ++v) {
+        Value &sum = sums[row * tile.count + v];
+        sum = arith::AddFOp::create(b, loc, sum, ofMinima(minima, tile, v, span));
+      }
   }
   for (int64_t half = 0; half < 2; ++half) {
     SmallVector<int64_t> groupOf;
     for (int64_t lane = 0; lane < c.lanes; ++lane)
       groupOf.push_back((128 * half + 8 * lane) / shape.group());
     Values ws, ds;
-    for (auto [row, all] : llvm::zip(rows, scales)) {
-      ws.append({row->run(2 * half), row->run(2 * half + 1)});
+    for (auto [stored, all] : llvm::zip(rows, scales)) {
+      ws.append({stored->run(2 * half), stored->run(2 * half + 1)});
       ds.push_back(shuffled(all, all, groupOf));
     }
     for (int64_t v = 0; v < tile.count; ++v) {
+      auto ofHalf = [&](int64_t offset, VectorType type) {
+        return ofVector(tile, v, span, offset + half * runBytes, type);
+      };
       Value ofZero;
       if (shape.zeroBits >= 0)
-        ofZero = shifted(ofVector(tile, v, span,
-                                  offsetof(ctxc_fixed_span, negative_eights) + half * runBytes,
-                                  integers()),
+        ofZero = shifted(ofHalf(offsetof(ctxc_fixed_span, negative_eights), integers()),
                          shape.zeroBits);
       Values t(rows.size(), zeros(integers()));
       for (int64_t digit = 0; digit < CTXC_FIXED_DIGITS; ++digit) {
         Value xs[2];
         for (int64_t i = 0; i < 2; ++i)
-          xs[i] = ofVector(tile, v, span, digit * CTXC_FIXED_SPAN + (2 * half + i) * runBytes, bytes);
+          xs[i] = ofVector(tile, v, span, digit * CTXC_FIXED_SPAN + (2 * half + i) * runBytes,
+                           bytes);
         for (size_t row = 0; row < rows.size(); ++row) {
           if (digit)
             t[row] = shifted(t[row], 8);
@@ -166,25 +170,17 @@ FixedEmitter::Values FixedEmitter::step(ValueRange sums, const Tile &tile, Spans
                                      shape.range);
         }
       }
+      Value units = ofHalf(offsetof(ctxc_fixed_span, units), floats(c.lanes));
       for (size_t row = 0; row < rows.size(); ++row) {
         Value total = ofZero ? add(t[row], ofZero) : t[row];
         Value real = arith::SIToFPOp::create(b, loc, floats(c.lanes), total);
-        Value &sum = partial[row * tile.count + v];
-        sum = sum ? Value(vector::FMAOp::create(b, loc, real, ds[row], sum))
-                  : Value(arith::MulFOp::create(b, loc, real, ds[row]));
+        Value &sum = sums[row * tile.count + v];
+        sum = vector::FMAOp::create(b, loc, real, arith::MulFOp::create(b, loc, ds[row], units),
+                                    sum);
       }
     }
   }
-  Values next(sums);
-  for (int64_t v = 0; v < tile.count; ++v) {
-    Value unit = ofVector(tile, v, span, offsetof(ctxc_fixed_span, unit), b.getF32Type());
-    unit = vector::BroadcastOp::create(b, loc, floats(c.lanes), unit);
-    for (size_t row = 0; row < rows.size(); ++row) {
-      Value &sum = next[row * tile.count + v];
-      sum = vector::FMAOp::create(b, loc, partial[row * tile.count + v], unit, sum);
-    }
-  }
-  return next;
+  return sums;
 }
 
 void FixedEmitter::compute(const Tile &tile, function_ref<Spans(Value, int64_t)> spansAt) {

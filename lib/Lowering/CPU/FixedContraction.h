@@ -10,13 +10,12 @@
 // to deliver four bits.
 //
 // The order of the float32 sums is fixed, and the same for any number of vectors and threads. A span
-// of 256 numbers has 16 sums t of each half (FixedVectors.h says of which numbers). Lane l of 16
-// begins with m of group l times the group's Σ v (0 behind the last group, and where there is no m),
-// and adds sum l of each half as fma(t, d, lane). The span's unit times the lane is then added to
-// the row's lane, span by span; then the second half of the lanes is added to the first half, and so
-// on. With γ of Contraction.h and n = 4 + ⌈K / 256⌉ + 4 the error is at most
+// of 256 numbers has 16 sums t of each half (FixedVectors.h says of which numbers). Span by span,
+// lane l of 16 adds m of group l times the group's Σ u v (where l is one of 8 groups, and there is an
+// m), and then sum l of each half as fma(t, d u, lane). At last the second half of the lanes is added
+// to the first half, and so on. With γ of Contraction.h and n = 3 ⌈K / 256⌉ + 6 the error is at most
 //
-//   γ Σ_k (d |w − zero| + |m|) |x_k| + Σ over spans of 1.004 · 2⁻²³ max |x| Σ_k |W[m, k]|.
+//   γ Σ_k (d |w − zero| + |m|) |x_k| + Σ over blocks of 1.004 · 2⁻²³ max |x| Σ_k |W[m, k]|.
 #ifndef CTXC_LIB_LOWERING_CPU_FIXEDCONTRACTION_H
 #define CTXC_LIB_LOWERING_CPU_FIXEDCONTRACTION_H
 
