@@ -40,7 +40,8 @@ enum {
  * so that vectors do not compete for the same few sets of a cache. */
 typedef struct ctxc_fixed_span {
   int8_t digits[3][256];       /* a, b, c */
-  int32_t negative_eights[32]; /* -Σ v of bytes 4 l to 4 l + 3 of two runs, l = 0 to 15, and of the others */
+  int32_t negative_eights[32]; /* -Σ v of bytes 4 l to 4 l + 3 of two runs, l = 0 to 15, and of the
+                                  others */
   float units[32];             /* u of the same numbers */
   float scaled_sums[8];        /* Σ u v of each 32 numbers */
   int32_t unused[8];

@@ -83,7 +83,8 @@ struct Contraction {
     auto format = mlir::cast<xf::QuantizedType>(stored.getElementType());
     return format.getBlockElements() == 256 ? readings.kBlocks : readings.blocks;
   }
-  /// Whether it reads its vectors in another type than float32, if there are many of them or always.
+  /// Whether it reads its vectors in another type than float32, if there are many of them or
+  /// always.
   bool readsRounded() const { return rounded || split || integer || fixed; }
   int64_t out() const { return weight.getDimSize(transposed ? 1 : 0); }
   int64_t in() const { return weight.getDimSize(transposed ? 0 : 1); }

@@ -30,7 +30,8 @@ public:
                Value vectors)
       : LoopBuilder(b, loc), c(c), given(given), vectors(vectors),
         format(cast<xf::QuantizedType>(c.stored.getElementType())),
-        shape(ByteBlock::shapeOf(format, c.products)), spans(llvm::divideCeil(c.in(), ByteBlock::span)),
+        shape(ByteBlock::shapeOf(format, c.products)),
+        spans(llvm::divideCeil(c.in(), ByteBlock::span)),
         rest(c.in() % ByteBlock::span / CTXC_BYTE_GROUP), record(ByteBlock::span + 64),
         panelRows(std::max(bytesOfPanel / (spans * record) / tileRows, int64_t(1)) * tileRows) {}
 
@@ -48,7 +49,9 @@ private:
   /// Computes the tile's part of y. `spansAt` opens a span of each of its rows, of which so many
   /// groups of 32 are there.
   void compute(const Tile &tile, function_ref<Spans(Value, int64_t)> spansAt);
-  Values step(ValueRange before, const Tile &tile, Spans &rows, Value span);
+  /// One span, of which `present` groups of 32 are there: sums += its products, the sums of one row
+  /// side by side.
+  Values step(ValueRange before, const Tile &tile, Spans &rows, Value span, int64_t present);
   Value ofMinima(Value minima, const Tile &tile, int64_t i, Value span);
 
   /// Something of a span of vector number i of the tile.
@@ -105,8 +108,9 @@ private:
 //===----------------------------------------------------------------------===//
 
 Value FixedEmitter::ofVector(const Tile &tile, int64_t i, Value span, int64_t offset, Type type) {
-  Value bytes = add(times(add(tile.vector, index(i)), SpanRounder::stride(SpanRounder::Fixed, c.in())),
-                    times(span, sizeof(ctxc_fixed_span)));
+  Value bytes =
+      add(times(add(tile.vector, index(i)), SpanRounder::stride(SpanRounder::Fixed, c.in())),
+          times(span, sizeof(ctxc_fixed_span)));
   Value address =
       LLVM::GEPOp::create(b, loc, vectors.getType(), b.getI8Type(), vectors,
                           ArrayRef<LLVM::GEPArg>{toI64(b, loc, add(bytes, index(offset)))});
@@ -122,9 +126,8 @@ Value FixedEmitter::ofMinima(Value minima, const Tile &tile, int64_t i, Value sp
   return shuffled(arith::MulFOp::create(b, loc, minima, sums), zeros(floats(8)), order);
 }
 
-/// One span: sums += its products, the sums of one row side by side.
 FixedEmitter::Values FixedEmitter::step(ValueRange before, const Tile &tile, Spans &rows,
-                                        Value span) {
+                                        Value span, int64_t present) {
   auto bytes = VectorType::get({runBytes}, b.getI8Type());
   auto shifted = [&](Value v, int64_t by) -> Value {
     auto amount = SplatElementsAttr::get(integers(), b.getI32IntegerAttr(int32_t(by)));
@@ -139,7 +142,7 @@ FixedEmitter::Values FixedEmitter::step(ValueRange before, const Tile &tile, Spa
         sum = arith::AddFOp::create(b, loc, sum, ofMinima(minima, tile, v, span));
       }
   }
-  for (int64_t half = 0; half < 2; ++half) {
+  for (int64_t half = 0; half < (present > wholeSpan / 2 ? 2 : 1); ++half) {
     SmallVector<int64_t> groupOf;
     for (int64_t lane = 0; lane < c.lanes; ++lane)
       groupOf.push_back((128 * half + 8 * lane) / shape.group());
@@ -154,20 +157,20 @@ FixedEmitter::Values FixedEmitter::step(ValueRange before, const Tile &tile, Spa
       };
       Value ofZero;
       if (shape.zeroBits >= 0)
-        ofZero = shifted(ofHalf(offsetof(ctxc_fixed_span, negative_eights), integers()),
-                         shape.zeroBits);
+        ofZero =
+            shifted(ofHalf(offsetof(ctxc_fixed_span, negative_eights), integers()), shape.zeroBits);
       Values t(rows.size(), zeros(integers()));
       for (int64_t digit = 0; digit < CTXC_FIXED_DIGITS; ++digit) {
         Value xs[2];
         for (int64_t i = 0; i < 2; ++i)
-          xs[i] = ofVector(tile, v, span, digit * CTXC_FIXED_SPAN + (2 * half + i) * runBytes,
-                           bytes);
+          xs[i] =
+              ofVector(tile, v, span, digit * CTXC_FIXED_SPAN + (2 * half + i) * runBytes, bytes);
         for (size_t row = 0; row < rows.size(); ++row) {
           if (digit)
             t[row] = shifted(t[row], 8);
           for (int64_t i = 0; i < 2; ++i)
-            t[row] = addByteProducts(b, loc, c.products, t[row], ws[2 * row + i], xs[i],
-                                     shape.range);
+            t[row] =
+                addByteProducts(b, loc, c.products, t[row], ws[2 * row + i], xs[i], shape.range);
         }
       }
       Value units = ofHalf(offsetof(ctxc_fixed_span, units), floats(c.lanes));
@@ -175,8 +178,8 @@ FixedEmitter::Values FixedEmitter::step(ValueRange before, const Tile &tile, Spa
         Value total = ofZero ? add(t[row], ofZero) : t[row];
         Value real = arith::SIToFPOp::create(b, loc, floats(c.lanes), total);
         Value &sum = sums[row * tile.count + v];
-        sum = vector::FMAOp::create(b, loc, real, arith::MulFOp::create(b, loc, ds[row], units),
-                                    sum);
+        sum =
+            vector::FMAOp::create(b, loc, real, arith::MulFOp::create(b, loc, ds[row], units), sum);
       }
     }
   }
@@ -189,11 +192,11 @@ void FixedEmitter::compute(const Tile &tile, function_ref<Spans(Value, int64_t)>
   sums = carried(index(0), index(c.in() / ByteBlock::span), 1, sums,
                  [&](ValueRange before, Value span) {
                    Spans rows = spansAt(span, wholeSpan);
-                   return step(before, tile, rows, span);
+                   return step(before, tile, rows, span, wholeSpan);
                  });
   if (rest) {
     Spans rows = spansAt(index(spans - 1), rest);
-    sums = step(sums, tile, rows, index(spans - 1));
+    sums = step(sums, tile, rows, index(spans - 1), rest);
   }
   // Those of several vectors are added up together: that takes fewer shuffles for each.
   for (int64_t at = 0, together; at < count; at += together) {

@@ -83,8 +83,9 @@ void IntegerEmitter::few(Value begin, Value end) {
 }
 
 Value IntegerEmitter::ofVector(const Tile &tile, int64_t i, Value span, int64_t offset, Type type) {
-  Value bytes = add(times(add(tile.vector, index(i)), SpanRounder::stride(SpanRounder::Bytes, c.in())),
-                    times(span, sizeof(ctxc_byte_span)));
+  Value bytes =
+      add(times(add(tile.vector, index(i)), SpanRounder::stride(SpanRounder::Bytes, c.in())),
+          times(span, sizeof(ctxc_byte_span)));
   Value address =
       LLVM::GEPOp::create(b, loc, vectors.getType(), b.getI8Type(), vectors,
                           ArrayRef<LLVM::GEPArg>{toI64(b, loc, add(bytes, index(offset)))});
@@ -181,8 +182,7 @@ IntegerEmitter::Values IntegerEmitter::step(ValueRange sums, const Tile &tile, V
   for (const QuantizedRows::Row &row : tile.stored) {
     if (c.readingOfBlocks().asksAhead && present == ByteBlock::span / CTXC_BYTE_GROUP)
       rows.askAhead(row, times(span, ByteBlock::bytesOf(format)), ByteBlock::bytesOf(format));
-    readers.push_back(
-        ByteBlock::open(b, loc, format, rows.span(row, span, present)));
+    readers.push_back(ByteBlock::open(b, loc, format, rows.span(row, span, present)));
     scales.push_back(readers.back()->scales());
     if (shape.hasMinima)
       minima.push_back(readers.back()->minima());

@@ -204,9 +204,10 @@ PanelEmitter::Values PanelEmitter::sumsOf(Value group, Value vector, int64_t cou
 }
 
 Value PanelEmitter::ofVector(Value x, int64_t v, int64_t offset, Type type) {
-  Value at = LLVM::GEPOp::create(
-      b, loc, x.getType(), b.getI8Type(), x,
-      ArrayRef<LLVM::GEPArg>{int32_t(v * SpanRounder::stride(SpanRounder::Bytes, c.in()) + offset)});
+  Value at =
+      LLVM::GEPOp::create(b, loc, x.getType(), b.getI8Type(), x,
+                          ArrayRef<LLVM::GEPArg>{int32_t(
+                              v * SpanRounder::stride(SpanRounder::Bytes, c.in()) + offset)});
   return inAllLanes(LLVM::LoadOp::create(b, loc, type, at, /*alignment=*/4));
 }
 

@@ -1,7 +1,7 @@
 // Rounds the vectors of contractions ahead of the contractions, once for all that read them: to
 // bfloat16, or to several parts in bfloat16 (SplitNumbers.h), in the loop over rows that computes
-// the vectors, while they are in the caches closest to the core; or to integers of 8 or 24 bits by a
-// call, whose rows threads share out where there are many.
+// the vectors, while they are in the caches closest to the core; or to integers of 8 or 24 bits by
+// a call, whose rows threads share out where there are many.
 #ifndef CTXC_LIB_LOWERING_ROUNDVECTORS_H
 #define CTXC_LIB_LOWERING_ROUNDVECTORS_H
 

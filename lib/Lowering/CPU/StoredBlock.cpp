@@ -81,8 +81,8 @@ Value StoredBlock::scalesOfK() {
     return arith::AndIOp::create(b, loc, v, fourOf({first, others, first, others}));
   };
   Value words = loaded(VectorType::get({4}, b.getI32Type()), 0); // after d and e
-  Value low = arith::ShRUIOp::create(b, loc, shuffled(words, words, {1, 3, 2, 3}),
-                                     fourOf({0, 0, 0, 4}));
+  Value low =
+      arith::ShRUIOp::create(b, loc, shuffled(words, words, {1, 3, 2, 3}), fourOf({0, 0, 0, 4}));
   Value top = right(shuffled(words, words, {1, 1, 2, 2}), 2);
   Value four = either(masked(low, 0x3f3f3f3f, 0x0f0f0f0f), masked(top, 0, 0x30303030));
   Value bits = vector::BitCastOp::create(b, loc, VectorType::get({16}, b.getI8Type()), four);

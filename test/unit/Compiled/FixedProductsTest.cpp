@@ -27,7 +27,8 @@ struct FixedProducts : testing::TestWithParam<const char *> {
     return {96, 256, 1312};
   }
   const void *matrix(int64_t width) {
-    auto data = weights.get("w" + std::to_string(width), mlir::RankedTensorType::get({outputs, width}, format));
+    auto data = weights.get("w" + std::to_string(width),
+                            mlir::RankedTensorType::get({outputs, width}, format));
     return data ? *data : nullptr;
   }
   std::vector<float> decoded(int64_t width) {
@@ -36,7 +37,7 @@ struct FixedProducts : testing::TestWithParam<const char *> {
     return numbers;
   }
   std::unique_ptr<ctxc::LinearKernel> kernel(int64_t width, const CpuTarget &target,
-                                       const std::string &of) {
+                                             const std::string &of) {
     auto made = ctxc::LinearKernel::compile(outputs, width, of, PromptProducts::Exact, target);
     if (!made)
       ADD_FAILURE() << llvm::toString(made.takeError());
@@ -60,8 +61,8 @@ std::vector<float> unevenVectors(int64_t count, int64_t width) {
   return x;
 }
 
-std::vector<float> productsOf(ctxc::LinearKernel &kernel, const void *w, const float *x, int64_t rows,
-                           int threads) {
+std::vector<float> productsOf(ctxc::LinearKernel &kernel, const void *w, const float *x,
+                              int64_t rows, int threads) {
   std::vector<float> y(rows * outputs);
   kernel.run(w, x, y.data(), rows, threads);
   return y;
@@ -139,8 +140,8 @@ TEST_P(FixedProducts, ShowWhatIsNotFinite) {
   const int64_t width = widths().back();
   auto fixed = kernel(width, host, element);
   ASSERT_TRUE(fixed);
-  for (float bad : {std::numeric_limits<float>::infinity(),
-                    std::numeric_limits<float>::quiet_NaN()}) {
+  for (float bad :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     std::vector<float> x = unevenVectors(16, width);
     x[5] = bad;
     for (int64_t rows : {1, 16})
