@@ -12,7 +12,7 @@ from run import STORAGE, compile_program, make_model, random_sizes, sizes
 
 CROSS = "aarch64-linux-gnu-"
 EMULATOR = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
-NUMERICS = ["KernelABI", "CpuFeatures", "ByteVectors", "ExpertGroups", "NormInversionCore", "UnitProblem", "ReplayError"]
+NUMERICS = ["KernelABI", "CpuFeatures", "ByteVectors", "ExpertGroups", "FixedVectors", "NormInversionCore", "UnitProblem", "ReplayError"]
 
 
 def build_numerics(source, llvm, work):

@@ -8,7 +8,8 @@ package, its matrices in every block format that rows of their width can have. t
 dequantises the file; the logits of ctxc's full run must be its logits, and ctxc's patch, added to the
 dequantised weights, must give the token alone the logits of the whole context. Where the numbers are
 stored in transformers' order and as they are (all but Llama's heads and Gemma's scales), the logits
-must be those of the dequantised directory to the last bit.
+must be those of the dequantised directory to the last bit, where both are multiplied in float32
+(CTXC_VNNI=off).
 """
 
 import collections
@@ -188,11 +189,11 @@ def dequantised(file, out, rope):
     return out
 
 
-def ctxc_logits(ctxc, model, folder, *options):
+def ctxc_logits(ctxc, model, folder, *options, environment=None):
     """ctxc's logits after the whole context, and its report."""
     report, logits = folder / "report.json", folder / "logits.safetensors"
     programs.run([ctxc, "verify", model, "--tokens", TOKENS, "--generate", "2", "--json", report,
-                  "--logits", logits, *options], check=True)
+                  "--logits", logits, *options], check=True, environment=environment)
     return json.loads(report.read_text()), load_file(logits)["full"]
 
 
@@ -208,8 +209,8 @@ def judged(ctxc, architecture, folder):
         expected = model(torch.tensor([context]), use_cache=False).logits[0, -logits.shape[0]:]
     error = float((expected - logits).abs().max())
 
-    _, other = ctxc_logits(ctxc, directory, folder)
-    equal = torch.equal(logits, other)
+    wide, other = (ctxc_logits(ctxc, model, folder, environment={"CTXC_VNNI": "off"})[1] for model in (file, directory))
+    equal = torch.equal(wide, other)
 
     patch = folder / "patch.safetensors"
     programs.run([ctxc, "patch", file, "--tokens", TOKENS, "-o", patch], check=True)

@@ -40,11 +40,12 @@ class Server:
         return subprocess.CompletedProcess(command, code, out, err)
 
 
-def run(command, check=False):
-    """The program's output and exit code. With `check`, the exit code must be 0."""
+def run(command, check=False, environment=None):
+    """The program's output and exit code. With `check`, the exit code must be 0. With an `environment`, which is added to
+    this process's, it is a process of its own."""
     command = [os.fspath(word) for word in command]
-    if not SERVER:
-        done = subprocess.run(command, capture_output=True, text=True)
+    if environment or not SERVER:
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | (environment or {}))
     else:
         if command[0] not in mine.__dict__:
             mine.__dict__[command[0]] = Server(command[0])
