@@ -108,12 +108,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 Value FixedEmitter::ofVector(const Tile &tile, int64_t i, Value span, int64_t offset, Type type) {
-  Value bytes =
-      add(times(add(tile.vector, index(i)), SpanRounder::stride(SpanRounder::Fixed, c.in())),
-          times(span, sizeof(ctxc_fixed_span)));
-  Value address =
-      LLVM::GEPOp::create(b, loc, vectors.getType(), b.getI8Type(), vectors,
-                          ArrayRef<LLVM::GEPArg>{toI64(b, loc, add(bytes, index(offset)))});
+  Value address = SpanRounder::at(b, loc, SpanRounder::Fixed, c.in(), vectors,
+                                  add(tile.vector, index(i)), span, offset);
   return LLVM::LoadOp::create(b, loc, type, address, /*alignment=*/4);
 }
 
@@ -222,24 +218,19 @@ void FixedEmitter::few(Value begin, Value end) {
     SmallVector<QuantizedRows::Row> stored;
     for (auto [slot, row] : llvm::enumerate(at))
       stored.push_back(rows.open(row, slot));
-    auto tiles = [&](Value from, Value to, int64_t count) {
-      forRange(from, to, count, [&](Value vector) {
-        compute({SmallVector<Value>(at), vector, count}, [&](Value span, int64_t present) {
-          QuantizedRows inLoop(b, loc, c, given.address, given.scratchAddress, given.scratch);
-          Spans all;
-          for (const QuantizedRows::Row &row : stored) {
-            if (c.readingOfBlocks().asksAhead && present == wholeSpan)
-              inLoop.askAhead(row, times(span, ByteBlock::bytesOf(format)),
-                              ByteBlock::bytesOf(format));
-            all.push_back(ByteBlock::open(b, loc, format, inLoop.span(row, span, present)));
-          }
-          return all;
-        });
+    inPairs(given.rows, [&](Value vector, int64_t count) {
+      compute({SmallVector<Value>(at), vector, count}, [&](Value span, int64_t present) {
+        QuantizedRows inLoop(b, loc, c, given.address, given.scratchAddress, given.scratch);
+        Spans all;
+        for (const QuantizedRows::Row &row : stored) {
+          if (c.readingOfBlocks().asksAhead && present == wholeSpan)
+            inLoop.askAhead(row, times(span, ByteBlock::bytesOf(format)),
+                            ByteBlock::bytesOf(format));
+          all.push_back(ByteBlock::open(b, loc, format, inLoop.span(row, span, present)));
+        }
+        return all;
       });
-    };
-    Value pairs = multiples(given.rows, 2);
-    tiles(index(0), pairs, 2);
-    tiles(pairs, given.rows, 1);
+    });
   });
 }
 

@@ -70,25 +70,16 @@ void IntegerEmitter::few(Value begin, Value end) {
     Tile tile{SmallVector<Value>(at), {}, {}, 0};
     for (auto [slot, row] : llvm::enumerate(at))
       tile.stored.push_back(rows.open(row, slot));
-    auto tiles = [&](Value from, Value to, int64_t count) {
-      forRange(from, to, count, [&](Value vector) {
-        tile.vector = vector, tile.count = count;
-        compute(tile);
-      });
-    };
-    Value pairs = multiples(given.rows, 2);
-    tiles(index(0), pairs, 2);
-    tiles(pairs, given.rows, 1);
+    inPairs(given.rows, [&](Value vector, int64_t count) {
+      tile.vector = vector, tile.count = count;
+      compute(tile);
+    });
   });
 }
 
 Value IntegerEmitter::ofVector(const Tile &tile, int64_t i, Value span, int64_t offset, Type type) {
-  Value bytes =
-      add(times(add(tile.vector, index(i)), SpanRounder::stride(SpanRounder::Bytes, c.in())),
-          times(span, sizeof(ctxc_byte_span)));
-  Value address =
-      LLVM::GEPOp::create(b, loc, vectors.getType(), b.getI8Type(), vectors,
-                          ArrayRef<LLVM::GEPArg>{toI64(b, loc, add(bytes, index(offset)))});
+  Value address = SpanRounder::at(b, loc, SpanRounder::Bytes, c.in(), vectors,
+                                  add(tile.vector, index(i)), span, offset);
   return LLVM::LoadOp::create(b, loc, type, address, /*alignment=*/16);
 }
 

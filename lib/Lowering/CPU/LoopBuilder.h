@@ -61,6 +61,12 @@ protected:
     });
     forRange(add(begin, times(length, streams)), end, 1, [&](Value row) { body(row); });
   }
+  /// Calls body(first, count) in a loop over pairs of `total`, and where one is left over, with it.
+  void inPairs(Value total, llvm::function_ref<void(Value, int64_t)> body) {
+    Value pairs = multiples(total, 2);
+    forRange(index(0), pairs, 2, [&](Value first) { body(first, 2); });
+    forRange(pairs, total, 1, [&](Value last) { body(last, 1); });
+  }
   void ifThen(Value condition, llvm::function_ref<void()> body) {
     auto branch = mlir::scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
     mlir::OpBuilder::InsertionGuard guard(b);

@@ -65,9 +65,23 @@ Value VectorRounder::roundedFor(kernel::ContractOp contraction) {
 
 static_assert(int64_t(CTXC_FIXED_SPAN) == int64_t(CTXC_BYTE_SPAN));
 
+static int64_t spanBytes(SpanRounder::Kind kind) {
+  return kind == SpanRounder::Bytes ? sizeof(ctxc_byte_span) : sizeof(ctxc_fixed_span);
+}
+
 int64_t SpanRounder::stride(Kind kind, int64_t k) {
-  int64_t size = kind == Bytes ? sizeof(ctxc_byte_span) : sizeof(ctxc_fixed_span);
-  return llvm::divideCeil(k, int64_t(CTXC_BYTE_SPAN)) * size;
+  return llvm::divideCeil(k, int64_t(CTXC_BYTE_SPAN)) * spanBytes(kind);
+}
+
+Value SpanRounder::at(OpBuilder &b, Location loc, Kind kind, int64_t k, Value vectors, Value vector,
+                      Value span, int64_t offset) {
+  auto index = [&](int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); };
+  Value ofVector = arith::MulIOp::create(b, loc, vector, index(stride(kind, k))),
+        ofSpan = arith::MulIOp::create(b, loc, span, index(spanBytes(kind)));
+  Value bytes =
+      arith::AddIOp::create(b, loc, arith::AddIOp::create(b, loc, ofVector, ofSpan), index(offset));
+  return LLVM::GEPOp::create(b, loc, vectors.getType(), b.getI8Type(), vectors,
+                             ArrayRef<LLVM::GEPArg>{toI64(b, loc, bytes)});
 }
 
 static LLVM::LLVMStructType roundingFrame(MLIRContext *context) {

@@ -50,6 +50,9 @@ public:
 
   /// The bytes of one vector of K numbers.
   static int64_t stride(Kind kind, int64_t k);
+  /// The address of byte `offset` of span `span` of vector `vector`; `vectors` is the buffer's.
+  static mlir::Value at(mlir::OpBuilder &b, mlir::Location loc, Kind kind, int64_t k,
+                        mlir::Value vectors, mlir::Value vector, mlir::Value span, int64_t offset);
 
 private:
   /// The same for vectors `x`, ahead of `reader`, which is an op of the kernel's block.

@@ -171,13 +171,9 @@ void RowEmitter::anyVectors(ArrayRef<Value> at) {
       from[i] = index(i);
       quantized().decode(row, index(1), from[i]);
     }
-  auto tiles = [&](Value begin, Value end, int64_t count) {
-    forRange(begin, end, count,
-             [&](Value s) { compute({c.stored ? scratch : w, from, outputRows, s, count}); });
-  };
-  Value pairs = times(over(rows, 2), 2);
-  tiles(index(0), pairs, 2);
-  tiles(pairs, rows, 1);
+  inPairs(rows, [&](Value s, int64_t count) {
+    compute({c.stored ? scratch : w, from, outputRows, s, count});
+  });
 }
 
 /// Multiplies the rows `at` of a quantised W with one or two vectors, in registers. Rows whose
