@@ -48,8 +48,7 @@ static void setVectors(CpuTarget &target, const llvm::StringSet<> &has) {
     target.tiles = target.bfloatPairs && llvm::all_of(tileFeatures, [&](StringRef feature) {
                      return has.contains(feature);
                    });
-    if (isFasterAhead(has))
-      target.readings = Readings::ahead();
+    target.readings = isFasterAhead(has) ? Readings::ahead() : Readings::ofSixteenLanes();
   } else if (target.lanes == 8) {
     target.readings = Readings::ofEightLanes();
   }

@@ -212,14 +212,16 @@ void FixedEmitter::compute(const Tile &tile, function_ref<Spans(Value, int64_t)>
 //===----------------------------------------------------------------------===//
 
 void FixedEmitter::few(Value begin, Value end) {
-  int64_t streams = std::min(c.readingOfBlocks().streams, mostStreams);
-  streamed(begin, end, streams, [&](ArrayRef<Value> at) {
+  // The registers do not hold what two vectors take of four rows in blocks of 256.
+  int64_t ofOne = std::min(c.readingOfBlocks().streams, mostStreams),
+          ofTwo = format.getBlockElements() == 256 ? std::min<int64_t>(ofOne, 2) : ofOne;
+  streamedInPairs(begin, end, given.rows, ofOne, ofTwo, [&](ArrayRef<Value> at) {
     QuantizedRows rows(b, loc, c, given.address, given.scratchAddress, given.scratch);
     SmallVector<QuantizedRows::Row> stored;
     for (auto [slot, row] : llvm::enumerate(at))
       stored.push_back(rows.open(row, slot));
-    inPairs(given.rows, [&](Value vector, int64_t count) {
-      compute({SmallVector<Value>(at), vector, count}, [&](Value span, int64_t present) {
+    return [this, stored, at = to_vector(at)](Value vector, int64_t count) {
+      compute({at, vector, count}, [&](Value span, int64_t present) {
         QuantizedRows inLoop(b, loc, c, given.address, given.scratchAddress, given.scratch);
         Spans all;
         for (const QuantizedRows::Row &row : stored) {
@@ -230,7 +232,7 @@ void FixedEmitter::few(Value begin, Value end) {
         }
         return all;
       });
-    });
+    };
   });
 }
 

@@ -13,9 +13,6 @@ using namespace ctxc;
 
 namespace {
 
-/// Rows of W in a tile, one of each stream.
-constexpr int64_t tileStreams = 2;
-
 /// The rows of few vectors' products.
 class IntegerEmitter : LoopBuilder {
 public:
@@ -65,15 +62,17 @@ private:
 };
 
 void IntegerEmitter::few(Value begin, Value end) {
-  streamed(begin, end, tileStreams, [&](ArrayRef<Value> at) {
+  // A tile has a row of each stream.
+  constexpr int64_t ofTwo = 2;
+  streamedInPairs(begin, end, given.rows, integerStreams(c), ofTwo, [&](ArrayRef<Value> at) {
     QuantizedRows rows(b, loc, c, given.address, given.scratchAddress, given.scratch);
     Tile tile{SmallVector<Value>(at), {}, {}, 0};
     for (auto [slot, row] : llvm::enumerate(at))
       tile.stored.push_back(rows.open(row, slot));
-    inPairs(given.rows, [&](Value vector, int64_t count) {
+    return [this, tile](Value vector, int64_t count) mutable {
       tile.vector = vector, tile.count = count;
       compute(tile);
-    });
+    };
   });
 }
 
@@ -253,6 +252,8 @@ void IntegerEmitter::compute(const Tile &tile) {
 }
 
 } // namespace
+
+int64_t ctxc::integerStreams(const Contraction &c) { return c.lanes == 16 ? 4 : 2; }
 
 void ctxc::emitInteger(OpBuilder &b, Location loc, const Contraction &c,
                        const RowOperands &operands, Value vectors, Value begin, Value end) {

@@ -21,6 +21,9 @@
 
 namespace ctxc {
 
+/// The most rows of W that are multiplied at a time with few vectors.
+int64_t integerStreams(const Contraction &contraction);
+
 /// Emits rows `begin` to `end` of W, for any number of vectors. `vectors` is the address of the
 /// rounded ones (RoundVectors.h).
 void emitInteger(mlir::OpBuilder &b, mlir::Location loc, const Contraction &contraction,

@@ -67,6 +67,25 @@ protected:
     forRange(index(0), pairs, 2, [&](Value first) { body(first, 2); });
     forRange(pairs, total, 1, [&](Value last) { body(last, 1); });
   }
+  /// Divides a range into streams, `ofOne` of them if `vectors` is 1 and else `ofTwo`. Calls `body`
+  /// as `streamed` does, and what it returns for each two vectors and the one that is left over.
+  using OfVectors = llvm::unique_function<void(Value first, int64_t count)>;
+  void streamedInPairs(Value begin, Value end, Value vectors, int64_t ofOne, int64_t ofTwo,
+                       llvm::function_ref<OfVectors(llvm::ArrayRef<Value>)> body) {
+    auto inAll = [&](int64_t streams) {
+      streamed(begin, end, streams, [&](llvm::ArrayRef<Value> at) { inPairs(vectors, body(at)); });
+    };
+    if (ofOne == ofTwo)
+      return inAll(ofTwo);
+    Value isOne =
+        mlir::arith::CmpIOp::create(b, loc, mlir::arith::CmpIPredicate::eq, vectors, index(1));
+    auto branch = mlir::scf::IfOp::create(b, loc, isOne, /*withElseRegion=*/true);
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    streamed(begin, end, ofOne, [&](llvm::ArrayRef<Value> at) { body(at)(index(0), 1); });
+    b.setInsertionPointToStart(branch.elseBlock());
+    inAll(ofTwo);
+  }
   void ifThen(Value condition, llvm::function_ref<void()> body) {
     auto branch = mlir::scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
     mlir::OpBuilder::InsertionGuard guard(b);

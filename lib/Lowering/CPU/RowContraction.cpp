@@ -1,4 +1,5 @@
 #include "lib/Lowering/CPU/RowContraction.h"
+#include "lib/Lowering/CPU/IntegerContraction.h"
 #include "lib/Lowering/CPU/RoundedContraction.h"
 #include "lib/Lowering/CPU/RowTiles.h"
 #include "lib/Lowering/CallFrame.h"
@@ -295,7 +296,7 @@ int64_t ctxc::scratchRows(const Contraction &c) {
     return 0;
   if (c.integer) // of scales that lie apart
     return BlockReader::hasScalesApart(cast<xf::QuantizedType>(c.stored.getElementType()))
-               ? anyStreams
+               ? integerStreams(c)
                : 0;
   int64_t streams = c.stored ? std::max(anyStreams, c.readingOfBlocks().streams) : 0;
   int64_t ofPanel = c.split ? (c.stored ? RoundedOperands::decodedRows : 0) : panelRows(c);

@@ -16,11 +16,12 @@ TEST(CpuTarget, LinesAreAskedForAheadOnSapphireRapidsAndItsSuccessors) {
     EXPECT_FALSE(named(name).readings.half.asksAhead) << name.str();
 }
 
-TEST(CpuTarget, MoreRowsAreReadSideBySideWithEightLanes) {
+TEST(CpuTarget, HowManyRowsAreReadSideBySideDependsOnTheLanes) {
   for (llvm::StringRef name : {"x86-64-v3", "haswell", "znver3"})
     EXPECT_EQ(named(name).readings, Readings::ofEightLanes()) << name.str();
-  for (llvm::StringRef name : {"x86-64-v2", "znver4"})
-    EXPECT_EQ(named(name).readings, Readings()) << name.str();
+  for (llvm::StringRef name : {"x86-64-v4", "cascadelake", "znver4"})
+    EXPECT_EQ(named(name).readings, Readings::ofSixteenLanes()) << name.str();
+  EXPECT_EQ(named("x86-64-v2").readings, Readings());
 }
 
 /// As in a virtual machine that reports another model number.
