@@ -19,7 +19,8 @@ std::string Reading::text() const { return std::to_string(streams) + (asksAhead 
 Readings Readings::ahead() {
   Readings readings;
   readings.half = {1, true};
-  readings.blocks = readings.kBlocks = readings.longF32 = {4, true};
+  readings.kBlocks = {2, true};
+  readings.blocks = readings.longF32 = {4, true};
   readings.longHalf = {8, true};
   return readings;
 }

@@ -16,7 +16,7 @@ TEST(Readings, AreReadAsTheyAreWritten) {
   Readings readings;
   EXPECT_EQ(readings.text(), "f32:2,half:2,blocks:2,k-blocks:2,long-f32:8+,long-half:8+");
   EXPECT_EQ(Readings::ahead().text(),
-            "f32:2,half:1+,blocks:4+,k-blocks:4+,long-f32:4+,long-half:8+");
+            "f32:2,half:1+,blocks:4+,k-blocks:2+,long-f32:4+,long-half:8+");
   EXPECT_EQ(Readings::ofSixteenLanes().text(),
             "f32:2,half:2,blocks:4,k-blocks:4,long-f32:8+,long-half:8+");
   EXPECT_EQ(Readings::ofEightLanes().text(),
