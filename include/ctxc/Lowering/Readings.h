@@ -40,7 +40,7 @@ struct Readings {
 
   /// For processors that need prefetch for all rows, as measured on a Sapphire Rapids.
   static Readings ahead();
-  /// For processors with AVX-512 that need none, as measured on a Zen 4.
+  /// For other processors with AVX-512, as measured on a Zen 4: quantised rows in four streams.
   static Readings ofSixteenLanes();
   /// For processors with AVX2 alone, as measured on a Zen 3: a sum has one register of eight lanes,
   /// and more streams are needed until an addition need not wait for the one before it.
