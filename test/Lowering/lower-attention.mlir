@@ -2,6 +2,7 @@
 // the results of a single row's tiles, 128 slots each, and none for scores.
 // RUN: split-file %s %t
 // RUN: ctxc-opt %t/causal.mlir --ctxc-lower-attention="lanes=16 registers=32" --canonicalize --cse | FileCheck %t/causal.mlir
+// RUN: ctxc-opt %t/causal.mlir --ctxc-lower-attention="lanes=16 registers=32 bytes-ahead=8192" --canonicalize --cse | FileCheck %t/causal.mlir --check-prefix=FAR
 // RUN: ctxc-opt %t/strided.mlir --ctxc-lower-attention --canonicalize | FileCheck %t/strided.mlir
 // RUN: ctxc-opt %t/errors.mlir --split-input-file --ctxc-lower-attention --verify-diagnostics
 
@@ -52,13 +53,17 @@
 // CHECK: arith.divf {{.*}} : vector<16xf32>
 
 // A single row takes a part of a unit's keys, and then of the values of the unit before it, so that
-// it goes on reading memory; both are asked for ahead: 12 rows of 2 × 32 numbers are 3072 bytes.
+// it goes on reading memory; both are asked for ahead: 12 rows of 2 × 32 numbers are 3072 bytes,
+// 32 rows 8192 bytes.
 // CHECK-LABEL: func.func private @kernel_attention_0_one(
 // CHECK-SAME: %[[FRAME:[a-z0-9]+]]: !llvm.ptr
 // CHECK: %[[KEYS:.*]] = {{.*}} : !llvm.struct{{.*}} to memref<?x2x32xf32>
 // CHECK: %[[VALUES:.*]] = {{.*}} : !llvm.struct{{.*}} to memref<?x2x48xf32>
 // CHECK: scf.for %{{.*}} = %c0 to %c128 step %c16 {
+// CHECK: arith.addi %{{.*}}, %c12 :
 // CHECK: memref.prefetch %[[KEYS]]
+// FAR: arith.addi %{{.*}}, %c32 :
+// FAR-NEXT: memref.prefetch
 // CHECK: memref.prefetch %[[VALUES]]
 // CHECK: math.exp {{.*}} : vector<16xf32>
 // CHECK-LABEL: func.func private @kernel_attention_0_merge(

@@ -80,6 +80,8 @@ defvar readings = Target<"readings", "readings", "std::string", "\"\"",
                          "how each kind of matrix is read for a token (Readings.h)">;
 defvar tiles = Target<"tiles", "tiles", "bool", "false",
                       "products of tiles of bfloat16 are instructions (AMX)">;
+defvar bytesAhead = Target<"bytesAhead", "bytes-ahead", "int64_t", "3072",
+                           "how far ahead a decoded token asks for keys and values">;
 defvar fma = Target<"fma", "fma", "bool", "true", "fused multiply-add is an instruction">;
 defvar halfPrecision = Target<"halfPrecision", "half-precision", "bool", "true",
                               "conversions from and to float16 are instructions">;
@@ -133,7 +135,7 @@ def LowerAttention : KernelPass<"lower-attention"> {
 
     The pass needs buffers. It comes before --ctxc-place-buffers, since it allocates memory.
   }];
-  let options = [lanes, registers, tiles];
+  let options = [lanes, registers, tiles, bytesAhead];
   let dependentDialects = [
     "::ctxc::kernel::KernelDialect", "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",

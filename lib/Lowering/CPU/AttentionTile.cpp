@@ -6,7 +6,7 @@
 // The keys of all groups for one slot lie side by side in memory. All groups of the queries take a
 // few slots before any group takes the next ones: a decoded token then reads its KV cache in one
 // direction, which is the fastest way to read memory. It takes a page of keys and then a page of
-// values of the tile before (LowerAttention.cpp), and asks for both a little ahead: with requests a
+// values of the tile before (OneRowAttention.cpp), and asks for both a little ahead: with requests a
 // whole tile ahead, in one phase for keys and one for values, reading alone was a third slower
 // (Sapphire Rapids).
 #include "lib/Lowering/CPU/AttentionTile.h"
@@ -22,7 +22,8 @@ using namespace ctxc;
 
 AttentionTile::AttentionTile(const OpBuilder &b, kernel::AttentionOp op, const CpuTarget &target)
     : LoopBuilder(b, op.getLoc()), op(op),
-      lanes(VectorType::get({rowLanes}, Float32Type::get(op.getContext()))) {
+      lanes(VectorType::get({rowLanes}, Float32Type::get(op.getContext()))),
+      bytesAhead(target.bytesAhead) {
   auto query = cast<MemRefType>(op.getQuery().getType());
   groups = query.getDimSize(1);
   repeat = query.getDimSize(2);
@@ -154,7 +155,7 @@ int64_t AttentionTile::slotsAtOnce(int64_t known) const {
   return llvm::bit_floor(uint64_t(sums / queriesAtOnce(known)));
 }
 
-int64_t AttentionTile::slotsAhead(Value state) {
+int64_t AttentionTile::slotsAhead(Value state) const {
   auto type = cast<MemRefType>(state.getType());
   int64_t bits = type.getDimSize(1) * type.getDimSize(2) * type.getElementTypeBitWidth();
   return llvm::divideCeil(bytesAhead * 8, bits);

@@ -34,10 +34,6 @@ struct TileResults {
   mlir::Value largest, total, mixed, first;
 };
 
-/// For a single row: how many bytes of keys or values are asked for ahead. Within a page the
-/// processor's own requests go on from there; requests farther ahead interrupt these.
-constexpr int64_t bytesAhead = 3072;
-
 /// Emits the code for one kernel.attention on memory.
 class AttentionTile : protected LoopBuilder {
 protected:
@@ -111,7 +107,7 @@ private:
                  Value to, Value first, int64_t vectors, Value mask, Value scores, Value firstSlot,
                  const TileResults &results, const ValuesCopy &copy);
   /// For a single row: how many slots ahead keys or values are asked for.
-  static int64_t slotsAhead(Value state);
+  int64_t slotsAhead(Value state) const;
   void forVectors(int64_t atOnce, llvm::function_ref<void(Value, int64_t, Value)> body);
   /// A vector of keys or values, widened to float32.
   Value loadState(Value memref, mlir::ValueRange at, Value mask);
@@ -122,6 +118,7 @@ private:
 
   int64_t sums; ///< sums that are kept in registers at once
   mlir::VectorType lanes;
+  int64_t bytesAhead; ///< CpuTarget::bytesAhead
 };
 
 } // namespace ctxc

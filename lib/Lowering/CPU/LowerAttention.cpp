@@ -265,6 +265,7 @@ struct LowerAttention : ctxc::impl::LowerAttentionBase<LowerAttention> {
     target.lanes = lanes;
     target.registers = registers;
     target.tiles = tiles;
+    target.bytesAhead = bytesAhead;
     if (failed(expectBuffers(getOperation(), getArgument())))
       return signalPassFailure();
     SmallVector<kernel::AttentionOp> ops;
