@@ -87,7 +87,7 @@ chunk that is read.
     ("bits", """### Bits per weight
 
 A Llama of 254 million parameters (16 layers, hidden size 1024), all matrices in one type of GGUF. No type that ctxc reads
-has less than 4.25 bits. *Exact* arithmetic is float32; *integers* is `--integer-products`.
+has less than 4.25 bits. *Exact* is as exact as float32 ([how](gguf.md#arithmetic)); *integers* is `--integer-products`.
 
 ![A token's time against bits per weight](growth/bits.svg)
 """, BITS, bits_row),

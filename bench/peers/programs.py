@@ -133,12 +133,12 @@ def run(main):
 class PyTorch(Asked):
     """Returns milliseconds."""
 
-    def __init__(self, setup):
+    def __init__(self, setup, *options):
         dtype = {"f32": "float32", "bf16": "bfloat16"}[setup.dtype]
         super().__init__("pytorch_peer.py", [
             sys.executable, HERE / "pytorch_peer.py", setup.directory, "--dtype", dtype,
             "--threads", setup.threads, "--context", setup.context, "--tokens", setup.tokens,
-            "--prefill", setup.prefill])
+            "--prefill", setup.prefill, *options])
 
 
 class LlamaCpp:

@@ -2,6 +2,7 @@
 """PyTorch and transformers as a process that is timed on demand.
 
   pytorch_peer.py MODEL --dtype float32|bfloat16 --threads N [--context C] [--tokens T] [--prefill P]
+                  [--without-patches]
 
 Loads the model, checks that Algorithm 1 is exact in it, prints one line of JSON (versions, checks)
 and then, for each name of a measurement that it reads, one line: milliseconds. Names:
@@ -11,6 +12,9 @@ and then, for each name of a measurement that it reads, one line: milliseconds. 
   materialised        the same with patches added to the weights, and put back
   factored_tuned, materialised_tuned   both as algorithm1.py tunes them
   prefill             P tokens at once, with the logits of the last one
+
+With --without-patches there is no Algorithm 1, which knows the forms of a few types only, and attention is computed as
+transformers chooses for the type.
 """
 
 import argparse
@@ -32,6 +36,7 @@ def parse():
     parser.add_argument("--context", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=10)
     parser.add_argument("--prefill", type=int, default=512)
+    parser.add_argument("--without-patches", action="store_true")
     return parser.parse_args()
 
 
@@ -54,14 +59,15 @@ class Peer:
         torch.set_num_threads(args.threads)
         transformers.utils.logging.disable_progress_bar()
         self.model = transformers.AutoModelForCausalLM.from_pretrained(
-            args.model, dtype=getattr(torch, args.dtype), attn_implementation="sdpa").eval()
+            args.model, dtype=getattr(torch, args.dtype),
+            attn_implementation=None if args.without_patches else "sdpa").eval()
         generator = torch.Generator().manual_seed(1)
         draw = lambda n: torch.randint(10, self.model.config.vocab_size, (1, n), generator=generator)
         self.context, self.token, self.prompt = draw(args.context), draw(1), draw(args.prefill)
         self.position = torch.tensor([[args.context]])
         self.forms = {form + suffix: algorithm1.Algorithm1(self.model, form == "materialised", tuned)
                       for form in ("factored", "materialised")
-                      for suffix, tuned in (("", False), ("_tuned", True))}
+                      for suffix, tuned in (("", False), ("_tuned", True))} if not args.without_patches else {}
 
     @torch.inference_mode()
     def cache(self):

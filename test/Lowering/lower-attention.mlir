@@ -43,8 +43,10 @@
 // CHECK: call @kernel_attention_0_rows(
 // CHECK-NOT: kernel.attention(
 
-// A row takes the largest score along, and the sum of the powers.
+// Keys are copied so that 16 slots lie side by side. A row takes the largest score along, and the sum of the powers.
 // CHECK-LABEL: func.func private @kernel_attention_0_rows(
+// CHECK: vector.shuffle
+// CHECK: memref<8x32x16xf32>
 // CHECK: vector.fma
 // CHECK: arith.maximumf {{.*}} : vector<16xf32>
 // CHECK: math.exp {{.*}} : vector<16xf32>
@@ -56,14 +58,15 @@
 // it goes on reading memory; both are asked for ahead: 12 rows of 2 × 32 numbers are 3072 bytes,
 // 32 rows 8192 bytes.
 // CHECK-LABEL: func.func private @kernel_attention_0_one(
+// FAR-LABEL: func.func private @kernel_attention_0_one(
 // CHECK-SAME: %[[FRAME:[a-z0-9]+]]: !llvm.ptr
 // CHECK: %[[KEYS:.*]] = {{.*}} : !llvm.struct{{.*}} to memref<?x2x32xf32>
 // CHECK: %[[VALUES:.*]] = {{.*}} : !llvm.struct{{.*}} to memref<?x2x48xf32>
 // CHECK: scf.for %{{.*}} = %c0 to %c128 step %c16 {
 // CHECK: arith.addi %{{.*}}, %c12 :
 // CHECK: memref.prefetch %[[KEYS]]
-// FAR: arith.addi %{{.*}}, %c32 :
-// FAR-NEXT: memref.prefetch
+// FAR: %[[AHEAD:.*]] = arith.addi %{{.*}}, %c32 :
+// FAR-NEXT: memref.prefetch %{{.*}}[%[[AHEAD]],
 // CHECK: memref.prefetch %[[VALUES]]
 // CHECK: math.exp {{.*}} : vector<16xf32>
 // CHECK-LABEL: func.func private @kernel_attention_0_merge(

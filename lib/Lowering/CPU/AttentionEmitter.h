@@ -37,7 +37,7 @@ private:
   Shape shapeOf(bool isRounded);
   /// Memory for a tile of queries and of slots, and for a block's results so far.
   struct Memory {
-    Value scores, values;
+    Value scores, keys, values;
     TileResults tile;
     Running running;
   };

@@ -6,8 +6,8 @@
 // The keys of all groups for one slot lie side by side in memory. All groups of the queries take a
 // few slots before any group takes the next ones: a decoded token then reads its KV cache in one
 // direction, which is the fastest way to read memory. It takes a page of keys and then a page of
-// values of the tile before (OneRowAttention.cpp), and asks for both a little ahead: with requests a
-// whole tile ahead, in one phase for keys and one for values, reading alone was a third slower
+// values of the tile before (OneRowAttention.cpp), and asks for both a little ahead: with requests
+// a whole tile ahead, in one phase for keys and one for values, reading alone was a third slower
 // (Sapphire Rapids).
 #include "lib/Lowering/CPU/AttentionTile.h"
 #include "lib/Lowering/CPU/VectorBody.h"
@@ -133,20 +133,23 @@ void AttentionTile::forVectors(int64_t atOnce,
 //===----------------------------------------------------------------------===//
 
 void AttentionTile::computeTile(const Queries &queries, Value from, Value to, Value scores,
-                                const TileResults &results, int64_t part, const ValuesCopy &copy) {
-  writeProducts(queries, from, from, to, scores);
+                                const TileResults &results, int64_t part, const Copies &copies) {
+  if (copies.keys)
+    writeProductsOfCopy(queries, to, scores, copies);
+  else
+    writeProducts(queries, from, from, to, scores);
   writePowers(queries, from, to, scores, results);
   startMixed(queries, results);
   forRange(from, to, part, [&](Value begin) {
-    addMixed(queries, from, begin, least(add(begin, index(part)), to), scores, results, copy);
+    addMixed(queries, from, begin, least(add(begin, index(part)), to), scores, results, copies);
   });
 }
 
-void AttentionTile::copyValues(Value group, Value to, const ValuesCopy &copy) {
-  forRange(copy.from, to, 1, [&](Value slot) {
-    Value row = sub(slot, copy.from);
+void AttentionTile::copyValues(Value group, Value to, const Copies &copies) {
+  forRange(copies.from, to, 1, [&](Value slot) {
+    Value row = sub(slot, copies.from);
     forVectors(1, [&](Value x, int64_t, Value mask) {
-      store(loadState(in.values, {slot, group, x}, mask), copy.memory, {row, x}, mask);
+      store(loadState(in.values, {slot, group, x}, mask), copies.values, {row, x}, mask);
     });
   });
 }
@@ -255,7 +258,9 @@ void AttentionTile::writePowers(const Queries &queries, Value from, Value to, Va
       Value all = carried(index(0), whole, rowLanes, {init}, [&](ValueRange so, Value t) {
                     return Values{step(so.front(), t, {})};
                   }).front();
-      return step(all, whole, left);
+      return carried(whole, count, rowLanes, {all},
+                     [&](ValueRange so, Value t) { return Values{step(so.front(), t, left)}; })
+          .front();
     };
     Value largest = along(unseen, [&](Value so, Value t, Value mask) -> Value {
       Value product = load(lanes, scores, {query, t}, mask);
@@ -290,13 +295,13 @@ void AttentionTile::startMixed(const Queries &queries, const TileResults &result
 }
 
 void AttentionTile::addMixed(const Queries &queries, Value first, Value from, Value to,
-                             Value scores, const TileResults &results, const ValuesCopy &copy) {
+                             Value scores, const TileResults &results, const Copies &copies) {
   int64_t step = queriesAtOnce(queries.known);
   forGroups(queries, [&](Value group, Value firstQuery) {
     forVectors(std::max<int64_t>(sums / step, 1), [&](Value x, int64_t vectors, Value mask) {
       forSome(queries, step, [&](Value i, int64_t some) {
         addValues(queries, group, some, add(firstQuery, i), from, to, x, vectors, mask, scores,
-                  first, results, copy);
+                  first, results, copies);
       });
     });
   });
@@ -305,7 +310,7 @@ void AttentionTile::addMixed(const Queries &queries, Value first, Value from, Va
 void AttentionTile::addValues(const Queries &queries, Value group, int64_t count, Value firstQuery,
                               Value from, Value to, Value first, int64_t vectors, Value mask,
                               Value scores, Value firstSlot, const TileResults &results,
-                              const ValuesCopy &copy) {
+                              const Copies &copies) {
   auto placeOf = [&](int64_t query, int64_t v) {
     return Values{add(results.first, add(firstQuery, index(query))),
                   v ? add(first, index(v * rowLanes)) : first};
@@ -319,9 +324,9 @@ void AttentionTile::addValues(const Queries &queries, Value group, int64_t count
     for (int64_t v = 0; v < vectors; ++v) {
       if (queries.known)
         prefetch(in.values, {add(slot, index(slotsAhead(in.values))), group, placeOf(0, v)[1]});
-      values.push_back(
-          copy.memory ? load(lanes, copy.memory, {sub(slot, copy.from), placeOf(0, v)[1]}, mask)
-                      : loadState(in.values, {slot, group, placeOf(0, v)[1]}, mask));
+      values.push_back(copies.values ? load(lanes, copies.values,
+                                            {sub(slot, copies.from), placeOf(0, v)[1]}, mask)
+                                     : loadState(in.values, {slot, group, placeOf(0, v)[1]}, mask));
     }
     for (int64_t query = 0; query < count; ++query) {
       Value weight = broadcastLanes(

@@ -45,32 +45,39 @@ protected:
     mlir::SmallVector<Value> others;
   };
 
-  /// A copy of one group's values for the slots of a tile, in float32: slotsOfTile × copyStride().
-  struct ValuesCopy {
-    Value memory; ///< null: there is no copy, and values are read where they are
+  /// Copies of one group's keys and values for the slots of a tile, in float32. Where one is null,
+  /// keys or values are read where they are.
+  struct Copies {
+    Value keys;   ///< slotsOfTile / rowLanes × width × rowLanes
+    Value values; ///< slotsOfTile × copyStride()
     Value from;   ///< the first slot
   };
+  /// Whether there are registers for products from a copy of the keys.
+  bool copiesKeys() const { return sums == 16; }
   /// Of whole cache lines, and an odd number of them: rows that are a power of two apart, as in a
   /// KV cache, compete for the same few sets of the first-level cache.
   int64_t copyStride() const { return (llvm::divideCeil(out, rowLanes) | 1) * rowLanes; }
-  /// Copies the values of slots [from, to).
-  void copyValues(Value group, Value to, const ValuesCopy &copy);
+  /// Copy the keys or values of slots [from, to).
+  void copyKeys(Value group, Value to, const Copies &copies);
+  void copyValues(Value group, Value to, const Copies &copies);
 
   /// Computes the results of `queries` for slots [from, to), at most slotsOfTile. `scores` is
   /// memory for one tile of scores for each query; `part` is how many slots are taken before the
   /// next group.
   void computeTile(const Queries &queries, Value from, Value to, Value scores,
-                   const TileResults &results, int64_t part, const ValuesCopy &copy = {});
+                   const TileResults &results, int64_t part, const Copies &copies = {});
 
   /// The steps of computeTile. Products and mixed values of slots [from, to) are those of a part of
   /// the tile that begins at slot `first`.
   void writeProducts(const Queries &queries, Value first, Value from, Value to, Value scores);
+  /// The same for all slots before `to`, of queries of one group (AttentionKeys.cpp).
+  void writeProductsOfCopy(const Queries &queries, Value to, Value scores, const Copies &copies);
   /// Replaces products by scores and then by powers, and writes the largest scores and the sums.
   void writePowers(const Queries &queries, Value from, Value to, Value scores,
                    const TileResults &results);
   void startMixed(const Queries &queries, const TileResults &results);
   void addMixed(const Queries &queries, Value first, Value from, Value to, Value scores,
-                const TileResults &results, const ValuesCopy &copy = {});
+                const TileResults &results, const Copies &copies = {});
   /// How many slots are multiplied at once.
   int64_t slotsAtOnce(int64_t known) const;
   /// Memory on the stack of the function that is being written.
@@ -105,7 +112,7 @@ private:
   Value scoreOf(Value product, Value group, Value row, Value head, Value slot, Value mask);
   void addValues(const Queries &queries, Value group, int64_t count, Value firstQuery, Value from,
                  Value to, Value first, int64_t vectors, Value mask, Value scores, Value firstSlot,
-                 const TileResults &results, const ValuesCopy &copy);
+                 const TileResults &results, const Copies &copies);
   /// For a single row: how many slots ahead keys or values are asked for.
   int64_t slotsAhead(Value state) const;
   void forVectors(int64_t atOnce, llvm::function_ref<void(Value, int64_t, Value)> body);

@@ -27,7 +27,7 @@ namespace {
 /// The queries that share a tile of slots while it is in the first-level cache.
 constexpr int64_t queriesOfTile = 16;
 /// The queries of a block, which share a tile of slots while it is in the second-level cache.
-constexpr int64_t queriesOfBlock = 64;
+constexpr int64_t queriesOfBlock = 128;
 /// The queries of a block that is computed in registers of tiles: so many that its keys and values
 /// are converted seldom.
 constexpr int64_t queriesOfRoundedBlock = 256;
@@ -102,6 +102,7 @@ func::FuncOp AttentionEmitter::writeBlocks(StringRef suffix, const Shape &shape)
   int64_t queries = shape.queries, all = shape.blockRows() * heads;
   Memory memory{numbers({queries, slotsOfTile}),
                 {},
+                {},
                 {numbers({queries}), numbers({queries}),
                  numbers({queries, shape.isRounded ? roundedOut() : out}), index(0)},
                 {numbers({all}), numbers({all}), {}, {}, {}, {}}};
@@ -109,6 +110,8 @@ func::FuncOp AttentionEmitter::writeBlocks(StringRef suffix, const Shape &shape)
     allocateRounded(shape.tiles);
   else
     memory.values = numbers({slotsOfTile, copyStride()});
+  if (!shape.isRounded && copiesKeys())
+    memory.keys = numbers({slotsOfTile / rowLanes, width, rowLanes});
   forRange(begin, end, 1, [&](Value unit) { writeBlock(shape, unit, memory); });
   func::ReturnOp::create(b, loc);
   return function;
@@ -146,11 +149,13 @@ void AttentionEmitter::writeBlock(const Shape &shape, Value unit, const Memory &
     forTiles([&](Value row, Value rowEnd) { roundQueries(queriesOf(row, rowEnd), tileOf(row)); });
   forRange(multiples(firstSeen(first), slotsOfTile), seenBefore(end), slotsOfTile, [&](Value from) {
     Value to = add(from, index(slotsOfTile)), present = least(to, seenBefore(end));
-    ValuesCopy copy{memory.values, from};
+    Copies copies{memory.keys, memory.values, from};
     if (shape.isRounded)
       roundSlots(group, from, present);
-    else
-      copyValues(group, present, copy);
+    if (copies.keys)
+      copyKeys(group, present, copies);
+    if (copies.values)
+      copyValues(group, present, copies);
     forTiles([&](Value row, Value rowEnd) {
       Value seenEnd = least(to, seenBefore(rowEnd));
       Value seesSome =
@@ -160,7 +165,7 @@ void AttentionEmitter::writeBlock(const Shape &shape, Value unit, const Memory &
         if (shape.isRounded)
           computeRounded(queries, tileOf(row), from, seenEnd, memory.scores, memory.tile);
         else
-          computeTile(queries, from, seenEnd, memory.scores, memory.tile, slotsOfBlock, copy);
+          computeTile(queries, from, seenEnd, memory.scores, memory.tile, slotsOfBlock, copies);
         Value before = arith::MulIOp::create(b, loc, sub(row, first), some);
         forEach(queries, [&](Value g, Value query, Value r, Value h) {
           merge(placed(add(before, query), r, g, h), memory.tile, query);

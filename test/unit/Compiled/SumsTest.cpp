@@ -138,6 +138,44 @@ TEST(GroupsOfHeads, DependOnNoThreads) {
   }
 }
 
+/// Products of many rows are computed from a copy of the keys, those of one row are not: of whole
+/// registers, with a rest, of less than a register, and of so many numbers that they are a loop.
+TEST(AttentionSums, DependOnNeitherThreadsNorRows) {
+  for (int64_t width : {64, 40, 3, 277}) {
+    SCOPED_TRACE(width);
+    BlockText b("ops", 33);
+    TextValue x = b.input();
+    auto heads = [&](int64_t count) {
+      return b.reshape(b.linear(x, count * width), {count, width});
+    };
+    TextValue q = heads(6), k = heads(2), v = heads(2);
+    b.output(x);
+    b.output(b.attention(q, k, v, 0));
+    b.output(b.attention(q, k, v, 50, "30.0"));
+    constexpr int64_t count = 150; // two tiles of slots
+    std::vector<int64_t> tokens = someTokens(count, 3);
+    std::optional<Seen> first;
+    for (int threads : {1, 3}) {
+      TextModel model(modelText({b}), 1, threads);
+      ASSERT_EQ(model.compile(), "");
+      auto together = model.compiled->start(count), single = model.compiled->start(count);
+      Seen found = see(*model.compiled, *together, tokens, upTo(count));
+      if (!first) {
+        auto run = model.reference->start(count);
+        expectSame(found, see(*model.reference, *run, tokens, upTo(count)), 1e-5, "all");
+        first = found;
+      }
+      EXPECT_EQ(found.layers, first->layers) << threads;
+      for (int64_t i = 0; i < count; ++i) {
+        Seen alone = see(*model.compiled, *single, tokens[i], i);
+        for (auto [layer, all] : llvm::zip_equal(alone.layers, found.layers))
+          EXPECT_EQ(layer, llvm::ArrayRef(all).slice(i * layer.size(), layer.size()).vec())
+              << i << ", " << threads;
+      }
+    }
+  }
+}
+
 /// A prompt of many rows differs from the same rows one by one only by rounding to eight bits. A
 /// column that is left out, or a read beyond the end, would give an error five times as large.
 void expectOffByTheirRounding() {
