@@ -130,7 +130,8 @@ TEXT = HEADING + """
 
 A token behind 64 others, and prompts, of models with random weights that have the form of each family: four layers of
 width 1024, in float32, in milliseconds. *Faster* is PyTorch's time (transformers, with the attention that it chooses
-for the type) divided by ctxc's, taken one after the other (goal: ≥ 1). {threads} threads, medians of {rounds} rounds; {machine}
+for the type; mixers in its own code, since faster ones are for GPUs) divided by ctxc's, taken one after the other
+(goal: ≥ 1). {threads} threads, medians of {rounds} rounds; {machine}
 
 ```sh
 tools/build.sh ctxc-bench && build/judges/bin/python bench/families.py build --page docs/measurements.md
@@ -153,6 +154,7 @@ def main():
     args = parser.parse_args()
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
+    os.environ["TRANSFORMERS_VERBOSITY"] = "error"  # of the peer
     head = ["type", "parameters, M", "a token", "faster"]
     for length in args.lengths:
         head += [f"{length:,} tokens", "faster"]

@@ -9,7 +9,7 @@ on the spot, in --work. Each measured point is a file there, so that a run that 
 another processor are measured again. The studies, which --only chooses from:
 
   context     512 to 32,768 tokens before the decoded one: its time, and the memory of the process
-  bits        the types of GGUF files, 4.25 to 32 bits per weight, in float32 arithmetic and with --integer-products
+  bits        the types of GGUF files, 4.25 to 32 bits per weight, in exact arithmetic and with --integer-products
   positions   the patches of 1 to 8,192 positions: seconds, and bytes of the file
   layers      2 to 64 layers
   experts     4 to 128 experts, of which 2 see a token

@@ -88,7 +88,7 @@ def bits(records):
 
     def x(record):
         return 8 * record["found"]["bytes"] / record["found"]["parameters"]
-    ways = [("exact", "float32 arithmetic", FIRST), ("integers", "--integer-products", SECOND)]
+    ways = [("exact", "exact", FIRST), ("integers", "--integer-products", SECOND)]
     for way, label, (colour, marker) in ways:
         some = [record for record in records if record["point"]["arithmetic"] == way]
         axes.plot([x(r) for r in some], [r["found"]["plain"] for r in some], color=colour, marker=marker,
