@@ -112,7 +112,7 @@ def faster(ratio):
 
 def measure(args, kind):
     with tempfile.TemporaryDirectory(dir=args.work) as folder:
-        row = [f"`{kind}`", f"{make(kind, max(args.lengths), folder) / 1e6:.0f}"]
+        row = [f"`{kind}`", f"{make(kind, max(128, *args.lengths), folder) / 1e6:.0f}"]
         for length in args.lengths:
             names = ["plain", "prefill"] if length == args.lengths[0] else ["prefill"]
             found = side_by_side(args, kind, folder, length, names)
