@@ -87,9 +87,13 @@ def make(kind, positions, folder):
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+CONTEXT, TOKENS = 64, 8  # before the decoded tokens, and decoded
+
+
 def side_by_side(args, kind, folder, length, names):
     """{NAME: (milliseconds of ctxc, PyTorch's divided by them)}"""
-    setup = Setup(kind, folder, "f32", args.threads, SimpleNamespace(context=64, tokens=8, prefill=length))
+    setup = Setup(kind, folder, "f32", args.threads,
+                  SimpleNamespace(context=CONTEXT, tokens=TOKENS, prefill=length))
     ours = Ours(args.build, setup, "--sites", "all")
     try:
         torch_ = PyTorch(setup, "--without-patches")
@@ -112,7 +116,8 @@ def faster(ratio):
 
 def measure(args, kind):
     with tempfile.TemporaryDirectory(dir=args.work) as folder:
-        row = [f"`{kind}`", f"{make(kind, max(128, *args.lengths), folder) / 1e6:.0f}"]
+        parameters = make(kind, max(2 * CONTEXT, *args.lengths), folder)
+        row = [f"`{kind}`", f"{parameters / 1e6:.0f}"]
         for length in args.lengths:
             names = ["plain", "prefill"] if length == args.lengths[0] else ["prefill"]
             found = side_by_side(args, kind, folder, length, names)

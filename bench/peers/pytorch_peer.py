@@ -65,9 +65,9 @@ class Peer:
         draw = lambda n: torch.randint(10, self.model.config.vocab_size, (1, n), generator=generator)
         self.context, self.token, self.prompt = draw(args.context), draw(1), draw(args.prefill)
         self.position = torch.tensor([[args.context]])
+        forms = () if args.without_patches else ("factored", "materialised")
         self.forms = {form + suffix: algorithm1.Algorithm1(self.model, form == "materialised", tuned)
-                      for form in ("factored", "materialised")
-                      for suffix, tuned in (("", False), ("_tuned", True))} if not args.without_patches else {}
+                      for form in forms for suffix, tuned in (("", False), ("_tuned", True))}
 
     @torch.inference_mode()
     def cache(self):
