@@ -1,6 +1,8 @@
-// A matrix's rows are read in as many streams as the target says, and asked for ahead where it says so.
+// A matrix's rows are read in as many streams as the target says, and asked for ahead where it says so, also where they
+// are long: 64 numbers of a vector take 256 bytes.
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-bufferize --ctxc-lower-contractions="lanes=8 registers=16 readings=half:1" | FileCheck %s --check-prefix=ONE
 // RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-bufferize --ctxc-lower-contractions="lanes=8 registers=16 readings=half:4+" | FileCheck %s --check-prefix=FOUR
+// RUN: ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-bufferize --ctxc-lower-contractions="lanes=8 registers=16 readings=half:1,long-half:4+,long-from:256" | FileCheck %s --check-prefix=FOUR
 // RUN: not ctxc-opt %s --ctxc-blocks-to-linalg --ctxc-bufferize --ctxc-lower-contractions="readings=half:3" 2>&1 | FileCheck %s --check-prefix=ERROR
 
 // ONE: func.func private @contract_64x64_bf16(

@@ -8,23 +8,22 @@
 // kilobytes; they reached half of that bandwidth for bfloat16.) A row that is loaded serves both
 // vectors.
 //
-// As long as all x stay in the first-level cache, which holds when they take less than 8 KB, two
-// streams are best. (Four are as fast for float32 and a tenth slower for bfloat16, eight are slower
-// still, and software prefetches cost a tenth to a fifth.) A thread that reads all of W is fastest
-// with two streams at 8 KB as well: two vectors of 1024 take a tenth less time than with
-// prefetches. Where several threads run, two of which may share a core, neither way was always
-// faster at that size. Longer rows of W evict x from the cache, and reloading x delays the loads of
-// W: at 2 × 2816 only half of the memory bandwidth was reached. For these a tile has more streams,
-// which share each load of x, and W is prefetched into the second-level cache 4 KB ahead: this is
-// 1.3 to 1.9 times as fast with two vectors, and 1.2 to 1.5 times with one vector of 4096 or more.
+// As long as all x stay in the first-level cache beside W, which holds on a Zen 4 when they take
+// less than 16 KB, four streams without prefetch are best: two are as fast with one vector and
+// up to an eighth slower with two, eight are slower, and prefetches cost a tenth to a fifth
+// where memory is fast. Longer rows of W evict x from the cache, and reloading x delays the
+// loads of W: at 2 × 2816 only half of the memory bandwidth was reached. For these a tile has as
+// many streams or more, which share each load of x, and W is prefetched into the second-level
+// cache 4 KB ahead: this is 1.3 to 1.9 times as fast with two vectors, and 1.2 to 1.5 times with
+// one vector of 4096 or more.
 //
-// All of this is of Zen 4. On a Sapphire Rapids the same two streams read a matrix in bfloat16 or
-// in blocks at 70 % of memory's speed, and at 90 to 100 % where their lines are asked for ahead. On
-// a Zen 3, whose registers have eight lanes, four streams are a fifth faster than two, and eight
-// are the fastest for long rows, without prefetches: with fewer, each addition to a row's only
-// register waits for the one before it. So the target says how each kind of matrix is read
-// (Readings.h): by default as the processors on which that was measured read fastest, and otherwise
-// as a measurement on the machine found. It changes no sum.
+// On a Sapphire Rapids two streams read a matrix in bfloat16 or in blocks at 70 % of memory's
+// speed, and at 90 to 100 % where their lines are asked for ahead. On a Zen 3, whose registers
+// have eight lanes, four streams are a fifth faster than two, and eight are the fastest for long
+// rows, without prefetches: with fewer, each addition to a row's only register waits for the one
+// before it. So the target says how each kind of matrix is read, and from which length on rows
+// are long (Readings.h): by default as the processors on which that was measured read fastest,
+// and otherwise as a measurement on the machine found. It changes no sum.
 //
 // Many vectors (a prompt) are bound by arithmetic. A panel of rows, copied side by side as float32,
 // stays in the second-level cache while a block of vectors, which stays there too, is multiplied

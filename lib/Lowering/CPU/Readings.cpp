@@ -12,6 +12,8 @@ static constexpr Readings::Kind kindsOfMatrices[] = {
     {"blocks", &Readings::blocks},    {"k-blocks", &Readings::kBlocks},
     {"long-f32", &Readings::longF32}, {"long-half", &Readings::longHalf}};
 
+static constexpr llvm::StringLiteral longFromName = "long-from";
+
 llvm::ArrayRef<Readings::Kind> Readings::kinds() { return kindsOfMatrices; }
 
 std::string Reading::text() const { return std::to_string(streams) + (asksAhead ? "+" : ""); }
@@ -27,7 +29,9 @@ Readings Readings::ahead() {
 
 Readings Readings::ofSixteenLanes() {
   Readings readings;
-  readings.blocks = readings.kBlocks = {4, false};
+  readings.f32 = readings.half = readings.blocks = readings.kBlocks = {4, false};
+  readings.longHalf = {4, true};
+  readings.longFrom = 16 << 10;
   return readings;
 }
 
@@ -39,15 +43,16 @@ Readings Readings::ofEightLanes() {
 }
 
 bool Readings::operator==(const Readings &other) const {
-  return llvm::all_of(kinds(),
-                      [&](const Kind &kind) { return this->*kind.member == other.*kind.member; });
+  return longFrom == other.longFrom && llvm::all_of(kinds(), [&](const Kind &kind) {
+           return this->*kind.member == other.*kind.member;
+         });
 }
 
 std::string Readings::text() const {
   std::string text;
   for (const Kind &kind : kinds())
-    text += (text.empty() ? "" : ",") + kind.name.str() + ":" + (this->*kind.member).text();
-  return text;
+    text += kind.name.str() + ":" + (this->*kind.member).text() + ",";
+  return text + longFromName.str() + ":" + std::to_string(longFrom);
 }
 
 llvm::Expected<Readings> Readings::parse(StringRef text) {
@@ -56,12 +61,18 @@ llvm::Expected<Readings> Readings::parse(StringRef text) {
   text.split(parts, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (StringRef part : parts) {
     auto [name, number] = part.split(':');
+    if (name == longFromName) {
+      if (number.getAsInteger(10, readings.longFrom) || readings.longFrom <= 0)
+        return makeError(name + ": found '" + number + "', expected a positive number of bytes");
+      continue;
+    }
     const Kind *kind =
         llvm::find_if(kinds(), [name = name](const Kind &each) { return each.name == name; });
     if (kind == kinds().end())
       return makeError(
           "found '" + name + "', expected " +
-          llvm::join(llvm::map_range(kinds(), [](auto &each) { return each.name; }), ", "));
+          llvm::join(llvm::map_range(kinds(), [](auto &each) { return each.name; }), ", ") + ", " +
+          longFromName);
     Reading &reading = readings.*kind->member;
     reading.asksAhead = number.consume_back("+");
     if (number.getAsInteger(10, reading.streams) ||

@@ -30,10 +30,6 @@ constexpr int64_t blockBytes = 3 << 19;
 /// Rows of W that are read side by side where the number of vectors is not known, or products are
 /// of integers.
 constexpr int64_t anyStreams = 2;
-/// From this many bytes on, the vectors x do not all stay in the first-level cache beside W.
-/// `longAlone` is for a thread that reads all of W, `longShared` for one of several threads, two of
-/// which may share a core.
-constexpr int64_t longAlone = 9 << 10, longShared = 8 << 10;
 
 /// Whether several numbers of W share a byte.
 bool unpacks(const Contraction &c) {
@@ -55,8 +51,8 @@ bool isPutTogether(const Contraction &c) {
 /// How a range of rows is read in a single pass when there are few vectors. A tile takes one row of
 /// each stream; half of the registers hold its sums, and a quarter of them where the others take
 /// numbers out of bytes.
-Reading readingFor(const Contraction &c, int64_t vectors, int64_t longBytes) {
-  const bool isShort = vectors * c.in() * int64_t(sizeof(float)) < longBytes;
+Reading readingFor(const Contraction &c, int64_t vectors) {
+  const bool isShort = vectors * c.in() * int64_t(sizeof(float)) < c.readings.longFrom;
   const bool isFloat = c.weight.getElementType().isF32();
   Reading reading = c.stored  ? c.readingOfBlocks()
                     : isFloat ? (isShort ? c.readings.f32 : c.readings.longF32)
@@ -126,37 +122,21 @@ void RowEmitter::copyRow(Value row, Value intoRow) {
 
 void RowEmitter::fewVectors(Value begin, Value end) {
   auto any = [&](ArrayRef<Value> at) { anyVectors(at); };
-  auto isOfAny = [&](int64_t count) {
-    return readingFor(c, count, longShared) == Reading{anyStreams, false};
-  };
+  auto isOfAny = [&](int64_t count) { return readingFor(c, count) == Reading{anyStreams, false}; };
   if (c.stored ? !readsBlocks() : isOfAny(1) && isOfAny(2))
     return streamed(begin, end, anyStreams, any);
-  Value isAlone =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, sub(end, begin), index(c.out()));
   const int64_t counts[] = {1, 2};
   auto branch = scf::IndexSwitchOp::create(b, loc, TypeRange(), rows, counts, std::size(counts));
   OpBuilder::InsertionGuard guard(b);
   for (auto [i, count] : llvm::enumerate(counts)) {
-    Reading alone = readingFor(c, count, longAlone), shared = readingFor(c, count, longShared);
-    auto read = [&, count = count](Reading reading) {
-      streamed(begin, end, reading.streams, [&](ArrayRef<Value> at) {
-        SmallVector<Value> rowsOfW(at);
-        if (c.stored)
-          return fewOfBlocks(at, count, reading.asksAhead);
-        compute({w, rowsOfW, rowsOfW, index(0), count, reading.asksAhead});
-      });
-    };
+    const Reading reading = readingFor(c, count);
     b.createBlock(&branch.getCaseRegions()[i]);
-    if (alone == shared) {
-      read(shared);
-    } else {
-      auto choice = scf::IfOp::create(b, loc, isAlone, /*withElseRegion=*/true);
-      OpBuilder::InsertionGuard inBranch(b);
-      b.setInsertionPointToStart(choice.thenBlock());
-      read(alone);
-      b.setInsertionPointToStart(choice.elseBlock());
-      read(shared);
-    }
+    streamed(begin, end, reading.streams, [&, count = count](ArrayRef<Value> at) {
+      SmallVector<Value> rowsOfW(at);
+      if (c.stored)
+        return fewOfBlocks(at, count, reading.asksAhead);
+      compute({w, rowsOfW, rowsOfW, index(0), count, reading.asksAhead});
+    });
     scf::YieldOp::create(b, loc);
   }
   b.createBlock(&branch.getDefaultRegion());

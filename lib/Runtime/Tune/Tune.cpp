@@ -198,6 +198,7 @@ llvm::Expected<Tuning> Tuner::tune() {
   if (options.progress)
     options.progress(0, kernels());
   tuning.threads = threads;
+  tuning.byDefault = host.readings;
   if (llvm::Error error = takeMemory())
     return std::move(error);
   int64_t outputs = 0, inputs = 0;
@@ -223,7 +224,7 @@ llvm::Expected<Tuning> Tuner::tune() {
 }
 
 Readings Tuning::readings() const {
-  Readings readings;
+  Readings readings = byDefault;
   for (const TunedKind &kind : kinds)
     for (const Readings::Kind &each : Readings::kinds())
       if (each.name == kind.name)

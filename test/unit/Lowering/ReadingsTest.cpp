@@ -14,15 +14,17 @@ std::string errorOf(llvm::StringRef text) {
 
 TEST(Readings, AreReadAsTheyAreWritten) {
   Readings readings;
-  EXPECT_EQ(readings.text(), "f32:2,half:2,blocks:2,k-blocks:2,long-f32:8+,long-half:8+");
+  EXPECT_EQ(readings.text(),
+            "f32:2,half:2,blocks:2,k-blocks:2,long-f32:8+,long-half:8+,long-from:9216");
   EXPECT_EQ(Readings::ahead().text(),
-            "f32:2,half:1+,blocks:4+,k-blocks:2+,long-f32:4+,long-half:8+");
+            "f32:2,half:1+,blocks:4+,k-blocks:2+,long-f32:4+,long-half:8+,long-from:9216");
   EXPECT_EQ(Readings::ofSixteenLanes().text(),
-            "f32:2,half:2,blocks:4,k-blocks:4,long-f32:8+,long-half:8+");
+            "f32:4,half:4,blocks:4,k-blocks:4,long-f32:8+,long-half:4+,long-from:16384");
   EXPECT_EQ(Readings::ofEightLanes().text(),
-            "f32:4,half:4,blocks:4,k-blocks:4,long-f32:8,long-half:8");
+            "f32:4,half:4,blocks:4,k-blocks:4,long-f32:8,long-half:8,long-from:9216");
   readings.f32 = {4, true};
   readings.longHalf = {1, false};
+  readings.longFrom = 1024;
   EXPECT_EQ(llvm::cantFail(Readings::parse(readings.text())), readings);
   EXPECT_NE(llvm::cantFail(Readings::parse(readings.text())), Readings());
 }
@@ -30,18 +32,21 @@ TEST(Readings, AreReadAsTheyAreWritten) {
 TEST(Readings, AreByDefaultWhatTheTextLeavesOut) {
   EXPECT_EQ(llvm::cantFail(Readings::parse("")), Readings());
   EXPECT_EQ(llvm::cantFail(Readings::parse("half:4")).text(),
-            "f32:2,half:4,blocks:2,k-blocks:2,long-f32:8+,long-half:8+");
+            "f32:2,half:4,blocks:2,k-blocks:2,long-f32:8+,long-half:8+,long-from:9216");
 }
 
 TEST(Readings, OthersAreErrors) {
   EXPECT_EQ(errorOf("f64:2"),
-            "found 'f64', expected f32, half, blocks, k-blocks, long-f32, long-half");
+            "found 'f64', expected f32, half, blocks, k-blocks, long-f32, long-half, long-from");
   for (llvm::StringRef number : {"3", "16", "", "x", "-2"})
     EXPECT_EQ(
         errorOf(("f32:" + number).str()),
         ("f32: found '" + number +
          "', expected 1, 2, 4 or 8 streams, and a + behind it where lines are asked for ahead")
             .str());
+  for (llvm::StringRef number : {"0", "", "x", "-2"})
+    EXPECT_EQ(errorOf(("long-from:" + number).str()),
+              ("long-from: found '" + number + "', expected a positive number of bytes").str());
 }
 
 TEST(ReadingsCache, HasThemForAProcessorAndANumberOfThreads) {
