@@ -5,6 +5,7 @@ from growing.studies import BUFFER
 from page import table
 
 HEADING = "## Growth"
+GOAL = 85  # percent of the limit, of a token
 
 
 def machines(found):
@@ -25,24 +26,28 @@ def megabytes(count):
     return number(count / 1e6)
 
 
-def share(limit, took):
-    return f"{100 * limit / took:.0f} %"
+def share(limit, took, goal=0):
+    percent = f"{100 * limit / took:.0f}"
+    return f"{percent} %" if int(percent) >= goal else f"**{percent}** %"
+
+
+def of_token(found, limit):
+    """The cells under TOKEN."""
+    return [number(found["plain"]), number(limit), number(found["read_gbps"]), share(limit, found["plain"], GOAL)]
 
 
 def context_row(record):
     point, found = record["point"], record["found"]
     limit = limits.of_context(found)
-    return [point["model"], f"{point['tokens']:,}", number(found["plain"]), number(limit), share(limit, found["plain"]),
-            number(found["patch"]), megabytes(found["peak"]), megabytes(found["weights"]),
-            megabytes(found["cache"]), megabytes(limits.rest(found))]
+    return [point["model"], f"{point['tokens']:,}", *of_token(found, limit), number(found["patch"]),
+            megabytes(found["peak"]), megabytes(found["weights"]), megabytes(found["cache"]), megabytes(limits.rest(found))]
 
 
 def bits_row(record):
     point, found = record["point"], record["found"]
     limit = limits.milliseconds(found)
     return [point["type"], point["arithmetic"], f"{8 * found['bytes'] / found['parameters']:.2f}",
-            megabytes(found["bytes"]), number(found["plain"]), number(limit), share(limit, found["plain"]),
-            f"{found['patch'] / found['plain']:.2f} ×"]
+            megabytes(found["bytes"]), *of_token(found, limit), f"{found['patch'] / found['plain']:.2f} ×"]
 
 
 def positions_row(record):
@@ -58,18 +63,18 @@ def decoded_row(record):
     (name, value), = record["point"].items()
     found = record["found"]
     limit = limits.milliseconds(found)
-    return [value, megabytes(found["bytes"]), number(found["plain"]), number(limit), share(limit, found["plain"]),
-            number(found["patch"]), f"{found['patch'] / found['plain']:.2f} ×"]
+    return [value, megabytes(found["bytes"]), *of_token(found, limit), number(found["patch"]),
+            f"{found['patch'] / found['plain']:.2f} ×"]
 
 
 def compile_row(record):
     return [record["point"]["layers"], number(record["found"]["seconds"])]
 
 
-DECODED = ["MB a token reads", "a token, ms", "limit, ms", "share", "Algorithm 1, ms", "of a token"]
-CONTEXT = ["model", "tokens", "a token, ms", "limit, ms", "share", "Algorithm 1, ms", "peak, MB", "weights", "cache", "rest"]
-BITS = ["type", "arithmetic", "bits a weight", "MB a token reads", "a token, ms", "limit, ms", "share",
-        "Algorithm 1"]
+TOKEN = ["a token, ms", "limit, ms", "memory, GB/s", "share"]
+DECODED = ["MB a token reads", *TOKEN, "Algorithm 1, ms", "of a token"]
+CONTEXT = ["model", "tokens", *TOKEN, "Algorithm 1, ms", "peak, MB", "weights", "cache", "rest"]
+BITS = ["type", "arithmetic", "bits a weight", "MB a token reads", *TOKEN, "Algorithm 1"]
 POSITIONS = ["positions", "prompt, s", "patches, s", "of the prompt", "limit, s", "share", "file, MB", "written in, s"]
 
 # Study, text, head, row. A study without points is left out.
@@ -88,6 +93,7 @@ chunk that is read.
 
 A Llama of 254 million parameters (16 layers, hidden size 1024), all matrices in one type of GGUF. No type that ctxc reads
 has less than 4.25 bits. *Exact* is as exact as float32 ([how](gguf.md#arithmetic)); *integers* is `--integer-products`.
+Types of few bits are bound by the arithmetic that takes their blocks apart, not by memory.
 
 ![A token's time against bits per weight](growth/bits.svg)
 """, BITS, bits_row),
@@ -125,8 +131,9 @@ it.
 TEXT = HEADING + """
 
 How the time of a token grows, beside the *limit* of the machine: what a token needs, read once at the bandwidth of memory,
-which is measured after each token (from a buffer of {buffer} MB). *Share* is the limit divided by the time. (Models of a few
-megabytes stay in the caches, which are faster than memory.) In the pictures the limit is dashed. Medians. {machines}.
+which is measured after each token (from a buffer of {buffer} MB). *Share* is the limit divided by the time, bold where it is less
+than {goal} %. (Models of a few megabytes stay in the caches, which are faster than memory.) In the pictures the limit is
+dashed. Medians. {machines}.
 
 ```sh
 tools/build.sh ctxc ctxc-bench
@@ -137,7 +144,7 @@ build/judges/bin/python bench/growth.py build build/models/{model} --page docs/m
 
 
 def section(found, model):
-    text = TEXT.format(buffer=f"{BUFFER:,}", machines=machines(found), model=model)
+    text = TEXT.format(buffer=f"{BUFFER:,}", goal=GOAL, machines=machines(found), model=model)
     for study, about, head, row in PARTS:
         if found[study]:
             text += about.format(model=model) + "\n" + table(head, map(row, found[study])) + "\n"

@@ -52,7 +52,7 @@ class GrowthTest(unittest.TestCase):
         (self.records / "layers-2-1t.part").write_text(content[:40])  # as if killed while it wrote
 
         page = self.work / "page.md"
-        page.write_text("# Page\n\n## Growth\n\nold\n\n## Other\n\nkept\n")
+        page.write_text("# Page\n\n## Growth\n\nfrom before\n\n## Other\n\nkept\n")
         done = self.growth("--only", "layers", "--page", "page.md", "--plot", "plots")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(first.read_text(), content)
@@ -64,7 +64,7 @@ class GrowthTest(unittest.TestCase):
         for layers in (1, 2):
             found = json.loads((self.records / f"layers-{layers}-1t.json").read_text())["found"]
             self.assertIn(f"\n| {layers} | {pages.megabytes(found['bytes'])} | {pages.number(found['plain'])} |", text)
-        self.assertNotIn("old", text)
+        self.assertNotIn("from before", text)
         self.assertNotIn("### Context", text)  # has no points
         self.assertTrue(text.endswith("## Other\n\nkept\n"), text)
         self.assertEqual([path.name for path in (self.work / "plots").iterdir()], ["models.svg"])

@@ -1,4 +1,5 @@
 // How a matrix is read for a token changes no sum (Readings.h).
+#include "ctxc/Runtime/Tune.h"
 #include "lib/Runtime/Tune/LinearKernel.h"
 #include "lib/Runtime/Workspace.h"
 #include "llvm/ADT/STLExtras.h"
@@ -62,5 +63,15 @@ INSTANTIATE_TEST_SUITE_P(Matrices, EachReading,
                                          Case{"!xf.quantized<q8_0>", 29, 96, 32, 34},
                                          Case{"!xf.quantized<q4_k>", 23, 512, 256, 144}),
                          [](auto &info) { return std::to_string(info.index); });
+
+TEST(Tuning, KeepsTheDefaultOfWhatItDoesNotMeasure) {
+  Tuning tuning;
+  tuning.byDefault.longFrom = 1024;
+  tuning.byDefault.blocks = {1, true};
+  tuning.kinds = {{"half", 8, 8, "bf16", {{{2, false}, {1, 1}}, {{8, true}, {2, 2}}}, 0, 1}};
+  Readings expected = tuning.byDefault;
+  expected.half = {8, true};
+  EXPECT_EQ(tuning.readings(), expected);
+}
 
 } // namespace
