@@ -49,7 +49,7 @@ struct Tuning {
   /// are no such pages.
   double ordinaryPages = 0, largePages = 0;
   std::vector<TunedKind> kinds;
-  Readings byDefault = {};
+  Readings byDefault = {}; ///< of this processor, also for what is not timed
   /// Milliseconds of a product of a bfloat16 matrix with 256 vectors, as for a prompt, in each way
   /// for which the processor has instructions; none if it can only be computed exactly.
   struct TimedPrompt {
