@@ -31,8 +31,11 @@ def Kernel_ArgKind : I32EnumAttr<"ArgKind", "what an argument of a kernel is", [
   I32EnumAttrCase<"Before", 13, "before">,      // shape, f32: what a recurrence carries to the first
                                                 // row; in the reduced run of a dual block, to each
                                                 // row
-  I32EnumAttrCase<"After", 14, "after">         // shape, f32: what it carries on from the last row,
+  I32EnumAttrCase<"After", 14, "after">,        // shape, f32: what it carries on from the last row,
                                                 // written; may be the memory of `before`
+  I32EnumAttrCase<"Room", 15, "room">           // 1, i64: for how many tokens a run's states have
+                                                // memory. Where a kernel has it, states of several
+                                                // groups are groups × room × numbers
 ]> { let cppNamespace = "::ctxc::kernel"; }
 
 def Kernel_Run : I32EnumAttr<"Run", "the run that a state belongs to", [
@@ -62,8 +65,8 @@ def Kernel_ArgAttr : AttrDef<Kernel_Dialect, "Arg"> {
       none.
     - C3: inputs, outputs, states, what recurrences carry and the parts of a patch are numbered by
       `index`, which is not negative; it is 0 for other arguments.
-    - C4: only states, slots and what recurrences carry before the rows can belong to the reduced
-      run.
+    - C4: only states, slots, rooms and what recurrences carry before the rows can belong to the
+      reduced run.
     - C5: a bank, and a quantised matrix, which is passed as bytes, have the type of the whole
       parameter as `stored`; other arguments have none.
     - C6: no two arguments of a kernel have the same role.

@@ -86,7 +86,7 @@ LogicalResult ArgAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError
                       << (isCounted ? "it counts from 0" : "there is one");
   // C4
   if (run == Run::Reduced && kind != ArgKind::State && kind != ArgKind::Slots &&
-      kind != ArgKind::Before)
+      kind != ArgKind::Room && kind != ArgKind::Before)
     return complain() << (kind == ArgKind::After
                               ? "is of the full run alone: a reduced one carries nothing on"
                               : "is of no run; states and slots are");
@@ -164,6 +164,8 @@ static std::pair<bool, StringRef> fits(MemRefType type, ArgAttr role) {
             "a pair of i64 for each row and obligation"};
   case ArgKind::Replay:
     return {rank == 1 && element.isF64(), "one f64 for each row"};
+  case ArgKind::Room:
+    return {rank == 1 && type.getDimSize(0) == 1 && element.isInteger(64), "one i64"};
   case ArgKind::Before:
   case ArgKind::After:
     return {type.hasStaticShape() && element.isF32(), "numbers of f32, of a known shape"};

@@ -47,8 +47,8 @@ void ctxc::buildContractPipeline(OpPassManager &pm, const CpuTarget &target) {
 }
 
 void ctxc::buildContractedToLLVMPipeline(OpPassManager &pm, const CpuTarget &target) {
-  pm.addPass(
-      createLowerAttention({target.lanes, target.registers, target.tiles, target.bytesAhead}));
+  pm.addPass(createLowerAttention(
+      {target.lanes, target.registers, target.tiles, target.bytesAhead, target.asksInLine}));
   pm.addPass(createLowerScans());
   pm.addPass(createShareRows());
   pm.addPass(createPlaceBuffers());

@@ -32,6 +32,13 @@ void *ctxc::allocateCache(size_t bytes) {
 
 void ctxc::freeCache(void *memory, size_t bytes) { ::operator delete(memory, alignmentOf(bytes)); }
 
+void SlotMemory::take(const SlotMemory &other, int64_t from, int64_t count) {
+  for (int64_t group = 0; group < groups; ++group)
+    std::memmove(bytes.data() + group * room() * bytesOfGroup(),
+                 other.bytes.data() + (group * other.room() + from) * bytesOfGroup(),
+                 count * bytesOfGroup());
+}
+
 void StepState::makeRoom(int64_t count, int64_t rows, int64_t capacity) {
   if (count == 0)
     first = 0;
@@ -39,20 +46,24 @@ void StepState::makeRoom(int64_t count, int64_t rows, int64_t capacity) {
     return;
   if (int64_t from = window ? firstKept(count, *window) : 0; from > first) {
     for (SlotMemory &each : memories)
-      std::memmove(each.bytes.data(), each.bytes.data() + (from - first) * each.bytesOfSlot,
-                   (count - from) * each.bytesOfSlot);
+      each.take(each, from - first, count - from);
     first = from;
   }
   room = std::max(room, roomOfWindow(window, rows, capacity - first));
 }
 
-char *StepState::memory(size_t index, size_t bytesOfSlot) {
+char *StepState::memory(size_t index, size_t bytesOfSlot, int64_t groups) {
   if (memories.size() <= index)
     memories.resize(index + 1);
   SlotMemory &at = memories[index];
   at.bytesOfSlot = bytesOfSlot;
-  if (at.bytes.size() < room * bytesOfSlot)
-    at.bytes.resize(room * bytesOfSlot);
+  at.groups = groups;
+  if (at.room() < room) {
+    SlotMemory larger{bytesOfSlot, groups, {}};
+    larger.bytes.resize(room * bytesOfSlot);
+    larger.take(at, 0, at.room());
+    at = std::move(larger);
+  }
   return at.bytes.data();
 }
 
@@ -105,8 +116,9 @@ StepState StepState::copy(int64_t count, int64_t capacity) const {
   for (const SlotMemory &each : memories) {
     SlotMemory &copy = made.memories.emplace_back();
     copy.bytesOfSlot = each.bytesOfSlot;
+    copy.groups = each.groups;
     copy.bytes.resize(made.room * each.bytesOfSlot);
-    std::memcpy(copy.bytes.data(), each.bytes.data(), (count - made.first) * each.bytesOfSlot);
+    copy.take(each, 0, count - made.first);
   }
   made.isRecurrent = isRecurrent;
   for (const CarriedState &each : carried)

@@ -32,10 +32,20 @@ template <typename T> struct CacheAllocator {
   bool operator!=(CacheAllocator) const { return false; }
 };
 
-/// What a contextual op keeps of consecutive tokens: so many bytes of each.
+/// What a contextual op keeps of consecutive tokens: so many bytes of each, the same number for
+/// each of its groups. The slots of a group lie one after the other, before those of the next group
+/// (StateLayout::ByGroup).
 struct SlotMemory {
   size_t bytesOfSlot = 0;
+  int64_t groups = 1;
   std::vector<char, CacheAllocator<char>> bytes;
+
+  size_t bytesOfGroup() const { return bytesOfSlot / groups; }
+  /// For how many slots there is memory.
+  int64_t room() const { return bytes.size() / bytesOfSlot; }
+  /// Copies the slots [from, from + count) of each group of `other` to the first slots here, which
+  /// may be the same memory.
+  void take(const SlotMemory &other, int64_t from, int64_t count);
 };
 
 /// What the recurrences of one step carry on from the first `count` tokens.
@@ -73,8 +83,8 @@ struct StepState {
   }
   /// Makes room for `rows` tokens behind the first `count`, of `capacity` in all.
   void makeRoom(int64_t count, int64_t rows, int64_t capacity);
-  /// The memory of contextual op's operand `index`, with `bytesOfSlot` for each slot.
-  char *memory(size_t index, size_t bytesOfSlot);
+  /// The memory of contextual op's operand `index`, for `room` slots, with `bytesOfSlot` for each.
+  char *memory(size_t index, size_t bytesOfSlot, int64_t groups);
   /// A copy of the state of the first `count` tokens, of at most `capacity`.
   StepState copy(int64_t count, int64_t capacity) const;
 };

@@ -52,7 +52,8 @@ llvm::Error KernelCalls::compile(ArrayRef<xf::BlockOp> blocks, bool alone) {
       block.setSymName((asked.getSymName() + "_alone").str());
       block.walk([](xf::AttentionOp attention) { kernel::mark<kernel::Alone>(attention); });
     }
-    FailureOr<OwningOpRef<ModuleOp>> module = buildKernelModule(block);
+    FailureOr<OwningOpRef<ModuleOp>> module =
+        buildKernelModule(block, "ctxc", StateLayout::ByGroup);
     if (failed(module))
       return makeError("the model has no compiled form; the reference engine runs it");
     std::string name = kernelName(block);
@@ -250,9 +251,12 @@ void KernelCalls::setArguments(size_t step, const Kernel &kernel, StepCall &call
       break;
     case KernelArgKind::State: {
       StepState &state = call.runs[arg.run]->steps[step];
-      argument = state.memory(progress.state[arg.run]++, bytesOfSlot(arg));
+      argument = state.memory(progress.state[arg.run]++, bytesOfSlot(arg), groupsOfState(arg));
       break;
     }
+    case KernelArgKind::Room:
+      argument = &call.runs[arg.run]->steps[step].room;
+      break;
     case KernelArgKind::Before:
     case KernelArgKind::After:
       argument = carriedMemory(step, arg, call, progress);

@@ -102,7 +102,11 @@ std::vector<Rows> PassageCache::rows(size_t number, size_t step) const {
   std::vector<Rows> all;
   for (const SlotMemory &memory : state.memories) {
     Rows &rows = all.emplace_back(run.count * memory.bytesOfSlot / sizeof(float));
-    std::memcpy(rows.data(), memory.bytes.data(), rows.size() * sizeof(float));
+    const size_t width = memory.bytesOfGroup();
+    auto *row = reinterpret_cast<char *>(rows.data());
+    for (int64_t slot = 0; slot < run.count; ++slot)
+      for (int64_t group = 0; group < memory.groups; ++group, row += width)
+        std::memcpy(row, memory.bytes.data() + (group * memory.room() + slot) * width, width);
   }
   return all;
 }

@@ -4,6 +4,8 @@
 // RUN: ctxc-opt %t/causal.mlir --ctxc-lower-attention="lanes=16 registers=32" --canonicalize --cse | FileCheck %t/causal.mlir
 // RUN: ctxc-opt %t/causal.mlir --ctxc-lower-attention="lanes=16 registers=32 bytes-ahead=8192" --canonicalize --cse | FileCheck %t/causal.mlir --check-prefix=FAR
 // RUN: ctxc-opt %t/strided.mlir --ctxc-lower-attention --canonicalize | FileCheck %t/strided.mlir
+// RUN: ctxc-opt %t/in-line.mlir --ctxc-lower-attention="lanes=16 registers=32" --canonicalize --cse | FileCheck %t/in-line.mlir
+// RUN: ctxc-opt %t/in-line.mlir --ctxc-lower-attention="lanes=16 registers=32 asks-in-line=false" --canonicalize --cse | FileCheck %t/in-line.mlir --check-prefix=SILENT
 // RUN: ctxc-opt %t/errors.mlir --split-input-file --ctxc-lower-attention --verify-diagnostics
 
 //--- causal.mlir
@@ -54,21 +56,22 @@
 // CHECK: math.exp {{.*}} : f32
 // CHECK: arith.divf {{.*}} : vector<16xf32>
 
-// A single row takes a part of a unit's keys, and then of the values of the unit before it, so that
-// it goes on reading memory; both are asked for ahead: 12 rows of 2 × 32 numbers are 3072 bytes,
-// 32 rows 8192 bytes.
+// A single row takes a part of a unit's keys, and then of the values of the unit before it, whose
+// powers it computes, so that it goes on reading memory; both are asked for ahead: 12 rows of
+// 2 × 32 numbers are 3072 bytes, 32 rows 8192 bytes.
 // CHECK-LABEL: func.func private @kernel_attention_0_one(
 // FAR-LABEL: func.func private @kernel_attention_0_one(
 // CHECK-SAME: %[[FRAME:[a-z0-9]+]]: !llvm.ptr
 // CHECK: %[[KEYS:.*]] = {{.*}} : !llvm.struct{{.*}} to memref<?x2x32xf32>
 // CHECK: %[[VALUES:.*]] = {{.*}} : !llvm.struct{{.*}} to memref<?x2x48xf32>
 // CHECK: scf.for %{{.*}} = %c0 to %c128 step %c16 {
+// CHECK: math.exp {{.*}} : vector<16xf32>
 // CHECK: arith.addi %{{.*}}, %c12 :
 // CHECK: memref.prefetch %[[KEYS]]
 // FAR: %[[AHEAD:.*]] = arith.addi %{{.*}}, %c32 :
 // FAR-NEXT: memref.prefetch %{{.*}}[%[[AHEAD]],
 // CHECK: memref.prefetch %[[VALUES]]
-// CHECK: math.exp {{.*}} : vector<16xf32>
+// CHECK: arith.maximumf {{.*}} : vector<16xf32>
 // CHECK-LABEL: func.func private @kernel_attention_0_merge(
 #row = affine_map<(s, g, r, t) -> (s)>
 #slot = affine_map<(s, g, r, t) -> (t)>
@@ -100,6 +103,33 @@ func.func @kernel(%q: memref<?x2x4x32xf32>, %k: memref<?x2x32xf32, strided<[128,
     kernel.attend %x
   } : (memref<?x2x4x32xf32>, memref<?x2x32xf32, strided<[128, 64, 2]>>, memref<?x2x32xf32>),
       memref<?x2x4x32xf32>
+  return
+}
+
+//--- in-line.mlir
+// Where the slots of a group lie one after the other, a unit is a tile of one group, and the next
+// unit is the next tile of that group: its lines are read in order. 24 rows of 32 numbers are 3072
+// bytes; some processors ask for such lines by themselves.
+// CHECK-LABEL: func.func private @kernel_attention_0_one(
+// SILENT-LABEL: func.func private @kernel_attention_0_one(
+// CHECK: scf.for %[[UNIT:.*]] =
+// CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c128
+// CHECK: %[[ALL:.*]] = arith.maxui %[[TILES]], %c1
+// CHECK: arith.divui %[[UNIT]], %[[ALL]]
+// CHECK: arith.remui %[[UNIT]], %[[ALL]]
+// CHECK: arith.addi %{{.*}}, %c24 :
+// CHECK: memref.prefetch
+// SILENT-NOT: memref.prefetch
+// CHECK-LABEL: func.func private @kernel_attention_0_merge(
+// SILENT-LABEL: func.func private @kernel_attention_0_merge(
+func.func @kernel(%q: memref<?x2x4x32xf32>, %k: memref<?x2x32xf32, strided<[32, ?, 1]>>,
+                  %v: memref<?x2x32xf32, strided<[32, ?, 1]>>, %y: memref<?x2x4x32xf32>,
+                  %call: !llvm.ptr) {
+  kernel.attention(%q, %k, %v) others() at [] into %y {
+  ^bb0(%x: f32):
+    kernel.attend %x
+  } : (memref<?x2x4x32xf32>, memref<?x2x32xf32, strided<[32, ?, 1]>>,
+      memref<?x2x32xf32, strided<[32, ?, 1]>>), memref<?x2x4x32xf32>
   return
 }
 

@@ -29,7 +29,8 @@ llvm::SmallVector<xf::BlockOp> kernelBlocks(const Program &program);
 
 /// A module of linalg kernels, one for each block, named by kernelName.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-buildKernelModule(llvm::ArrayRef<xf::BlockOp> blocks, llvm::StringRef prefix = "ctxc");
+buildKernelModule(llvm::ArrayRef<xf::BlockOp> blocks, llvm::StringRef prefix = "ctxc",
+                  StateLayout layout = StateLayout::ByToken);
 
 /// The block's symbol as a C identifier, after `prefix` and "_". A symbol that is not a C
 /// identifier also gets its digest, so that no two symbols have the same name.

@@ -23,6 +23,7 @@ struct CpuTarget {
   bool tiles = false;        ///< sums of products of bfloat16 tiles are one instruction (AMX)
   Readings readings = {};    ///< the fastest ways to read matrices for a token
   int64_t bytesAhead = 3072; ///< how far ahead a decoded token asks for keys and values
+  bool asksInLine = true;    ///< also for those that it reads from end to end
   int optimisation = 3;      ///< LLVM's level: 0 to 3, as in -O3
   /// The features that a machine must have to run the code, in the order of CpuFeatures.def; none
   /// for the baseline of x86-64 or AArch64.

@@ -22,8 +22,8 @@ struct KernelArg {
   KernelArgKind kind;
   std::string name;  ///< parameter, setting or patched parameter; otherwise empty
   int64_t index = 0; ///< which input, output, state (in block order), or part of a patch
-  int64_t run = 0;   ///< of states and slots: 0 = the run or the full run, 1 = the reduced run
-  mlir::Type type;   ///< memref type
+  int64_t run = 0; ///< of states, slots and rooms: 0 = the run or the full run, 1 = the reduced run
+  mlir::Type type; ///< memref type
   mlir::RankedTensorType stored = {}; ///< Bank, quantised Param: the whole parameter's type
 };
 
@@ -34,10 +34,20 @@ llvm::SmallVector<KernelArg> kernelArguments(mlir::func::FuncOp kernel);
 bool isKernel(mlir::func::FuncOp function);
 llvm::SmallVector<mlir::func::FuncOp> kernelFunctions(mlir::ModuleOp module);
 
+/// How a kernel finds the keys and values of attention with several groups of heads. A token reads
+/// those of one group after the other; processors ask memory for them ahead where they lie in line.
+enum class StateLayout {
+  ByToken, ///< visible × groups × width
+  ByGroup, ///< groups × room × width, of which the first tokens of each group are visible
+};
+
 /// Lowers `block` to a kernel `name` in `module`: linalg on tensors of S rows, with a memref for
 /// each argument. Fails with a diagnostic at an op that has no compiled form.
 mlir::FailureOr<mlir::func::FuncOp> lowerBlockToLinalg(xf::BlockOp block, mlir::ModuleOp module,
-                                                       llvm::StringRef name);
+                                                       llvm::StringRef name,
+                                                       StateLayout layout = StateLayout::ByToken);
+/// How many groups of a state's numbers lie apart with StateLayout::ByGroup.
+int64_t groupsOfState(const KernelArg &state);
 
 /// Lowers a module of kernels from linalg to the LLVM dialect with buildCpuPipeline: bufferised in
 /// place, contractions as register-tiled loops that the caller's threads run, buffers in the

@@ -23,7 +23,7 @@ class KernelEmitter {
 public:
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
-  KernelEmitter(xf::BlockOp block, mlir::ModuleOp module, llvm::StringRef name);
+  KernelEmitter(xf::BlockOp block, mlir::ModuleOp module, llvm::StringRef name, StateLayout layout);
 
   /// Lowers the whole block.
   mlir::FailureOr<mlir::func::FuncOp> run();
@@ -72,6 +72,7 @@ public:
   mlir::Value after(mlir::Operation *op);
   mlir::Value slots(std::optional<xf::Run> run);
   mlir::Value argument(KernelArgKind kind, llvm::StringRef name, int64_t index);
+  mlir::Value ofRun(KernelArgKind kind, int64_t run);
 
   // Building ----------------------------------------------------------------
   mlir::Value constant(double x);
@@ -122,8 +123,12 @@ private:
   void addArgument(KernelArgKind kind, mlir::MemRefType type, llvm::StringRef name = "",
                    int64_t index = 0, int64_t run = 0);
 
+  /// A state's memory, its groups where they lie.
+  mlir::Value withGroups(mlir::Value argument, const KernelArg &state);
+
   mlir::ModuleOp module;
   std::string name;
+  StateLayout layout;
   int64_t nextRead = 0; ///< numbers the reads
   llvm::DenseMap<mlir::Value, mlir::Value> values;
   llvm::SmallVector<KernelArg> args;

@@ -27,6 +27,10 @@ def BlocksToLinalg : KernelPass<"blocks-to-linalg"> {
                               %x: memref<?x4xf32> {kernel.arg = #kernel.arg<input>}, …)
     ```
   }];
+  let options = [
+    Option<"byGroup", "states-by-group", "bool", "false",
+           "keys and values of one group of heads lie in line (StateLayout)">
+  ];
   let dependentDialects = [
     "::ctxc::kernel::KernelDialect", "::mlir::arith::ArithDialect",
     "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect",
@@ -82,6 +86,8 @@ defvar tiles = Target<"tiles", "tiles", "bool", "false",
                       "products of tiles of bfloat16 are instructions (AMX)">;
 defvar bytesAhead = Target<"bytesAhead", "bytes-ahead", "int64_t", "3072",
                            "how far ahead a decoded token asks for keys and values">;
+defvar asksInLine = Target<"asksInLine", "asks-in-line", "bool", "true",
+                           "also for those that it reads from end to end">;
 defvar fma = Target<"fma", "fma", "bool", "true", "fused multiply-add is an instruction">;
 defvar halfPrecision = Target<"halfPrecision", "half-precision", "bool", "true",
                               "conversions from and to float16 are instructions">;
@@ -135,7 +141,7 @@ def LowerAttention : KernelPass<"lower-attention"> {
 
     The pass needs buffers. It comes before --ctxc-place-buffers, since it allocates memory.
   }];
-  let options = [lanes, registers, tiles, bytesAhead];
+  let options = [lanes, registers, tiles, bytesAhead, asksInLine];
   let dependentDialects = [
     "::ctxc::kernel::KernelDialect", "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",

@@ -54,6 +54,18 @@ private:
   };
   UnitOfOne unitOfOne(Value unit);
   int64_t slotsOfPart();
+  /// The softmax of a unit of a single row, 16 slots after the other: of each query the largest of
+  /// every 16th score of the unit whose keys are multiplied, and for that whose values are, what is
+  /// subtracted from scores, and the sums of every 16th power.
+  struct Softmax {
+    Value largest, subtracted, sums;
+  };
+  Value present(const UnitOfOne &unit, Value t);
+  void startScores(const UnitOfOne &unit, const Softmax &softmax);
+  void addScores(const UnitOfOne &unit, Value t, Value scores, const Softmax &softmax);
+  void finishScores(const UnitOfOne &unit, const Softmax &softmax);
+  void addPowers(const UnitOfOne &unit, Value t, Value scores, const Softmax &softmax);
+  void finishPowers(const UnitOfOne &unit, const Softmax &softmax);
   mlir::func::FuncOp writeOne();
   mlir::func::FuncOp writeMerge();
   Value numbers(llvm::ArrayRef<int64_t> shape);

@@ -1,9 +1,12 @@
-// Products of the queries of a prompt with the keys of a tile of slots, from a copy of the keys in
-// which 16 slots lie side by side. A vector of products then needs no addition across its lanes,
-// which for heads of 64 numbers takes longer than the multiplications. The numbers of a product are
-// still added in the order of VectorSums.h: partial sums of every 16th number, then in pairs.
+// Products of queries with the keys of a tile of slots. The numbers of a product are added in the
+// order of VectorSums.h: partial sums of every 16th number, then in pairs.
+//
+// For a prompt's queries, the keys are copied so that 16 slots lie side by side. A vector of
+// products then needs no addition across its lanes, which for heads of 64 numbers takes longer than
+// the multiplications.
 #include "lib/Lowering/CPU/AttentionTile.h"
 #include "lib/Lowering/CPU/VectorBody.h"
+#include "lib/Lowering/CPU/VectorSums.h"
 #include <functional>
 
 using namespace mlir;
@@ -11,6 +14,75 @@ using namespace ctxc;
 
 /// Products of so many numbers are written out; longer ones are loops.
 constexpr int64_t writtenOut = 256;
+
+//===----------------------------------------------------------------------===//
+// From where the keys lie
+//===----------------------------------------------------------------------===//
+
+void AttentionTile::writeProducts(const Queries &queries, Value first, Value from, Value to,
+                                  Value scores) {
+  int64_t step = queriesAtOnce(queries.known), slots = slotsAtOnce(queries.known);
+  auto take = [&](Value slot, int64_t count) {
+    forGroups(queries, [&](Value group, Value firstQuery) {
+      forSome(queries, step, [&](Value i, int64_t some) {
+        writeProduct(queries, group, i, some, slot, count, scores, add(firstQuery, i), first);
+      });
+    });
+  };
+  Value whole = add(from, multiples(sub(to, from), slots));
+  forRange(from, whole, slots, [&](Value slot) { take(slot, slots); });
+  if (slots > 1)
+    forRange(whole, to, 1, [&](Value slot) { take(slot, 1); });
+}
+
+LoopBuilder::Values AttentionTile::products(Value group, const At &at, Value from, int64_t slots,
+                                            bool asks) {
+  auto step = [&](ValueRange sums, Value d, Value mask) {
+    Values ofQueries, next;
+    for (auto [row, head] : at)
+      ofQueries.push_back(load(lanes, in.query, {row, group, head, d}, mask));
+    for (int64_t t = 0; t < slots; ++t) {
+      Value key = loadState(in.keys, {t ? add(from, index(t)) : from, group, d}, mask);
+      if (asks)
+        prefetch(in.keys, {add(from, index(t + slotsAhead(in.keys))), group, d});
+      for (Value query : ofQueries)
+        next.push_back(vector::FMAOp::create(b, loc, key, query, sums[next.size()]));
+    }
+    return next;
+  };
+  int64_t whole = width / rowLanes * rowLanes;
+  Values sums(slots * at.size(), zeros(lanes));
+  if (whole)
+    sums = carried(index(0), index(whole), rowLanes, sums,
+                   [&](ValueRange carried, Value d) { return step(carried, d, {}); });
+  if (whole < width)
+    sums = step(sums, index(whole), firstLanes(rowLanes, width - whole));
+  return sums;
+}
+
+void AttentionTile::writeProduct(const Queries &queries, Value group, Value query, int64_t count,
+                                 Value slot, int64_t slots, Value scores, Value firstQuery,
+                                 Value firstSlot) {
+  At at = places(queries, query, count);
+  const bool asks = queries.known && asksAhead();
+  // A token's keys are read one after the other, line after line. Each number of a query is then
+  // loaded again for each slot; with shorter registers that takes longer than multiplying.
+  const int64_t together = queries.known && copiesKeys() ? 1 : slots;
+  Values sums;
+  for (int64_t t = 0; t < slots; t += together)
+    llvm::append_range(sums, products(group, at, t ? add(slot, index(t)) : slot, together, asks));
+  for (size_t query = 0; query < at.size(); ++query) {
+    Values ofQuery;
+    for (int64_t t = 0; t < slots; ++t)
+      ofQuery.push_back(sums[t * at.size() + query]);
+    vector::StoreOp::create(b, loc, totals(b, loc, ofQuery), scores,
+                            {add(firstQuery, index(query)), sub(slot, firstSlot)});
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// From a copy
+//===----------------------------------------------------------------------===//
 
 /// Behind the last slot, the last key is repeated; its products are never read.
 void AttentionTile::copyKeys(Value group, Value to, const Copies &copies) {

@@ -3,12 +3,14 @@
 // to wait for the one before it. This does not change the order of a sum: a product is summed as
 // contractions are (VectorSums.h), a mixed value slot after slot.
 //
-// The keys of all groups for one slot lie side by side in memory. All groups of the queries take a
-// few slots before any group takes the next ones: a decoded token then reads its KV cache in one
-// direction, which is the fastest way to read memory. It takes a page of keys and then a page of
-// values of the tile before (OneRowAttention.cpp), and asks for both a little ahead: with requests
-// a whole tile ahead, in one phase for keys and one for values, reading alone was a third slower
-// (Sapphire Rapids).
+// A decoded token reads its KV cache in one direction, line after line, which is the fastest way to
+// read memory: a group's keys lie in line. Where those of all groups for one slot lie side by side,
+// all groups of the queries take a few slots before any group takes the next ones. A token takes a
+// page of keys and then a page of values of the tile before (OneRowAttention.cpp), and asks for
+// both a little ahead: with requests a whole tile ahead, in one phase for keys and one for values,
+// reading alone was a third slower (Sapphire Rapids). A Zen 4 does not ask where all lines are read
+// in order: a request of its own holds one of the few places for lines that are on their way, until
+// the line is there.
 #include "lib/Lowering/CPU/AttentionTile.h"
 #include "lib/Lowering/CPU/VectorBody.h"
 #include "lib/Lowering/CPU/VectorSums.h"
@@ -23,12 +25,17 @@ using namespace ctxc;
 AttentionTile::AttentionTile(const OpBuilder &b, kernel::AttentionOp op, const CpuTarget &target)
     : LoopBuilder(b, op.getLoc()), op(op),
       lanes(VectorType::get({rowLanes}, Float32Type::get(op.getContext()))),
-      bytesAhead(target.bytesAhead) {
+      bytesAhead(target.bytesAhead), asksInLine(target.asksInLine) {
   auto query = cast<MemRefType>(op.getQuery().getType());
   groups = query.getDimSize(1);
   repeat = query.getDimSize(2);
   width = query.getDimSize(3);
   out = cast<MemRefType>(op.getMixed().getType()).getDimSize(3);
+  auto isInLineIn = [](Value state) {
+    auto [strides, offset] = cast<MemRefType>(state.getType()).getStridesAndOffset();
+    return strides[0] == cast<MemRefType>(state.getType()).getDimSize(2);
+  };
+  isInLine = isInLineIn(op.getKeys()) && isInLineIn(op.getValues());
   // Half of the registers hold sums, and the other half the factors: 16 sums with AVX-512, 4 with
   // AVX2 and NEON.
   sums = std::clamp<int64_t>(target.registers * target.lanes / rowLanes / 2, 1, 16);
@@ -158,59 +165,16 @@ int64_t AttentionTile::slotsAtOnce(int64_t known) const {
   return llvm::bit_floor(uint64_t(sums / queriesAtOnce(known)));
 }
 
+bool AttentionTile::asksAhead() const {
+  // In order if all vectors of a value are taken at once.
+  bool isInOrder = isInLine && out <= sums / queriesAtOnce(repeat) * rowLanes;
+  return asksInLine || !isInOrder;
+}
+
 int64_t AttentionTile::slotsAhead(Value state) const {
   auto type = cast<MemRefType>(state.getType());
-  int64_t bits = type.getDimSize(1) * type.getDimSize(2) * type.getElementTypeBitWidth();
-  return llvm::divideCeil(bytesAhead * 8, bits);
-}
-
-void AttentionTile::writeProducts(const Queries &queries, Value first, Value from, Value to,
-                                  Value scores) {
-  int64_t step = queriesAtOnce(queries.known), slots = slotsAtOnce(queries.known);
-  auto take = [&](Value slot, int64_t count) {
-    forGroups(queries, [&](Value group, Value firstQuery) {
-      forSome(queries, step, [&](Value i, int64_t some) {
-        writeProduct(queries, group, i, some, slot, count, scores, add(firstQuery, i), first);
-      });
-    });
-  };
-  Value whole = add(from, multiples(sub(to, from), slots));
-  forRange(from, whole, slots, [&](Value slot) { take(slot, slots); });
-  if (slots > 1)
-    forRange(whole, to, 1, [&](Value slot) { take(slot, 1); });
-}
-
-void AttentionTile::writeProduct(const Queries &queries, Value group, Value query, int64_t count,
-                                 Value slot, int64_t slots, Value scores, Value firstQuery,
-                                 Value firstSlot) {
-  int64_t whole = width / rowLanes * rowLanes;
-  At at = places(queries, query, count);
-  auto step = [&](ValueRange sums, Value d, Value mask) {
-    Values ofQueries, next;
-    for (auto [row, head] : at)
-      ofQueries.push_back(load(lanes, in.query, {row, group, head, d}, mask));
-    for (int64_t t = 0; t < slots; ++t) {
-      Value key = loadState(in.keys, {t ? add(slot, index(t)) : slot, group, d}, mask);
-      if (queries.known)
-        prefetch(in.keys, {add(slot, index(t + slotsAhead(in.keys))), group, d});
-      for (Value query : ofQueries)
-        next.push_back(vector::FMAOp::create(b, loc, key, query, sums[next.size()]));
-    }
-    return next;
-  };
-  Values sums(slots * at.size(), zeros(lanes));
-  if (whole)
-    sums = carried(index(0), index(whole), rowLanes, sums,
-                   [&](ValueRange carried, Value d) { return step(carried, d, {}); });
-  if (whole < width)
-    sums = step(sums, index(whole), firstLanes(rowLanes, width - whole));
-  for (size_t query = 0; query < at.size(); ++query) {
-    Values ofQuery;
-    for (int64_t t = 0; t < slots; ++t)
-      ofQuery.push_back(sums[t * at.size() + query]);
-    vector::StoreOp::create(b, loc, totals(b, loc, ofQuery), scores,
-                            {add(firstQuery, index(query)), sub(slot, firstSlot)});
-  }
+  int64_t bits = type.getDimSize(2) * type.getElementTypeBitWidth();
+  return llvm::divideCeil(bytesAhead * 8, bits * (isInLine ? 1 : groups));
 }
 
 /// The scores of the slots from `slot` on, of which the mask leaves out some.
@@ -246,6 +210,23 @@ Value AttentionTile::power(Value x, Value largest) {
   return math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, x, largest));
 }
 
+Value AttentionTile::takeScores(const Place &place, Value from, Value t, Value mask, Value scores) {
+  Value product = load(lanes, scores, {place.query, t}, mask);
+  Value score = scoreOf(product, place.group, place.row, place.head, add(from, t), mask);
+  if (mask)
+    score = arith::SelectOp::create(b, loc, mask, score, broadcastLanes(b, loc, number(-INFINITY)));
+  store(score, scores, {place.query, t}, mask);
+  return score;
+}
+
+Value AttentionTile::takePowers(Value query, Value t, Value mask, Value largest, Value scores) {
+  Value powers = power(load(lanes, scores, {query, t}, mask), largest);
+  if (mask)
+    powers = arith::SelectOp::create(b, loc, mask, powers, zeros(lanes));
+  store(powers, scores, {query, t}, mask);
+  return powers;
+}
+
 void AttentionTile::writePowers(const Queries &queries, Value from, Value to, Value scores,
                                 const TileResults &results) {
   Value count = sub(to, from), whole = multiples(count, rowLanes);
@@ -263,21 +244,13 @@ void AttentionTile::writePowers(const Queries &queries, Value from, Value to, Va
           .front();
     };
     Value largest = along(unseen, [&](Value so, Value t, Value mask) -> Value {
-      Value product = load(lanes, scores, {query, t}, mask);
-      Value score = scoreOf(product, group, row, head, add(from, t), mask);
-      if (mask)
-        score = arith::SelectOp::create(b, loc, mask, score, unseen);
-      store(score, scores, {query, t}, mask);
-      return arith::MaximumFOp::create(b, loc, so, score);
+      return arith::MaximumFOp::create(
+          b, loc, so, takeScores({group, query, row, head}, from, t, mask, scores));
     });
     largest = vector::ReductionOp::create(b, loc, vector::CombiningKind::MAXIMUMF, largest);
     Value wide = broadcastLanes(b, loc, finite(largest));
     Value total = along(zeros(lanes), [&](Value so, Value t, Value mask) -> Value {
-      Value powers = power(load(lanes, scores, {query, t}, mask), wide);
-      if (mask)
-        powers = arith::SelectOp::create(b, loc, mask, powers, zeros(lanes));
-      store(powers, scores, {query, t}, mask);
-      return arith::AddFOp::create(b, loc, so, powers);
+      return arith::AddFOp::create(b, loc, so, takePowers(query, t, mask, wide, scores));
     });
     Value at = add(results.first, query);
     memref::StoreOp::create(b, loc, largest, results.largest, at);
@@ -322,7 +295,7 @@ void AttentionTile::addValues(const Queries &queries, Value group, int64_t count
   so = carried(from, to, 1, so, [&](ValueRange sums, Value slot) {
     Values values, next;
     for (int64_t v = 0; v < vectors; ++v) {
-      if (queries.known)
+      if (queries.known && asksAhead())
         prefetch(in.values, {add(slot, index(slotsAhead(in.values))), group, placeOf(0, v)[1]});
       values.push_back(copies.values ? load(lanes, copies.values,
                                             {sub(slot, copies.from), placeOf(0, v)[1]}, mask)

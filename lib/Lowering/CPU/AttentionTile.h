@@ -67,10 +67,10 @@ protected:
   void computeTile(const Queries &queries, Value from, Value to, Value scores,
                    const TileResults &results, int64_t part, const Copies &copies = {});
 
-  /// The steps of computeTile. Products and mixed values of slots [from, to) are those of a part of
-  /// the tile that begins at slot `first`.
+  /// The steps of computeTile; products are in AttentionKeys.cpp. Products and mixed values of
+  /// slots [from, to) are those of a part of the tile that begins at slot `first`.
   void writeProducts(const Queries &queries, Value first, Value from, Value to, Value scores);
-  /// The same for all slots before `to`, of queries of one group (AttentionKeys.cpp).
+  /// The same for all slots before `to`, of queries of one group.
   void writeProductsOfCopy(const Queries &queries, Value to, Value scores, const Copies &copies);
   /// Replaces products by scores and then by powers, and writes the largest scores and the sums.
   void writePowers(const Queries &queries, Value from, Value to, Value scores,
@@ -78,6 +78,20 @@ protected:
   void startMixed(const Queries &queries, const TileResults &results);
   void addMixed(const Queries &queries, Value first, Value from, Value to, Value scores,
                 const TileResults &results, const Copies &copies = {});
+  /// A query: its index among some, and where it is.
+  struct Place {
+    Value group, query, row, head;
+  };
+  /// Replaces the products of a query, 16 from slot `from` + `t` on or those that the mask has, by
+  /// scores, and returns these, −∞ where the mask has none.
+  Value takeScores(const Place &place, Value from, Value t, Value mask, Value scores);
+  /// Replaces scores by powers, and returns these, 0 where the mask has none.
+  Value takePowers(Value query, Value t, Value mask, Value largest, Value scores);
+  Value number(double x);
+  /// `x`, or 0 where it is −∞: no slot was seen, and every power is exp(−∞).
+  Value finite(Value x);
+  /// For a single row: whether keys and values are asked for ahead.
+  bool asksAhead() const;
   /// How many slots are multiplied at once.
   int64_t slotsAtOnce(int64_t known) const;
   /// Memory on the stack of the function that is being written.
@@ -99,6 +113,7 @@ protected:
   kernel::AttentionOp op;
   Operands in;
   int64_t groups, repeat, width, out;
+  bool isInLine; ///< the keys of a group lie one after the other, and so do its values
 
 private:
   using At = llvm::SmallVector<std::pair<Value, Value>>; ///< row and head
@@ -109,6 +124,9 @@ private:
   int64_t queriesAtOnce(int64_t known) const;
   void writeProduct(const Queries &queries, Value group, Value query, int64_t count, Value slot,
                     int64_t slots, Value scores, Value firstQuery, Value firstSlot);
+  /// Of each slot of [from, from + slots) and each of the queries at `at`, the vector whose lanes
+  /// are to be added; `asks`: for keys ahead.
+  Values products(Value group, const At &at, Value from, int64_t slots, bool asks);
   Value scoreOf(Value product, Value group, Value row, Value head, Value slot, Value mask);
   void addValues(const Queries &queries, Value group, int64_t count, Value firstQuery, Value from,
                  Value to, Value first, int64_t vectors, Value mask, Value scores, Value firstSlot,
@@ -118,14 +136,12 @@ private:
   void forVectors(int64_t atOnce, llvm::function_ref<void(Value, int64_t, Value)> body);
   /// A vector of keys or values, widened to float32.
   Value loadState(Value memref, mlir::ValueRange at, Value mask);
-  Value number(double x);
-  /// `x`, or 0 where it is −∞: no slot was seen, and every power is exp(−∞).
-  Value finite(Value x);
   Value power(Value x, Value largest);
 
   int64_t sums; ///< sums that are kept in registers at once
   mlir::VectorType lanes;
   int64_t bytesAhead; ///< CpuTarget::bytesAhead
+  bool asksInLine;    ///< CpuTarget::asksInLine
 };
 
 } // namespace ctxc

@@ -33,8 +33,8 @@ constexpr int64_t queriesOfBlock = 128;
 constexpr int64_t queriesOfRoundedBlock = 256;
 /// How many slots are multiplied with the weights of a block before the next vectors of a value.
 constexpr int64_t slotsOfBlock = 64;
-/// For a single row, the groups that a unit of work has: so many that the keys of a slot are at
-/// least this many numbers.
+/// For a single row, the groups that a unit of work has where they lie side by side: so many that
+/// the keys of a slot are at least this many numbers.
 constexpr int64_t numbersOfUnit = 512;
 /// With fewer products, a second thread costs more time than it saves.
 constexpr int64_t sharedProducts = 1 << 15;
@@ -50,7 +50,7 @@ AttentionEmitter::AttentionEmitter(kernel::AttentionOp op, const CpuTarget &targ
       name((kernel.getName() + "_attention_" + Twine(number)).str()) {
   heads = std::min(repeat, queriesOfTile);
   parts = llvm::divideCeil(repeat, heads);
-  unitGroups = std::min<int64_t>(llvm::divideCeil(numbersOfUnit, width), groups);
+  unitGroups = isInLine ? 1 : std::min<int64_t>(llvm::divideCeil(numbersOfUnit, width), groups);
 }
 
 AttentionEmitter::Function AttentionEmitter::beginFunction(StringRef suffix) {
@@ -271,6 +271,7 @@ struct LowerAttention : ctxc::impl::LowerAttentionBase<LowerAttention> {
     target.registers = registers;
     target.tiles = tiles;
     target.bytesAhead = bytesAhead;
+    target.asksInLine = asksInLine;
     if (failed(expectBuffers(getOperation(), getArgument())))
       return signalPassFailure();
     SmallVector<kernel::AttentionOp> ops;

@@ -50,6 +50,8 @@ static OpFoldResult sizeOf(Value memref, int64_t index) {
     return expand.getMixedOutputShape()[index];
   if (auto view = dyn_cast_or_null<memref::SubViewOp>(op); view && view.getDroppedDims().none())
     return view.getMixedSizes()[index];
+  if (auto cast = dyn_cast_or_null<memref::ReinterpretCastOp>(op))
+    return cast.getMixedSizes()[index];
   return {};
 }
 

@@ -31,6 +31,8 @@ static KindText textOf(KernelArgKind kind) {
             "state of a contextual op, the last rows are written (of a reduced run none)"};
   case KernelArgKind::Slots:
     return {"read", "absolute positions of the visible tokens"};
+  case KernelArgKind::Room:
+    return {"read", "for how many tokens each group of a state has memory"};
   case KernelArgKind::Store:
     return {"write", "patch part, written"};
   case KernelArgKind::Load:

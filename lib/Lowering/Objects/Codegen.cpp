@@ -61,11 +61,11 @@ void ctxc::markProducts(Operation *kernel, PromptProducts products) {
 }
 
 FailureOr<OwningOpRef<ModuleOp>> ctxc::buildKernelModule(ArrayRef<xf::BlockOp> blocks,
-                                                         StringRef prefix) {
+                                                         StringRef prefix, StateLayout layout) {
   xf::BlockOp first = blocks.front();
   OwningOpRef<ModuleOp> kernels = ModuleOp::create(first.getLoc());
   for (xf::BlockOp block : blocks)
-    if (failed(lowerBlockToLinalg(block, *kernels, kernelName(block, prefix))))
+    if (failed(lowerBlockToLinalg(block, *kernels, kernelName(block, prefix), layout)))
       return failure();
   return kernels;
 }

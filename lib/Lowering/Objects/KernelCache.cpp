@@ -26,7 +26,7 @@ std::string KernelCache::keyOf(StringRef what, const CpuTarget &target) {
      << target.cpu << "\n"
      << target.features << "\n"
      << target.lanes << " " << target.registers << " " << target.optimisation << " "
-     << target.bfloatPairs << target.tiles << " " << target.bytesAhead << " "
+     << target.bfloatPairs << target.tiles << " " << target.bytesAhead << target.asksInLine << " "
      << target.readings.text() << "\n"
      << what;
   return toHex(SHA256::hash(arrayRefFromStringRef(text)), /*LowerCase=*/true);

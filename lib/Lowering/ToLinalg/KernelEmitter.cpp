@@ -39,9 +39,14 @@ SmallVector<KernelArg> ctxc::kernelArguments(func::FuncOp kernel) {
   return args;
 }
 
-KernelEmitter::KernelEmitter(xf::BlockOp block, ModuleOp module, StringRef name)
+int64_t ctxc::groupsOfState(const KernelArg &state) {
+  auto type = cast<MemRefType>(state.type);
+  return type.getRank() == 3 ? type.getDimSize(1) : 1;
+}
+
+KernelEmitter::KernelEmitter(xf::BlockOp block, ModuleOp module, StringRef name, StateLayout layout)
     : builder(module.getContext()), loc(block.getLoc()), block(block), module(module),
-      name(name.str()) {}
+      name(name.str()), layout(layout) {}
 
 void KernelEmitter::addArgument(KernelArgKind kind, MemRefType type, StringRef name, int64_t index,
                                 int64_t run) {
@@ -101,7 +106,7 @@ void KernelEmitter::addArguments() {
 void KernelEmitter::addStates() {
   Type f32 = builder.getF32Type();
   int64_t states = 0, carried = 0;
-  bool runs[2] = {false, false};
+  bool runs[2] = {false, false}, areApart[2] = {false, false};
   block.walk([&](xf::ContextualOpInterface op) {
     int64_t run = runIndex(op.getStateRun());
     if (RankedTensorType type = op.getCarried()) {
@@ -115,12 +120,17 @@ void KernelEmitter::addStates() {
     runs[run] = true;
     Type kept = kernel::isMarked<kernel::RoundedState>(op) ? builder.getBF16Type() : f32;
     for (Value operand : op.getStateOperands())
-      if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
+      if (auto type = dyn_cast<RankedTensorType>(operand.getType())) {
         addArgument(KernelArgKind::State, memoryOfTokens(type.getShape(), kept), "", states++, run);
+        areApart[run] |= layout == StateLayout::ByGroup && groupsOfState(args.back()) > 1;
+      }
   });
-  for (int64_t run : {0, 1})
+  for (int64_t run : {0, 1}) {
     if (runs[run])
       addArgument(KernelArgKind::Slots, memoryOfTokens({}, builder.getI32Type()), "", 0, run);
+    if (areApart[run])
+      addArgument(KernelArgKind::Room, MemRefType::get({1}, builder.getI64Type()), "", 0, run);
+  }
 }
 
 /// What a patch stores or loads, and what it says of itself.
@@ -197,8 +207,29 @@ SmallVector<Value> KernelEmitter::states(Operation *op) {
     if (arg.kind == KernelArgKind::State && arg.index >= firstState.lookup(op) &&
         arg.index < firstState.lookup(op) +
                         int64_t(cast<xf::ContextualOpInterface>(op).getStateOperands().size()))
-      memrefs.push_back(kernel.getArgument(i));
+      memrefs.push_back(withGroups(kernel.getArgument(i), arg));
   return memrefs;
+}
+
+Value KernelEmitter::withGroups(Value argument, const KernelArg &state) {
+  const int64_t groups = groupsOfState(state);
+  if (layout == StateLayout::ByToken || groups == 1)
+    return argument;
+  auto type = cast<MemRefType>(state.type);
+  const int64_t width = type.getDimSize(2);
+  Value room =
+      memref::LoadOp::create(builder, loc, ofRun(KernelArgKind::Room, state.run), index(0));
+  Value apart = arith::MulIOp::create(
+      builder, loc, arith::IndexCastOp::create(builder, loc, builder.getIndexType(), room),
+      index(width));
+  OpFoldResult sizes[] = {memref::DimOp::create(builder, loc, argument, 0).getResult(),
+                          builder.getIndexAttr(groups), builder.getIndexAttr(width)};
+  OpFoldResult strides[] = {builder.getIndexAttr(width), apart, builder.getIndexAttr(1)};
+  auto layoutOfGroups =
+      StridedLayoutAttr::get(builder.getContext(), /*offset=*/0, {width, ShapedType::kDynamic, 1});
+  return memref::ReinterpretCastOp::create(
+      builder, loc, MemRefType::get(type.getShape(), type.getElementType(), layoutOfGroups),
+      argument, builder.getIndexAttr(0), sizes, strides);
 }
 
 Value KernelEmitter::before(Operation *op) {
@@ -210,19 +241,19 @@ Value KernelEmitter::after(Operation *op) {
   return isReduced ? Value() : argument(KernelArgKind::After, "", firstState.lookup(op));
 }
 
-static Value slotsArgument(func::FuncOp kernel, ArrayRef<KernelArg> args, int64_t run) {
+Value KernelEmitter::ofRun(KernelArgKind kind, int64_t run) {
   for (auto [i, arg] : llvm::enumerate(args))
-    if (arg.kind == KernelArgKind::Slots && arg.run == run)
+    if (arg.kind == kind && arg.run == run)
       return kernel.getArgument(i);
   llvm_unreachable("the kernel has no such run");
 }
 
 Value KernelEmitter::slots(std::optional<xf::Run> run) {
-  return readTensor(builder, loc, slotsArgument(kernel, args, runIndex(run)));
+  return readTensor(builder, loc, ofRun(KernelArgKind::Slots, runIndex(run)));
 }
 
 Value KernelEmitter::visible(std::optional<xf::Run> run) {
-  return memref::DimOp::create(builder, loc, slotsArgument(kernel, args, runIndex(run)), 0);
+  return memref::DimOp::create(builder, loc, ofRun(KernelArgKind::Slots, runIndex(run)), 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -275,22 +306,24 @@ FailureOr<func::FuncOp> KernelEmitter::run() {
   return kernel;
 }
 
-FailureOr<func::FuncOp> ctxc::lowerBlockToLinalg(xf::BlockOp block, ModuleOp module,
-                                                 StringRef name) {
-  return KernelEmitter(block, module, name).run();
+FailureOr<func::FuncOp> ctxc::lowerBlockToLinalg(xf::BlockOp block, ModuleOp module, StringRef name,
+                                                 StateLayout layout) {
+  return KernelEmitter(block, module, name, layout).run();
 }
 
 namespace {
 
 struct BlocksToLinalg : ctxc::impl::BlocksToLinalgBase<BlocksToLinalg> {
+  using Base::Base;
   void runOnOperation() override {
+    const StateLayout layout = byGroup ? StateLayout::ByGroup : StateLayout::ByToken;
     ModuleOp module = getOperation();
     for (auto model : llvm::to_vector(module.getOps<xf::ModelOp>()))
       model.erase();
     for (auto block : llvm::to_vector(module.getOps<xf::BlockOp>())) {
       std::string name = block.getSymName().str();
       block.setSymName(name + ".block");
-      if (failed(lowerBlockToLinalg(block, module, name)))
+      if (failed(lowerBlockToLinalg(block, module, name, layout)))
         return signalPassFailure();
       block.erase();
     }

@@ -127,6 +127,8 @@ Expected<Device::Buffer *> GpuProgram::argument(const StepKernel &at, const Part
   case KernelArgKind::Before:
   case KernelArgKind::After:
     break; // such kernels are refused
+  case KernelArgKind::Room:
+    break; // these kernels find states by token
   case KernelArgKind::Load:
     return store.applied(at.step, whole.index, argumentBytes(arg.type));
   case KernelArgKind::Counts:

@@ -19,6 +19,45 @@ std::vector<int64_t> prompt(const Program &program, int64_t count = length) {
   return tokens;
 }
 
+/// What StepState keeps of two groups: token `first` + s of group g is 1000 g + first + s.
+struct TwoGroups {
+  StepState state;
+
+  int32_t *numbers() {
+    return reinterpret_cast<int32_t *>(state.memory(0, 2 * sizeof(int32_t), /*groups=*/2));
+  }
+  void write(int64_t from, int64_t to) {
+    int32_t *all = numbers();
+    for (int64_t group : {0, 1})
+      for (int64_t token = from; token < to; ++token)
+        all[group * state.room + token - state.first] = 1000 * group + token;
+  }
+  void expect(int64_t to) {
+    int32_t *all = numbers();
+    for (int64_t group : {0, 1})
+      for (int64_t token = state.first; token < to; ++token)
+        ASSERT_EQ(all[group * state.room + token - state.first], 1000 * group + token);
+  }
+};
+
+TEST(StepState, EachGroupKeepsItsTokens) {
+  TwoGroups groups;
+  groups.state.makeRoom(0, 3, /*capacity=*/3);
+  EXPECT_EQ(groups.state.room, 3);
+  groups.write(0, 3);
+  groups.state.makeRoom(3, 400, /*capacity=*/403); // more room: the second group moves
+  EXPECT_EQ(groups.state.room, 403);
+  groups.expect(3);
+  groups.write(3, 403);
+  groups.state.window = 100;
+  groups.state.makeRoom(403, 50, /*capacity=*/500); // those before the window go
+  EXPECT_EQ(groups.state.first, 256);
+  groups.expect(403);
+  TwoGroups copy{groups.state.copy(400, /*capacity=*/1000)};
+  EXPECT_NE(copy.state.room, groups.state.room);
+  copy.expect(400);
+}
+
 /// The bytes that a run holds, and the steps that have dropped tokens.
 std::pair<size_t, int> held(const ctxc::Run &run) {
   std::pair<size_t, int> all = {0, 0};
