@@ -33,6 +33,8 @@ void *ctxc::allocateCache(size_t bytes) {
 void ctxc::freeCache(void *memory, size_t bytes) { ::operator delete(memory, alignmentOf(bytes)); }
 
 void SlotMemory::take(const SlotMemory &other, int64_t from, int64_t count) {
+  if (count == 0) // either may have no memory
+    return;
   for (int64_t group = 0; group < groups; ++group)
     std::memmove(bytes.data() + group * room() * bytesOfGroup(),
                  other.bytes.data() + (group * other.room() + from) * bytesOfGroup(),
