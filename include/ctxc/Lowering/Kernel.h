@@ -34,8 +34,8 @@ llvm::SmallVector<KernelArg> kernelArguments(mlir::func::FuncOp kernel);
 bool isKernel(mlir::func::FuncOp function);
 llvm::SmallVector<mlir::func::FuncOp> kernelFunctions(mlir::ModuleOp module);
 
-/// How a kernel finds the keys and values of attention with several groups of heads. A token reads
-/// those of one group after the other; processors ask memory for them ahead where they lie in line.
+/// Where a kernel finds the keys and values of attention with several groups of heads. A decoded
+/// token takes one group after the other, and a processor's own prefetch follows what lies in line.
 enum class StateLayout {
   ByToken, ///< visible × groups × width
   ByGroup, ///< groups × room × width, of which the first tokens of each group are visible
