@@ -133,6 +133,24 @@ func.func @kernel(%q: memref<?x2x4x32xf32>, %k: memref<?x2x32xf32, strided<[32, 
   return
 }
 
+// Values of 80 numbers take two passes, for which lines are asked for. On those processors 4 slots,
+// on others 8, are taken before keys and values change.
+// CHECK-LABEL: func.func private @wide_attention_1_one(
+// SILENT-LABEL: func.func private @wide_attention_1_one(
+// CHECK: scf.for %[[FROM:.*]] = %c0 to %c128 step %c16
+// SILENT: scf.for %[[FROM:.*]] = %c0 to %c128 step %c16
+// CHECK: scf.for %{{.*}} = %[[FROM]] to %{{.*}} step %c8 {
+// SILENT: scf.for %{{.*}} = %[[FROM]] to %{{.*}} step %c4 {
+// SILENT: memref.prefetch
+func.func @wide(%q: memref<?x1x4x80xf32>, %k: memref<?x1x80xf32>, %v: memref<?x1x80xf32>,
+                %y: memref<?x1x4x80xf32>, %call: !llvm.ptr) {
+  kernel.attention(%q, %k, %v) others() at [] into %y {
+  ^bb0(%x: f32):
+    kernel.attend %x
+  } : (memref<?x1x4x80xf32>, memref<?x1x80xf32>, memref<?x1x80xf32>), memref<?x1x4x80xf32>
+  return
+}
+
 //--- errors.mlir
 func.func @kernel(%q: memref<?x2x4x32xf32>, %k: memref<?x2x32xf32>, %v: memref<?x2x32xf32>,
                   %y: memref<?x2x4x32xf32>, %call: !llvm.ptr) {

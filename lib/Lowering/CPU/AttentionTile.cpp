@@ -23,9 +23,9 @@ using namespace mlir;
 using namespace ctxc;
 
 AttentionTile::AttentionTile(const OpBuilder &b, kernel::AttentionOp op, const CpuTarget &target)
-    : LoopBuilder(b, op.getLoc()), op(op),
+    : LoopBuilder(b, op.getLoc()), op(op), asksInLine(target.asksInLine),
       lanes(VectorType::get({rowLanes}, Float32Type::get(op.getContext()))),
-      bytesAhead(target.bytesAhead), asksInLine(target.asksInLine) {
+      bytesAhead(target.bytesAhead) {
   auto query = cast<MemRefType>(op.getQuery().getType());
   groups = query.getDimSize(1);
   repeat = query.getDimSize(2);
@@ -165,9 +165,12 @@ int64_t AttentionTile::slotsAtOnce(int64_t known) const {
   return llvm::bit_floor(uint64_t(sums / queriesAtOnce(known)));
 }
 
+bool AttentionTile::takesValuesAtOnce() const {
+  return out <= sums / queriesAtOnce(repeat) * rowLanes;
+}
+
 bool AttentionTile::asksAhead() const {
-  // In order if all vectors of a value are taken at once.
-  bool isInOrder = isInLine && out <= sums / queriesAtOnce(repeat) * rowLanes;
+  bool isInOrder = isInLine && takesValuesAtOnce();
   return asksInLine || !isInOrder;
 }
 

@@ -90,6 +90,8 @@ protected:
   Value number(double x);
   /// `x`, or 0 where it is −∞: no slot was seen, and every power is exp(−∞).
   Value finite(Value x);
+  /// For a single row: whether there are sums for all numbers of a value at once.
+  bool takesValuesAtOnce() const;
   /// For a single row: whether keys and values are asked for ahead.
   bool asksAhead() const;
   /// How many slots are multiplied at once.
@@ -113,7 +115,8 @@ protected:
   kernel::AttentionOp op;
   Operands in;
   int64_t groups, repeat, width, out;
-  bool isInLine; ///< the keys of a group lie one after the other, and so do its values
+  bool isInLine;   ///< the keys of a group lie one after the other, and so do its values
+  bool asksInLine; ///< CpuTarget::asksInLine
 
 private:
   using At = llvm::SmallVector<std::pair<Value, Value>>; ///< row and head
@@ -141,7 +144,6 @@ private:
   int64_t sums; ///< sums that are kept in registers at once
   mlir::VectorType lanes;
   int64_t bytesAhead; ///< CpuTarget::bytesAhead
-  bool asksInLine;    ///< CpuTarget::asksInLine
 };
 
 } // namespace ctxc

@@ -147,8 +147,11 @@ void AttentionEmitter::finishPowers(const UnitOfOne &unit, const Softmax &softma
   });
 }
 
-/// How many slots of a unit's keys are multiplied before the values of the unit before it are.
+/// How many slots of a unit's keys are multiplied before the values of the unit before it are. On a
+/// Zen 4, few are better where values are gone through several times.
 int64_t AttentionEmitter::slotsOfPart() {
+  if (!asksInLine && !takesValuesAtOnce())
+    return slotsAtOnce(repeat);
   int64_t bytes = cast<MemRefType>(op.getKeys().getType()).getElementTypeBitWidth() / 8;
   int64_t slots = bytesOfPart / (unitGroups * width * bytes);
   return std::clamp<int64_t>(llvm::bit_floor(uint64_t(slots)), slotsAtOnce(repeat), slotsOfTile);
