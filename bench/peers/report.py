@@ -229,9 +229,9 @@ tools/setup.sh --bench && tools/build.sh ctxc-gemv && build/bin/ctxc-gemv --thre
 GEMM_ROWS = 512  # the rows of ctxc-gemm
 GEMM = """
 One matrix times the {prefill} vectors of a prompt: GFLOP/s. *Rounded*: the vectors are rounded to bfloat16,
-and the time includes this. ctxc's loop of multiplications runs at the processor's full rate (Zen 4), and has
-four fifths of the time (`perf record -e cpu-clock`). A product has 16 partial sums, as that of a decoded token, so that results do not depend on how a
-prompt is divided; adding these at the end takes most of the rest, and oneDNN, with a sum in each lane, does without.
+and the time includes this. A product of ctxc has 16 partial sums, one in each lane, as that of a decoded token, so that
+results do not depend on how a prompt is divided; adding these at the end is work that oneDNN, with a product in each lane, does
+not have.
 
 ```sh
 tools/setup.sh --bench && tools/build.sh ctxc-gemm && build/bin/ctxc-gemm --threads=2

@@ -170,8 +170,7 @@ bool AttentionTile::takesValuesAtOnce() const {
 }
 
 bool AttentionTile::asksAhead() const {
-  bool isInOrder = isInLine && takesValuesAtOnce();
-  return asksInLine || !isInOrder;
+  return asksInLine || !isInLine || !takesValuesAtOnce();
 }
 
 int64_t AttentionTile::slotsAhead(Value state) const {

@@ -42,6 +42,11 @@ func.func private @arg_c1_counts(%c: memref<?x3x1xi64> {kernel.arg = #kernel.arg
 
 // -----
 
+// expected-error @below {{role #kernel.arg<room> and type 'memref<2xi64>'; it must be one i64}}
+func.func private @arg_c1_room(%r: memref<2xi64> {kernel.arg = #kernel.arg<room>}) { return }
+
+// -----
+
 // expected-error @below {{type 'memref<?xf32>'; it must be one f64 for each row}}
 func.func private @arg_c1_replay(%c: memref<?xf32> {kernel.arg = #kernel.arg<replay>}) { return }
 
