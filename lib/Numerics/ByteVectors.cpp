@@ -45,6 +45,10 @@ constexpr float rounder = 0x1.8p23f;
       halves[half] -= integers[half * group / 2 + i];
   for (int i = 0; i < group; ++i)
     to.numbers[at * group + i] = int8_t(integers[i]);
+  constexpr int piece = group / 2, run = groups / 2 * piece;
+  for (int half = 0; half < 2; ++half)
+    std::memcpy(to.pieces + (2 * (at % 2) + half) * run + at / 2 * piece,
+                to.numbers + at * group + half * piece, piece);
   to.of_halves[2 * at] = halves[0], to.of_halves[2 * at + 1] = halves[1];
   to.negative_sums[at] = halves[0] + halves[1];
   to.scales[at] = scale;

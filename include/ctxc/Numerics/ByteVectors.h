@@ -30,9 +30,11 @@ enum {
 /* CTXC_BYTE_SPAN numbers of a vector, padded with zeros. Its size is an odd number of cache lines,
  * so that vectors do not compete for the same few sets of a cache. */
 typedef struct ctxc_byte_span {
-  int8_t numbers[256];      /* q */
-  float scales[8];          /* d of each group */
-  float scaled_sums[8];     /* d Σ q, in float32 */
+  int8_t numbers[256];  /* q */
+  int8_t pieces[256];   /* the same in pieces of 16: the first halves of groups 0, 2, 4 and 6, the
+                           second ones, then those of groups 1, 3, 5 and 7 */
+  float scales[8];      /* d of each group */
+  float scaled_sums[8]; /* d Σ q, in float32 */
   int32_t negative_sums[8]; /* -Σ q */
   int32_t of_halves[16];    /* -Σ q of each half of a group */
   int32_t unused[8];

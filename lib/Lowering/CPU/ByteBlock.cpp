@@ -138,11 +138,15 @@ public:
 
 protected:
   /// The bytes of four blocks.
-  Value fourBlocks(int64_t first) {
+  Value fourBlocks(int64_t first, int64_t step = 1) {
     SmallVector<Value> all;
-    for (int64_t i = first; i < first + 4; ++i)
+    for (int64_t i = first; i < first + 4 * step; i += step)
       all.push_back(i < place.present ? wholeBytes(i * stride + bytesAt, 16) : noBytes(16));
     return joined(all);
+  }
+  Value foursOfPieces(int64_t i) {
+    Value four = once(i / 2, [&] { return fourBlocks(i / 2, /*step=*/2); });
+    return masked(moved(four, i % 2 * 4), 15);
   }
   Value fours(int64_t i) {
     if (place.width == 16)
@@ -198,8 +202,22 @@ public:
     } else if (width == 16) {
       all = arith::TruncIOp::create(b, loc, bits, i % 2 ? right(all, 16) : all);
     }
-    Value isSet = LLVM::BitcastOp::create(b, loc, VectorType::get({width}, b.getI1Type()), all);
-    return either(low, arith::SelectOp::create(b, loc, isSet, splat(low, 16), splat(low, 0)));
+    return withFifth(low, all);
+  }
+  Value pieces(int64_t i) override {
+    Value low = foursOfPieces(i);
+    if (!layout.fifthAt)
+      return low;
+    Type bits = b.getI64Type();
+    Value all = arith::ConstantIntOp::create(b, loc, 0, 64);
+    for (int64_t at = 0; at < 4; ++at) {
+      int64_t block = i / 2 + 2 * at;
+      if (block >= place.present)
+        continue;
+      Value sixteen = loaded(b.getI16Type(), block * stride + layout.fifthAt + i % 2 * 2);
+      all = either(all, left(arith::ExtUIOp::create(b, loc, bits, sixteen), 16 * at));
+    }
+    return withFifth(low, all);
   }
   Value scales() override { return halvesOfBlocks(0, stride); }
   Value minima() override {
@@ -207,6 +225,12 @@ public:
   }
 
 private:
+  /// 16 more where a bit is set.
+  Value withFifth(Value low, Value bits) {
+    auto type = VectorType::get(cast<VectorType>(low.getType()).getShape(), b.getI1Type());
+    Value isSet = LLVM::BitcastOp::create(b, loc, type, bits);
+    return either(low, arith::SelectOp::create(b, loc, isSet, splat(low, 16), splat(low, 0)));
+  }
   const Layout32 &layout;
 };
 
@@ -238,6 +262,7 @@ public:
   SpanMXFP4(OpBuilder &b, Location loc, const Place &place)
       : HalvesSpan(b, loc, place, /*stride=*/17, /*bytesAt=*/1) {}
   Value integers(int64_t i) override { return looked(fours(i)); }
+  Value pieces(int64_t i) override { return looked(foursOfPieces(i)); }
   Value scales() override { return powerOfTwo(ofBlocks(b.getI8Type(), 0, stride)); }
 };
 
@@ -314,6 +339,32 @@ public:
                     once(High + half, [&] { return fours(1); }), i % 2,
                     {0, 2, 8, 10, 4, 6, 12, 14});
   }
+  /// The low halves of a quarter of the bytes are groups 0, 2, 4 and 6.
+  Value pieces(int64_t i) override {
+    enum { First = 1, Fifths = First + 2 };
+    int64_t isSecond = i % 2, isOdd = i / 2, at = hasFifth ? 48 : 16;
+    Value fours = once(First + isSecond, [&] {
+      return eightsOf(once(~0, [&] { return bytes(at, 64); }),
+                      once(~1, [&] { return bytes(at + 64, 64); }), 2 * isSecond,
+                      {0, 1, 4, 5, 8, 9, 12, 13});
+    });
+    Value low = masked(moved(fours, 4 * isOdd), 15);
+    if (!hasFifth)
+      return low;
+    // Of each word the bits of a group are turned to where the fifth ones belong.
+    auto words = VectorType::get({16}, b.getI32Type());
+    Value all = once(Fifths + isSecond, [&] {
+      SmallVector<Value> four(4, bytes(16 + 16 * isSecond, 16));
+      return vector::BitCastOp::create(b, loc, words, joined(four));
+    });
+    SmallVector<int32_t> rights;
+    for (int64_t lane = 0; lane < 16; ++lane)
+      rights.push_back(int32_t(2 * (lane / 4) + isOdd + 28) % 32);
+    Value by =
+        arith::ConstantOp::create(b, loc, DenseElementsAttr::get(words, ArrayRef<int32_t>(rights)));
+    Value turned = LLVM::FshrOp::create(b, loc, all, all, by);
+    return either(low, masked(vector::BitCastOp::create(b, loc, low.getType(), turned), 16));
+  }
   Value scales() override { return lanesOf(both(), 0, 8); }
   Value minima() override { return arith::NegFOp::create(b, loc, lanesOf(both(), 8, 8)); }
 
@@ -371,6 +422,23 @@ ByteBlock::Shape ByteBlock::shapeOf(xf::QuantizedType format, ByteProducts produ
     break;
   }
   llvm_unreachable("a format without integers");
+}
+
+Value ByteBlock::pieces(int64_t) { llvm_unreachable("a format without pieces"); }
+
+bool ByteBlock::hasPieces(xf::QuantizedType format) {
+  switch (format.getFormat()) {
+  case xf::BlockFormat::q4_0:
+  case xf::BlockFormat::q4_1:
+  case xf::BlockFormat::q5_0:
+  case xf::BlockFormat::q5_1:
+  case xf::BlockFormat::q4_k:
+  case xf::BlockFormat::q5_k:
+  case xf::BlockFormat::block_mxfp4:
+    return true;
+  default:
+    return false;
+  }
 }
 
 bool ByteBlock::reads(xf::QuantizedType format, int64_t columns) {

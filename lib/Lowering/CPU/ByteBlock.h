@@ -26,6 +26,7 @@ public:
 class ByteBlock : public RowSpan {
 public:
   static constexpr int64_t span = 256; ///< numbers of a reader
+  static constexpr int64_t runBytes = 64;
 
   /// What is the same for all rows in a format.
   struct Shape {
@@ -57,6 +58,12 @@ public:
 
   /// The integers from i `width` on (vector<width x i8>). The width of runs is 64.
   virtual mlir::Value integers(int64_t i) = 0;
+
+  /// Whether bytes have numbers of both halves of a group, or of two groups, which take fewer
+  /// instructions to put in the order of ctxc_byte_span's pieces than in their own.
+  static bool hasPieces(xf::QuantizedType format);
+  /// The integers of run i of four in that order (vector<64 x i8>); the width is 64.
+  virtual mlir::Value pieces(int64_t i);
 };
 
 } // namespace ctxc

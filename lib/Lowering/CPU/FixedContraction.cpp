@@ -19,8 +19,6 @@ constexpr int64_t tileRows = 4, tileVectors = 4;
 constexpr int64_t mostStreams = 4;
 /// Groups of 32 in a span.
 constexpr int64_t wholeSpan = ByteBlock::span / CTXC_BYTE_GROUP;
-/// Bytes of a run.
-constexpr int64_t runBytes = 64;
 /// Bytes of W in a panel, which has to stay in the second-level cache beside a tile's vectors.
 constexpr int64_t bytesOfPanel = 192 << 10;
 
@@ -82,7 +80,7 @@ class FixedEmitter::PanelSpan : public RowSpan {
 public:
   PanelSpan(FixedEmitter &of, Value place, Value span) : of(of), place(place), span(span) {}
   Value run(int64_t i) override {
-    return load(i * runBytes, VectorType::get({runBytes}, of.b.getI8Type()));
+    return load(i * ByteBlock::runBytes, VectorType::get({ByteBlock::runBytes}, of.b.getI8Type()));
   }
   Value scales() override { return load(ByteBlock::span, of.floats(of.shape.groups)); }
   Value minima() override {
@@ -124,7 +122,7 @@ Value FixedEmitter::ofMinima(Value minima, const Tile &tile, int64_t i, Value sp
 
 FixedEmitter::Values FixedEmitter::step(ValueRange before, const Tile &tile, Spans &rows,
                                         Value span, int64_t present) {
-  auto bytes = VectorType::get({runBytes}, b.getI8Type());
+  auto bytes = VectorType::get({ByteBlock::runBytes}, b.getI8Type());
   auto shifted = [&](Value v, int64_t by) -> Value {
     auto amount = SplatElementsAttr::get(integers(), b.getI32IntegerAttr(int32_t(by)));
     return arith::ShLIOp::create(b, loc, v, arith::ConstantOp::create(b, loc, amount));
@@ -149,7 +147,7 @@ FixedEmitter::Values FixedEmitter::step(ValueRange before, const Tile &tile, Spa
     }
     for (int64_t v = 0; v < tile.count; ++v) {
       auto ofHalf = [&](int64_t offset, VectorType type) {
-        return ofVector(tile, v, span, offset + half * runBytes, type);
+        return ofVector(tile, v, span, offset + half * ByteBlock::runBytes, type);
       };
       Value ofZero;
       if (shape.zeroBits >= 0)
@@ -159,8 +157,8 @@ FixedEmitter::Values FixedEmitter::step(ValueRange before, const Tile &tile, Spa
       for (int64_t digit = 0; digit < CTXC_FIXED_DIGITS; ++digit) {
         Value xs[2];
         for (int64_t i = 0; i < 2; ++i)
-          xs[i] =
-              ofVector(tile, v, span, digit * CTXC_FIXED_SPAN + (2 * half + i) * runBytes, bytes);
+          xs[i] = ofVector(tile, v, span,
+                           digit * CTXC_FIXED_SPAN + (2 * half + i) * ByteBlock::runBytes, bytes);
         for (size_t row = 0; row < rows.size(); ++row) {
           if (digit)
             t[row] = shifted(t[row], 8);
@@ -257,8 +255,8 @@ void FixedEmitter::copy(Value row, Value place) {
     auto put = [&](Value v, int64_t offset) {
       LLVM::StoreOp::create(b, loc, v, inPanel(place, span, offset), /*alignment=*/32);
     };
-    for (int64_t i = 0; i < ByteBlock::span / runBytes; ++i)
-      put(from->run(i), i * runBytes);
+    for (int64_t i = 0; i < ByteBlock::span / ByteBlock::runBytes; ++i)
+      put(from->run(i), i * ByteBlock::runBytes);
     put(from->scales(), ByteBlock::span);
     if (Value minima = from->minima())
       put(minima, ByteBlock::span + shape.groups * int64_t(sizeof(float)));

@@ -40,6 +40,9 @@ private:
   Values totals(const Tile &tile, ArrayRef<std::unique_ptr<ByteBlock>> readers, Value span,
                 int64_t from, int64_t count, int64_t lanes);
   Value halvesAdded(Value x, Value y, int64_t lanes);
+  Values totalsInPairs(const Tile &tile, ArrayRef<std::unique_ptr<ByteBlock>> readers, Value span,
+                       size_t row);
+  Value pairsAdded(Value x, Value y);
   Value partOf(Value v, int64_t from, int64_t count) {
     return vector::ExtractStridedSliceOp::create(b, loc, v, ArrayRef<int64_t>{from},
                                                  ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
@@ -49,6 +52,13 @@ private:
   Value ofVector(const Tile &tile, int64_t i, Value span, int64_t offset, Type type);
   /// Field of all groups of a span (vector<groups>), laid out for as many rows as the tile has.
   Values field(const Tile &tile, int64_t i, Value span, int64_t offset, Type element);
+
+  /// Whether four lanes have the sums of a group that fit 16 bits, and AVX-512 adds these in pairs.
+  bool addsInPairs() const {
+    int64_t products = ByteBlock::hasPieces(format) ? 8 : shape.group() == 16 ? 4 : 0;
+    return c.products == ByteProducts::X86Dot && c.lanes == 16 && products &&
+           products * shape.range.largest * 127 < 1 << 15;
+  }
 
   int64_t leaves() const { return ByteBlock::span / (4 * c.lanes); }
   /// Lanes that a group takes in a register that bytes are multiplied into.
@@ -131,6 +141,59 @@ IntegerEmitter::Values IntegerEmitter::totals(const Tile &tile,
   return sums;
 }
 
+/// Of each four lanes of x, and then of y, the sums of two lanes each, which fit 16 bits before.
+Value IntegerEmitter::pairsAdded(Value x, Value y) {
+  auto call = [&](StringRef name, Type type, Value v, Value w) -> Value {
+    return LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr(name), ValueRange{v, w})
+        .getResult(0);
+  };
+  auto sixteen = VectorType::get({2 * c.lanes}, b.getI16Type());
+  Value all = call("llvm.x86.avx512.packssdw.512", sixteen, x, y);
+  auto ones = SplatElementsAttr::get(sixteen, b.getI16IntegerAttr(1));
+  return call("llvm.x86.avx512.pmaddw.d.512", x.getType(), all,
+              arith::ConstantOp::create(b, loc, ones));
+}
+
+/// For each vector, the groups' totals of a register of `laidOut`, whose first row is `row`: of the
+/// two halves of a row that has 16 groups, or of two rows that have 8, or the last one.
+IntegerEmitter::Values IntegerEmitter::totalsInPairs(const Tile &tile,
+                                                     ArrayRef<std::unique_ptr<ByteBlock>> readers,
+                                                     Value span, size_t row) {
+  bool isHalf = shape.groups == c.lanes;
+  size_t parts = isHalf ? 2 : std::min<size_t>(2, readers.size() - row);
+  Value none = zeros(VectorType::get({c.lanes}, b.getI32Type()));
+  SmallVector<Values> pairs(tile.count); // of each part, two lanes of each group
+  for (size_t part = 0; part < parts; ++part) {
+    ByteBlock &reader = *readers[isHalf ? row : row + part];
+    SmallVector<Values> sums(tile.count, Values(2, none)); // four lanes of each group
+    int64_t first = isHalf ? 2 * part : 0, runs = isHalf ? 2 : 4;
+    for (int64_t i = 0; i < runs; ++i) {
+      Value w = isHalf ? reader.integers(first + i) : reader.pieces(i);
+      int64_t offset =
+          isHalf ? offsetof(ctxc_byte_span, numbers) : offsetof(ctxc_byte_span, pieces);
+      offset += (first + i) * ByteBlock::runBytes;
+      for (auto [v, ofVectors] : llvm::enumerate(sums)) {
+        Value &sum = ofVectors[2 * i / runs], x = ofVector(tile, v, span, offset, w.getType());
+        sum = addByteProducts(b, loc, c.products, sum, w, x, shape.range);
+      }
+    }
+    for (auto [two, four] : llvm::zip(pairs, sums))
+      two.push_back(pairsAdded(four[0], four[1]));
+  }
+  Values all;
+  for (Values &two : pairs) {
+    // A quarter of a register has groups g and g + 4 of half a row, or g and g + 1 of a row.
+    SmallVector<int64_t> first, second;
+    for (int64_t group = 0; group < int64_t(parts) * 8; ++group)
+      first.push_back(isHalf ? group / 8 * c.lanes + group % 4 * 4 + group / 4 % 2 * 2 : 2 * group);
+    for (int64_t at : first)
+      second.push_back(at + 1);
+    all.push_back(add(vector::ShuffleOp::create(b, loc, two.front(), two.back(), first),
+                      vector::ShuffleOp::create(b, loc, two.front(), two.back(), second)));
+  }
+  return all;
+}
+
 IntegerEmitter::Values IntegerEmitter::laidOut(ArrayRef<Value> rows) {
   int64_t groups = shape.groups;
   Values all;
@@ -187,8 +250,12 @@ IntegerEmitter::Values IntegerEmitter::step(ValueRange sums, const Tile &tile, V
   int64_t all = leaves() / together * int64_t(tile.rows.size());
   count = std::min(count, all);
   SmallVector<Values> integers; // of each register of the layout
-  for (int64_t from = 0; from < all; from += count)
-    integers.push_back(totals(tile, readers, span, from, count, 1));
+  if (addsInPairs())
+    for (size_t row = 0; row < readers.size(); row += c.lanes / shape.groups)
+      integers.push_back(totalsInPairs(tile, readers, span, row));
+  else
+    for (int64_t from = 0; from < all; from += count)
+      integers.push_back(totals(tile, readers, span, from, count, 1));
 
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
   Values next(sums);

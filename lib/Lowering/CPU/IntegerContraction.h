@@ -5,7 +5,9 @@
 //
 // With few vectors, a register holds 16, 32 or 64 bytes of a row, and so parts of the sums of
 // several groups. They are added up across registers, two at a time, until each lane has the sum of
-// one group. For many vectors, groups of rows are transposed first, so that a lane holds four
+// one group. Where a register of AVX-512 has four lanes of each group, two instructions add up two
+// of them, as pairs of 16 bits, which the sums fit; for formats in four or five bits, bytes of the
+// row are taken in an order in which that is so (ctxc_byte_span has the vector's). For many vectors, groups of rows are transposed first, so that a lane holds four
 // adjacent bytes of a row, and all lanes are multiplied with the same four of a vector.
 //
 // The order of the float32 sums is fixed, and the same for any number of vectors and threads, since

@@ -4,6 +4,7 @@
 #include "TextModel.h"
 #include "ctxc/Lowering/CpuTarget.h"
 #include "mlir/AsmParser/AsmParser.h"
+#include <array>
 #include <cstring>
 
 using namespace ctxc;
@@ -189,6 +190,55 @@ TEST_P(IntegerProducts, RoundsTheVectors) {
   double difference = relativeDifference(found.logits, expected.logits);
   EXPECT_GT(difference, 1e-5);
   EXPECT_LT(difference, 0.05);
+}
+
+/// The largest integers that a format has, and other parameters that are all one number. Where a
+/// block has bytes of integers from `from` on, `count` of them are `byte`.
+class LargestWeights : public Weights {
+public:
+  LargestWeights(float number, const std::string &format)
+      : number(number), from(std::make_unique<QuantizedWeights>(5)) {
+    static const std::map<std::string, std::array<int64_t, 3>> integers = {
+        {"q4_0", {2, 16, 0xff}},   {"q4_1", {4, 16, 0xff}},  {"q5_0", {2, 20, 0xff}},
+        {"q5_1", {4, 20, 0xff}},   {"q8_0", {2, 32, 0x7f}},  {"q4_k", {16, 128, 0xff}},
+        {"q5_k", {16, 160, 0xff}}, {"q6_k", {0, 192, 0xff}}, {"block_mxfp4", {1, 16, 0x77}}};
+    where = integers.at(format);
+  }
+  llvm::Expected<const void *> get(llvm::StringRef name, mlir::RankedTensorType type) override {
+    DType dtype = storageOf(type.getElementType());
+    std::vector<uint8_t> &bytes = made[name.str()];
+    bytes.resize(bytesOf(dtype, type.getNumElements()));
+    if (!isQuantized(dtype)) {
+      for (size_t at = 0; at < bytes.size(); at += sizeof number)
+        std::memcpy(bytes.data() + at, &number, sizeof number);
+      return bytes.data();
+    }
+    auto data = from->get(name, type);
+    if (!data)
+      return data;
+    std::memcpy(bytes.data(), *data, bytes.size());
+    for (size_t block = 0; block < bytes.size(); block += blockSizeOf(dtype).bytes)
+      std::memset(bytes.data() + block + where[0], int(where[2]), where[1]);
+    return bytes.data();
+  }
+  llvm::Expected<std::string> hash() override { return "largest"; }
+
+private:
+  float number;
+  std::unique_ptr<Weights> from;
+  std::array<int64_t, 3> where;
+  std::map<std::string, std::vector<uint8_t>> made;
+};
+
+TEST_P(IntegerProducts, TheLargestSumsFit) {
+  std::string format = GetParam();
+  if (format == "mxfp4")
+    return; // its scales lie apart, and its integers are those of block_mxfp4
+  for (float number : {1.0f, -1.0f}) {
+    TextModel model(integerModel("!xf.quantized<" + format + ">", 512),
+                    std::make_unique<LargestWeights>(number, format));
+    expectAgreement(model, 1e-6);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, IntegerProducts,

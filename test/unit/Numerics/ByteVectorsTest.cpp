@@ -39,6 +39,7 @@ TEST(ByteVectors, AreTheDefinition) {
         int q = span.numbers[group * CTXC_BYTE_GROUP + i];
         EXPECT_EQ(q, int(std::nearbyint(exact))) << v << ", " << first + i;
         halves[i / 16] += q;
+        EXPECT_EQ(span.pieces[group % 2 * 128 + i / 16 * 64 + group / 2 * 16 + i % 16], q);
       }
       EXPECT_EQ(span.of_halves[2 * group], -halves[0]);
       EXPECT_EQ(span.of_halves[2 * group + 1], -halves[1]);
