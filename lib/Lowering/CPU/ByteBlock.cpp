@@ -229,6 +229,8 @@ private:
   Value withFifth(Value low, Value bits) {
     auto type = VectorType::get(cast<VectorType>(low.getType()).getShape(), b.getI1Type());
     Value isSet = LLVM::BitcastOp::create(b, loc, type, bits);
+    if (place.width == widest) // an addition there adds to some lanes alone
+      return arith::SelectOp::create(b, loc, isSet, plus(low, 16), low);
     return either(low, arith::SelectOp::create(b, loc, isSet, splat(low, 16), splat(low, 0)));
   }
   const Layout32 &layout;
