@@ -133,7 +133,7 @@ TEXT = HEADING + """
 How the time of a token grows, beside the *limit* of the machine: what a token needs, read once at the bandwidth of memory,
 which is measured after each token (from a buffer of {buffer} MB). *Share* is the limit divided by the time, bold where it is less
 than {goal} %. (Models of a few megabytes stay in the caches, which are faster than memory.) In the pictures the limit is
-dashed. Medians. {machines}.
+dashed. A token's row is the round of the median share. {machines}.
 
 ```sh
 tools/build.sh ctxc ctxc-bench

@@ -28,13 +28,14 @@ enum {
 };
 
 /* CTXC_BYTE_SPAN numbers of a vector, padded with zeros. Its size is an odd number of cache lines,
- * so that vectors do not compete for the same few sets of a cache. */
+ * so that vectors do not compete for the same few sets of a cache. A piece is half a group; first
+ * come the first halves of groups 0, 2, 4 and 6, then the second ones, then both of groups 1, 3, 5
+ * and 7. A register of 512 bits then has four lanes of each of four groups. */
 typedef struct ctxc_byte_span {
-  int8_t numbers[256];  /* q */
-  int8_t pieces[256];   /* the same in pieces of 16: the first halves of groups 0, 2, 4 and 6, the
-                           second ones, then those of groups 1, 3, 5 and 7 */
-  float scales[8];      /* d of each group */
-  float scaled_sums[8]; /* d Σ q, in float32 */
+  int8_t numbers[256];      /* q */
+  int8_t pieces[256];       /* the same, as pieces of 16 */
+  float scales[8];          /* d of each group */
+  float scaled_sums[8];     /* d Σ q, in float32 */
   int32_t negative_sums[8]; /* -Σ q */
   int32_t of_halves[16];    /* -Σ q of each half of a group */
   int32_t unused[8];
