@@ -70,7 +70,7 @@ def main():
     parser.add_argument("model", metavar="MODEL", type=Path)
     parser.add_argument("--only", metavar="STUDY,…", type=studies, default=STUDIES)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=int, default=5, help="decoded in a round")
     parser.add_argument("--work", type=Path, default=Path("build/growth"), metavar="FOLDER")
     parser.add_argument("--small", action="store_true", help="two small points of each study, to try the script")

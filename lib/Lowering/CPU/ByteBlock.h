@@ -34,6 +34,9 @@ public:
     int64_t zeroBits; ///< zero is 2 to this power; -1: it is 0
     bool hasMinima;
     ByteRange range; ///< of w
+    /// Whether bytes have numbers of both halves of a group, or of two groups, which take fewer
+    /// instructions to put in the order of ctxc_byte_span's pieces than in their own.
+    bool hasPieces = false;
     int64_t group() const { return span / groups; }
   };
   static Shape shapeOf(xf::QuantizedType format, ByteProducts products);
@@ -59,10 +62,8 @@ public:
   /// The integers from i `width` on (vector<width x i8>). The width of runs is 64.
   virtual mlir::Value integers(int64_t i) = 0;
 
-  /// Whether bytes have numbers of both halves of a group, or of two groups, which take fewer
-  /// instructions to put in the order of ctxc_byte_span's pieces than in their own.
-  static bool hasPieces(xf::QuantizedType format);
-  /// The integers of run i of four in that order (vector<64 x i8>); the width is 64.
+  /// The integers of run i of four, in the order of ctxc_byte_span's pieces (vector<64 x i8>). The
+  /// shape has pieces, and the width is 64.
   virtual mlir::Value pieces(int64_t i);
 };
 

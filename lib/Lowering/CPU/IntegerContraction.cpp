@@ -55,7 +55,7 @@ private:
 
   /// Whether four lanes have the sums of a group that fit 16 bits, and AVX-512 adds these in pairs.
   bool addsInPairs() const {
-    int64_t products = ByteBlock::hasPieces(format) ? 8 : shape.group() == 16 ? 4 : 0;
+    int64_t products = shape.hasPieces ? 8 : shape.group() == 16 ? 4 : 0;
     return c.products == ByteProducts::X86Dot && c.lanes == 16 && products &&
            products * shape.range.largest * 127 < 1 << 15;
   }
