@@ -35,6 +35,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/ctxcConfigVersion.c
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/cmake/ctxcConfig.cmake
               ${PROJECT_BINARY_DIR}/cmake/ctxcConfigVersion.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/CtxcNeeds.cmake
               ${CMAKE_CURRENT_LIST_DIR}/CtxcUpstream.cmake
               ${CMAKE_CURRENT_LIST_DIR}/CtxcPlugin.cmake
               ${CMAKE_CURRENT_LIST_DIR}/NeedPluginAbi.cpp

@@ -6,16 +6,19 @@
 #   ctxc::lld  ctxc::OpenMP  PkgConfig::SENTENCEPIECE, PCRE2, UTF8PROC, LIBZIP    what libraries link
 #
 # CTXC_MLIR_VERSION says which MLIR; CTXC_OPENMP_NAME the run-time library of the compiler that built
-# ctxc, whatever compiles what uses it; CTXC_LINKED is REQUIRED in the build. Elsewhere it is QUIET,
-# since plugins link none of the last line.
+# ctxc, whatever compiles what uses it. What of the first two lines is missing is recorded (CtxcNeeds.cmake); of the last
+# only the build records it, since plugins link none of it.
 #
 # libMLIR.so and libLLVM.so hold everything; naming a component library beside them would link a
 # second, static copy of the same code.
 string(REGEX MATCH "^[0-9]+" _ctxc_llvm ${CTXC_MLIR_VERSION})
 # Debian has a folder for each version of LLVM.
-find_package(MLIR ${CTXC_MLIR_VERSION} REQUIRED CONFIG PATHS /usr/lib/llvm-${_ctxc_llvm})
-find_package(Eigen3 3.4 REQUIRED NO_MODULE)
-find_package(Boost REQUIRED)
+find_package(MLIR ${CTXC_MLIR_VERSION} QUIET CONFIG PATHS /usr/lib/llvm-${_ctxc_llvm})
+ctxc_need(MLIR_FOUND "MLIR ${CTXC_MLIR_VERSION}" "libmlir-${_ctxc_llvm}-dev mlir-${_ctxc_llvm}-tools")
+find_package(Eigen3 3.4 QUIET NO_MODULE)
+ctxc_need(Eigen3_FOUND "Eigen 3.4" libeigen3-dev)
+find_package(Boost QUIET)
+ctxc_need(Boost_FOUND Boost "libboost-dev libboost-graph-dev")
 
 if(NOT TARGET ctxc::MLIR)
   separate_arguments(_ctxc_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
@@ -28,12 +31,12 @@ if(NOT TARGET ctxc::MLIR)
   target_link_libraries(ctxc::MLIR INTERFACE MLIR ctxc::LLVM)
 endif()
 
-find_package(PkgConfig ${CTXC_LINKED})
+find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
-  pkg_check_modules(SENTENCEPIECE ${CTXC_LINKED} IMPORTED_TARGET sentencepiece)
-  pkg_check_modules(PCRE2 ${CTXC_LINKED} IMPORTED_TARGET libpcre2-8)
-  pkg_check_modules(UTF8PROC ${CTXC_LINKED} IMPORTED_TARGET libutf8proc)
-  pkg_check_modules(LIBZIP ${CTXC_LINKED} IMPORTED_TARGET libzip)
+  pkg_check_modules(SENTENCEPIECE QUIET IMPORTED_TARGET sentencepiece)
+  pkg_check_modules(PCRE2 QUIET IMPORTED_TARGET libpcre2-8)
+  pkg_check_modules(UTF8PROC QUIET IMPORTED_TARGET libutf8proc)
+  pkg_check_modules(LIBZIP QUIET IMPORTED_TARGET libzip)
 endif()
 
 # lld links code objects for AMD in this process. Debian packages its libraries static, and its CMake

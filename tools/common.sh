@@ -11,7 +11,14 @@
 #   CTXC_READY    1 if setup and build are known to be done (set by the tests of the READMEs)
 set -euo pipefail
 
+unset CDPATH # with it, cd prints
+# Messages of apt and CMake are read here, and ccache has the language in its key.
+unset LC_ALL LC_CTYPE LC_MESSAGES
+export LANG=C.UTF-8
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# Services and containers have no HOME, which pip, npm and ccache need.
+: "${HOME:=$(getent passwd "$(id -u)" | cut -d: -f6)}"
+export HOME
 build=${CTXC_BUILD:-$root/build}
 judges=${CTXC_JUDGES:-$build/judges}
 models=${CTXC_MODELS:-$build/models}
@@ -26,6 +33,21 @@ say() { printf '== %s\n' "$*"; }
 fail() {
   printf '%s: error: %s\n' "$(basename "$0")" "$*" >&2
   exit 2
+}
+
+make_build_folder() {
+  { mkdir -p "$build" && [[ -w $build ]]; } 2>/dev/null ||
+    fail "the build folder $build cannot be written; CTXC_BUILD names another place"
+}
+
+# gigabytes KILOBYTES: 0.4 GB
+gigabytes() { awk -v kilobytes="$1" 'BEGIN { printf "%.1f GB", kilobytes / 1e6 }'; }
+
+# need_disk FOLDER KILOBYTES WHAT: fails where the folder's disk has less room than WHAT takes.
+need_disk() {
+  local room
+  room=$(df -Pk "$1" | awk 'NR == 2 { print $4 }')
+  [[ $room -ge $2 ]] || fail "$3 takes $(gigabytes "$2") of disk, and $1 has $(gigabytes "$room")"
 }
 
 # timed LABEL COMMAND…: runs the command, prints how long it took, and fails if it fails.

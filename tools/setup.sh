@@ -37,16 +37,41 @@ install_packages() {
       missing+=("$package")
   done
   [[ ${#missing[@]} -gt 0 ]] || return 0
+  command -v apt-get >/dev/null ||
+    fail "this is no Debian: there is no apt-get to install ${missing[*]}; docs/install.md has other ways"
   local as_root=()
   if [[ $(id -u) -ne 0 ]]; then
     command -v sudo >/dev/null ||
       fail "neither root nor sudo; have these Debian packages installed: ${missing[*]}"
     as_root=(sudo)
   fi
-  say "installing ${missing[*]}"
-  "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  make_build_folder
+  local log=$build/setup.log install=(install --no-install-recommends "${missing[@]}") takes
+  "${as_root[@]}" apt-get update -q >"$log" 2>&1 || not_installed "$log"
+  # What apt would ask says how much it takes, and needs no rights.
+  takes=$(apt-get -o Debug::NoLocking=1 --assume-no "${install[@]}" 2>/dev/null |
+    sed -nE 's/^After this operation, ([0-9.,]+) ([kMG])B of additional.*/\1 \2/p' | tr -d ,) || true
+  case $takes in
+  *G) takes=$(awk '{ printf "%d", $1 * 1e6 }' <<<"$takes") ;;
+  *M) takes=$(awk '{ printf "%d", $1 * 1e3 }' <<<"$takes") ;;
+  *) takes=0 ;;
+  esac
+  [[ $takes == 0 ]] || need_disk /usr "$takes" "what is installed"
+  say "installing ${missing[*]} ($(gigabytes "$takes") of disk)"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q "${install[@]}" >>"$log" 2>&1 ||
+    not_installed "$log"
+}
+
+# not_installed LOG: fails with the cause that apt or sudo gave last.
+not_installed() {
+  local cause hint=""
+  cause=$(grep -E '^E: ' "$1" | head -n 1) || cause=$(tail -n 1 "$1")
+  if grep -qE '^(W|E): (Failed to fetch|Some index files failed)' "$1"; then
+    hint=" (a mirror could not be reached: is there a network?)"
+  elif [[ $cause == *"Unable to locate package"* ]]; then
+    hint=" (docs/install.md says which systems have it)"
+  fi
+  fail "Debian's packages could not be installed: ${cause#E: }$hint; all of apt's messages are in $1"
 }
 
 # pip_into STAMP FILE…: installs into the environment of the stamp, unless the same requirement files have been

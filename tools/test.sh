@@ -40,7 +40,7 @@ changed() {
 }
 
 if [[ ${1-} == --changed ]]; then
-  [[ -f $build/build.ninja ]] || timed configure "$root/tools/build.sh" -t targets >/dev/null
+  [[ -f $build/build.ninja ]] || timed configure "$root/tools/build.sh" --configure
   changed "${2-}"
   exit
 fi

@@ -35,7 +35,7 @@ def main():
     wrong += [f"NOTICE names {name}, which no program needs" for name in sorted(loaded - linked)]
     inside = "\n".join(table(notice, "What is compiled into them"))
     upstream = Path(sys.argv[2]).read_text()
-    found = re.findall(r"find_library\(CTXC_\w+ (lld\w+)|find_package\((\w+) [\d$R]", upstream)
+    found = re.findall(r"find_library\(CTXC_\w+ (lld\w+)|find_package\((\w+) [\d$Q]", upstream)
     for name in (lld or package.rstrip("3") for lld, package in found):
         if name not in inside and name not in ("PkgConfig",):
             wrong.append(f"NOTICE does not say that {name} is compiled in")
