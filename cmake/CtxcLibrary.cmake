@@ -16,26 +16,47 @@ endfunction()
 
 # ctxc_join_files(TARGET COUNT [APART FILE…] [TOGETHER FILE…]): up to COUNT sources of TARGET are one translation unit,
 # so that the headers that they have in common are read once; those of a folder of TARGET's are joined among themselves.
-# Names in anonymous namespaces are then different in all of a folder, but for the files APART. Those TOGETHER are one
-# unit, since they alone include what takes long. With CTXC_SINGLE_FILES each source is compiled by itself, which shows
-# a missing include.
+# Names in anonymous namespaces are then different in all of a folder, but for the files APART, which also are those with
+# options of their own. Those TOGETHER are one unit, since they alone include what takes long. With CTXC_SINGLE_FILES each
+# source is compiled by itself, which shows a missing include.
+#
+# A unit names its sources relative to itself, so that __FILE__ is the same in every clone and ccache finds it there;
+# CMake's own units have absolute paths.
 function(ctxc_join_files target count)
   cmake_parse_arguments(ARG "" "" "APART;TOGETHER" ${ARGN})
-  if(NOT CTXC_SINGLE_FILES)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    get_target_property(_sources ${target} SOURCES)
-    list(TRANSFORM _sources REPLACE "^${CMAKE_CURRENT_SOURCE_DIR}/" "")
-    list(REMOVE_ITEM _sources ${ARG_APART} ${ARG_TOGETHER})
-    set_source_files_properties(${ARG_TOGETHER} PROPERTIES UNITY_GROUP ${target}_together)
-    foreach(_source ${_sources})
-      string(REGEX MATCH "^[^/]+/" _folder ${_source})
-      math(EXPR _joined_${_folder} "0${_joined_${_folder}} + 1")
-      math(EXPR _unit "(${_joined_${_folder}} - 1) / ${count}")
-      string(MAKE_C_IDENTIFIER ${target}_${_folder}${_unit} _unit)
-      set_source_files_properties(${_source} PROPERTIES UNITY_GROUP ${_unit})
-    endforeach()
-    set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(CTXC_SINGLE_FILES)
+    return()
   endif()
+  get_target_property(_sources ${target} SOURCES)
+  list(FILTER _sources INCLUDE REGEX "\\.cpp$")
+  list(TRANSFORM _sources REPLACE "^${CMAKE_CURRENT_SOURCE_DIR}/" "")
+  list(REMOVE_ITEM _sources ${ARG_APART} ${ARG_TOGETHER})
+  set(unit_together ${ARG_TOGETHER})
+  set(_units unit_together)
+  foreach(_source ${_sources})
+    string(REGEX MATCH "^[^/]+/" _folder ${_source})
+    math(EXPR _joined_${_folder} "0${_joined_${_folder}} + 1")
+    math(EXPR _unit "(${_joined_${_folder}} - 1) / ${count}")
+    string(MAKE_C_IDENTIFIER "unit_${_folder}${_unit}" _unit)
+    list(APPEND ${_unit} ${_source})
+    list(APPEND _units ${_unit})
+  endforeach()
+  list(REMOVE_DUPLICATES _units)
+  foreach(_unit ${_units})
+    set(_text "")
+    set(_file ${CMAKE_CURRENT_BINARY_DIR}/${target}/${_unit}.cpp)
+    cmake_path(GET _file PARENT_PATH _folder)
+    foreach(_source ${${_unit}})
+      cmake_path(ABSOLUTE_PATH _source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE _path)
+      file(RELATIVE_PATH _path ${_folder} ${_path})
+      string(APPEND _text "#include \"${_path}\"\n")
+    endforeach()
+    if(_text)
+      file(CONFIGURE OUTPUT ${_file} CONTENT "${_text}")
+      target_sources(${target} PRIVATE ${_file})
+      set_source_files_properties(${${_unit}} PROPERTIES HEADER_FILE_ONLY ON)
+    endif()
+  endforeach()
 endfunction()
 
 function(_ctxc_show target kind name folder)

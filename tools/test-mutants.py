@@ -54,14 +54,17 @@ class Build:
     def compiled_from(self, source):
         """The commands that compile `source`, by itself or with others."""
         path = os.path.join(ROOT, source)
-        included = f'#include "{path}"'
         for entry in self.entries:
-            if entry["file"] == path:
+            if entry["file"] == path or path in self.joined(entry["file"]):
                 yield entry
-            elif "/Unity/" in entry["file"]:
-                with open(entry["file"], encoding="utf-8") as file:
-                    if included in file.read():
-                        yield entry
+
+    def joined(self, unit):
+        """The sources that `unit` includes, if the build made it (ctxc_join_files)."""
+        if not re.search(r"/unit_\w+\.cpp$", unit):
+            return []
+        with open(unit, encoding="utf-8") as file:
+            return [os.path.normpath(os.path.join(os.path.dirname(unit), name))
+                    for name in re.findall('#include "(.*)"', file.read())]
 
     def cached(self, name):
         """A value of CMake's cache."""
