@@ -74,6 +74,7 @@ progress() {
 
 preset=release
 options=(
+  -DCTXC_CCACHE_DIR="$(ccache --get-config cache_dir 2>/dev/null)"
   -DCTXC_JUDGES="$judges" -DCTXC_MODELS="$models" -DCTXC_TEST_CACHE="$test_cache"
   -DCTXC_TEST_KERNEL_OPT="${CTXC_KERNEL_OPT:-0}"
   -DCTXC_NIGHTLY="$([[ ${CTXC_NIGHTLY:-0} == 1 ]] && echo ON || echo OFF)"
@@ -120,6 +121,7 @@ if [[ ! -f $build/build.ninja ]]; then
   [[ $# -gt 0 || $configure_only == 1 ]] && takes=$tools_take || takes=$all_takes
   need_disk "$build" "$takes" "the build folder"
 fi
+[[ $configure_only == 1 ]] || need_memory
 cmake -S "$root" --preset "$preset" -B "$build" "${options[@]}" >"$log" 2>&1 || {
   # CMake sets a message in lines behind the place that gave it.
   cause=$(awk '/^CMake Error/ { on = 1; next } on && /^$/ { if (text) exit; next } on && /^[^ ]/ { exit }
@@ -132,5 +134,4 @@ if [[ -n $lacks && ($new == 1 || $configure_only == 1) ]]; then
   while IFS= read -r line; do say "$line"; done <<<"$lacks"
 fi
 [[ $configure_only == 0 ]] || exit 0
-need_memory
 NINJA_STATUS='[%f/%t] ' ninja -C "$build" -j "$jobs" "$@" 2>&1 | progress

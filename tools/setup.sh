@@ -68,7 +68,7 @@ not_installed() {
   cause=$(grep -E '^E: ' "$1" | head -n 1) || cause=$(tail -n 1 "$1")
   if grep -qE '^(W|E): (Failed to fetch|Some index files failed)' "$1"; then
     hint=" (a mirror could not be reached: is there a network?)"
-  elif [[ $cause == *"Unable to locate package"* ]]; then
+  elif [[ $cause == *"Unable to locate package"* || $cause == *"no installation candidate"* ]]; then
     hint=" (docs/install.md says which systems have it)"
   fi
   fail "Debian's packages could not be installed: ${cause#E: }$hint; all of apt's messages are in $1"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, the judges included, builds, and runs every test. The last lines are
-# CTest's own; a test that cannot run here is reported as skipped, by name.
+# Installs what is missing, the judges included, builds, and runs every test. What cannot run here is listed by
+# reason and name behind the tests (tools/tested.py); the last lines are CTest's own.
 #
 #   tools/test.sh [CTEST-ARGUMENTS…]    for example: tools/test.sh -R Numerics
 #   tools/test.sh --changed [COMMIT]    what differs from COMMIT (default: where this branch left
@@ -69,4 +69,13 @@ done
 export OMP_WAIT_POLICY=passive
 say "$(awk '/^# [0-9]+ tests$/ { n += $2 } END { print n }' "$build"/test/unit/*.groups.cmake)" \
   "unit tests, in groups of one process"
-exec ctest --test-dir "$build" -j "$jobs" --output-on-failure "$@"
+# CTest's summary comes last, behind what could not run here.
+before_summary() {
+  local line held=""
+  while IFS= read -r line; do
+    [[ -z $held && ! $line =~ ^[0-9]+%\ tests\ passed ]] && printf '%s\n' "$line" || held+=$line$'\n'
+  done
+  "$root/tools/tested.py" "$build" || true
+  printf '\n%s' "$held"
+}
+ctest --test-dir "$build" -j "$jobs" --output-on-failure "$@" | before_summary

@@ -120,6 +120,11 @@ def _settings_of_registries():
     return mounts, variables
 
 
+def inside(command):
+    """The line of `before` that runs a command of the shell inside, as root."""
+    return f"chroot $root su - root -c {shlex.quote(command)}"
+
+
 class Layer:
     """Changes in the folder `own` above the layers of `below`, the highest first."""
 

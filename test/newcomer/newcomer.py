@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """What a newcomer runs, on a machine that has nothing.
 
-  newcomer.py SOURCE BUILD WORK demo root|newcomer     the README's first command in an empty Debian, by that user
-  newcomer.py SOURCE BUILD WORK tests                  its second command
-  newcomer.py SOURCE BUILD WORK configurations         other machines' ways to configure, where the demo ran
-  newcomer.py SOURCE BUILD WORK breaks                 faults that configurations must find
-  newcomer.py SOURCE BUILD WORK messages               what is said where something is missing
+  newcomer.py SOURCE WORK demo root|newcomer     the README's first command in an empty Debian, by that user
+  newcomer.py SOURCE WORK tests                  its second command
+  newcomer.py SOURCE WORK configurations         other machines' ways to configure, where the demo ran
+  newcomer.py SOURCE WORK breaks                 faults that configurations must find
+  newcomer.py SOURCE WORK messages               what is said where something is missing
+  newcomer.py SOURCE WORK install                docs/install.md's blocks, and the demo by what they install
+  newcomer.py SOURCE WORK docker                 the Dockerfile's instructions, and the demo by their last stage
 
-With --cache FOLDER the builds read this machine's ccache; without, everything is compiled. The commands are read from
+--suite NAME takes another Debian than this one. --build has configurations also build ctxc. With --cache FOLDER the builds read this machine's ccache; without, everything is compiled. The commands are read from
 README.md: its blocks with MARK before them, in their order.
 """
 
@@ -22,7 +24,7 @@ import time
 from pathlib import Path
 
 from configurations import BREAKS, CONFIGURATIONS, MESSAGES
-from debian import SKIPPED, USER, Layer, NotHere, base
+from debian import SKIPPED, USER, Layer, NotHere, base, inside
 
 MARK = "<!-- not run: test/newcomer runs it in an empty Debian -->"
 HOMES = {"root": "/root", USER: f"/home/{USER}"}
@@ -54,7 +56,8 @@ def snapshot(source, folder):
 
 class Newcomer:
     def __init__(self, arguments):
-        self.source, self.work = arguments.source, arguments.work
+        self.source, self.work, self.builds = arguments.source, arguments.work, arguments.build
+        self.suite = arguments.suite
         self.mounts = {str(arguments.cache): CACHE + ":ro"} if arguments.cache else {}
 
     def empty(self, name):
@@ -62,7 +65,7 @@ class Newcomer:
         work = self.work / name
         if (work / "layer").exists():
             shutil.rmtree(work / "layer")
-        lowest = base(work, include=("git", "sudo"))
+        lowest = base(work, self.suite, include=("git", "sudo"))
         layer = Layer(work / "layer", [lowest])
         self.mounts[str(snapshot(self.source, work / "ctxc.git"))] = CLONE + ":ro"
         if CACHE + ":ro" in self.mounts.values():  # set up by the machine: the newcomer knows nothing of it
@@ -81,16 +84,62 @@ class Newcomer:
 CLONED = f"git config --global safe.directory '*' && git clone -q {CLONE} ctxc && cd ctxc && "
 
 
+def not_verified(newcomer, status, printed):
+    """What is wrong with the end of a demo, or None: it gives the tokens that the README shows."""
+    text = re.search(r"^text  .*$", (newcomer.source / "README.md").read_text(), re.M)[0]
+    lines = printed.splitlines()
+    print("\n".join(line for line in lines if line.startswith(("==", "+ ctxc", "text ", "tokens ", "verified:"))))
+    if status == 0 and lines and lines[-1].startswith("verified: ") and text in lines:
+        return None
+    return f"expected {text!r}, and 'verified: …' as the last line, found:\n" + "\n".join(lines[-30:])
+
+
 def demo(newcomer, user):
-    layer = newcomer.empty(user)
+    name = newcomer.suite or user
+    layer = newcomer.empty(name)
     command = commands(newcomer.source / "README.md")[0]
     status, printed = newcomer.run(layer, CLONED + command, command.strip(), user=user,
-                                   log=newcomer.work / f"demo-{user}.log")
-    lines = printed.splitlines()
-    print("\n".join(line for line in lines if line.startswith(("==", "+ ctxc", "tokens", "verified:"))))
-    if status or not lines or not lines[-1].startswith("verified: "):
-        return "expected 'verified: …' as the last line, found:\n" + "\n".join(lines[-30:])
-    return None
+                                   log=newcomer.work / f"demo-{name}.log")
+    if name != "root":  # others start from that one
+        layer.remove()
+    return not_verified(newcomer, status, printed)
+
+
+# The demo, by the ctxc that was installed.
+INSTALLED = 'PATH=$PATH:~/.local/bin; ctxc=$(command -v ctxc); CTXC_READY=1 CTXC_BUILD=${ctxc%/bin/ctxc} tools/demo.sh'
+
+
+def install(newcomer, user):
+    """Each way of docs/install.md that begins with a clone."""
+    wrong = []
+    for block in commands(newcomer.source / "docs/install.md"):
+        layer = newcomer.empty("install")
+        status, printed = newcomer.run(layer, f"set -e; {CLONED} {block}\n{INSTALLED}", block.strip().splitlines()[-1],
+                                       log=newcomer.work / "install.log")
+        layer.remove()
+        wrong.append(not_verified(newcomer, status, printed))
+    return "\n".join(filter(None, wrong))
+
+
+def docker(newcomer, user):
+    """The Dockerfile's instructions, without Docker."""
+    page = newcomer.source / "test/package/dockerfile.py"
+    stage = lambda number: subprocess.run([sys.executable, str(page), str(newcomer.source), "--stage", str(number)],
+                                          check=True, capture_output=True, text=True).stdout
+    build = newcomer.empty("docker")
+    context = f"git config --global safe.directory '*'; git clone -q {CLONE} /context; rm -rf /context/.git\n"
+    status, printed = newcomer.run(build, f"set -e; {context}{stage(0)}", "the first stage", log=newcomer.work / "docker.log")
+    if status:
+        return "\n".join(printed.splitlines()[-30:])
+    last = Layer(newcomer.work / "docker/last", [base(newcomer.work / "docker")])
+    changes = build.own / "changes"
+    before = f"mkdir -p $root/from/build; cp -r {shlex.quote(str(changes))}/packages $root/from/build; " \
+             f"cp -r {shlex.quote(str(changes))}/context $root"
+    status, printed = newcomer.run(last, f"set -e; {stage(1)}\nsu - ctxc -c 'cd /context && {INSTALLED}'", "the last stage",
+                                   before=before)
+    build.remove()
+    last.remove()
+    return not_verified(newcomer, status, printed)
 
 
 def tests(newcomer, user):
@@ -114,12 +163,14 @@ def after_demo(newcomer):
 
 def tried(newcomer, machine, setting, broken=""):
     """Runs a Setting on a machine above; what is wrong, or None."""
-    layer = machine.above(newcomer.work / "settings" / setting.name.replace(" ", "-"))
+    layer = machine.above(newcomer.work / f"settings-{os.getpid()}" / setting.name.replace(" ", "-"))
     place = shlex.quote(setting.place)
-    script = "\n".join(["set -e", setting.prepare, f"mkdir -p $(dirname {place})", f"git clone -q {CLONE} {place}",
-                        f"cd {place}", broken, setting.command])
-    status, printed = newcomer.run(layer, f"bash -c {shlex.quote(script)}", setting.name, user=setting.user,
-                                   network=setting.network, before=setting.before)
+    command = setting.command.replace("--configure", "ctxc") if newcomer.builds else setting.command
+    cloned = ["set -e", "git config --system safe.directory '*'", setting.prepare, f"mkdir -p $(dirname {place})",
+              f"git clone -q {CLONE} {place}", f"cd {place}", broken]
+    before = inside("\n".join(cloned)) + "\n" + setting.before
+    status, printed = newcomer.run(layer, f"cd {place}; {command}", setting.name, user=setting.user,
+                                   network=setting.network, before=before)
     layer.remove()
     if status != setting.status:
         return f"{setting.name}: expected the exit status {setting.status}, found {status} and\n{printed}"
@@ -135,7 +186,10 @@ def tried(newcomer, machine, setting, broken=""):
 def all_tried(settings):
     def run(newcomer, user):
         machine = after_demo(newcomer)
-        wrong = [found for setting in settings if (found := tried(newcomer, machine, setting))]
+        empty = Layer(newcomer.work / f"settings-{os.getpid()}/nothing", machine.below)
+        wrong = [found for setting in settings
+                 if (found := tried(newcomer, empty if setting.empty else machine, setting))]
+        shutil.rmtree(newcomer.work / f"settings-{os.getpid()}")
         return "\n".join(wrong)
     return run
 
@@ -150,16 +204,18 @@ def breaks(newcomer, user):
 
 
 PARTS = {"demo": demo, "tests": tests, "configurations": all_tried(CONFIGURATIONS), "messages": all_tried(MESSAGES),
-         "breaks": breaks}
+         "breaks": breaks, "install": install, "docker": docker}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("source", "build", "work"):
+    for name in ("source", "work"):
         parser.add_argument(name, type=Path)
     parser.add_argument("what", choices=PARTS)
     parser.add_argument("user", nargs="?", choices=HOMES, default="root")
     parser.add_argument("--cache", type=Path)
+    parser.add_argument("--build", action="store_true")
+    parser.add_argument("--suite")
     arguments = parser.parse_args()
     try:
         wrong = PARTS[arguments.what](Newcomer(arguments), arguments.user)

@@ -3,6 +3,8 @@
 
   dockerfile.py ROOT            its instructions, what they copy, run and install
   dockerfile.py ROOT --last     prints the shell commands of its last stage, for test/package/deb.sh
+  dockerfile.py ROOT --stage N  prints a stage, from 0, as a script that takes what it copies from /context, and from
+                                /from/NAME what it copies from another stage (test/newcomer)
 
 No Docker is needed. What the first stage installs is tools/setup.sh's affair alone, so that there is one
 list of packages; the last installs the Debian package, whose dependencies dpkg-shlibdeps found, and what
@@ -114,12 +116,31 @@ def problems(root):
         yield "the first stage does not run tools/setup.sh"
 
 
+def script(stage):
+    """The stage as lines of the shell."""
+    for _, instruction, arguments in stage:
+        words = arguments.split()
+        if instruction == "WORKDIR":
+            yield f"mkdir -p {arguments}; cd {arguments}"
+        elif instruction == "RUN":
+            yield f"( {arguments} )"
+        elif instruction == "COPY":
+            *sources, target = (word for word in words if not word.startswith("--"))
+            start = f"/from/{words[0][7:]}" if words[0].startswith("--from=") else "/context/"
+            if target.endswith("/"):
+                yield f"mkdir -p {target}"
+            yield f"cp -r {' '.join(start + source for source in sources)} {target}"
+
+
 def main():
     root = Path(sys.argv[1])
     if sys.argv[2:] == ["--last"]:
         for _, instruction, arguments in stages((root / "Dockerfile").read_text())[-1]:
             if instruction == "RUN":
                 print(arguments)
+        return 0
+    if sys.argv[2:3] == ["--stage"]:
+        print("\n".join(script(stages((root / "Dockerfile").read_text())[int(sys.argv[3])])))
         return 0
     found = list(problems(root))
     for message in found:
