@@ -54,7 +54,7 @@ CONFIGURATIONS = [
     Setting("a source tree that cannot be written", user="newcomer",
             command="CTXC_BUILD=~/build tools/build.sh --configure"),
     Setting("HOME unset", command="unset HOME; tools/build.sh --configure"),
-    Setting("CDPATH set", command="cd tools; CDPATH=.:/srv ./build.sh --configure"),
+    Setting("CDPATH set", command="cd /srv; CDPATH=/srv ctxc/tools/build.sh --configure"),
     Setting("umask 077", prepare="umask 077", command="umask 077; tools/build.sh --configure"),
 ]
 
