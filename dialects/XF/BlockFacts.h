@@ -46,6 +46,10 @@ private:
   llvm::StringMap<std::string> first;
 };
 
+/// The numbers of all settings of `block` in `layer`, or its own where `layer` is null, as a text:
+/// layers with equal texts compute the same function of their activations and parameters.
+std::string settingValues(BlockOp block, LayerOp layer);
+
 class BlockFacts {
 public:
   explicit BlockFacts(BlockOp block, LayerOp layer = {});
@@ -57,7 +61,7 @@ public:
   bool readsContext(mlir::Operation *op) const { return !blind.contains(op); }
 
   /// All facts that may differ from layer to layer of one block, as a text. Layers with equal texts
-  /// have equal facts.
+  /// have equal facts, and may still differ in the numbers of their settings (settingValues).
   std::string signature() const;
 
 private:

@@ -1,10 +1,27 @@
-// What a layer makes of a block's facts, as a text: layers of equal texts share a verdict.
+// What a layer makes of a block, as texts: layers of equal texts share a verdict.
 #include "dialects/XF/BlockFacts.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::xf;
+
+std::string xf::settingValues(BlockOp block, LayerOp layer) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  block.walk([&](SettingOp setting) {
+    LayerOp of = layer;
+    llvm::SHA256 sum;
+    if (Attribute value = of ? of.getSettingValue(setting) : setting.getValueAttr()) {
+      SmallVector<double> numbers = SettingOp::numbers(setting.getType(), value);
+      sum.update(ArrayRef(reinterpret_cast<const uint8_t *>(numbers.data()),
+                          numbers.size() * sizeof(double)));
+    }
+    os << setting.getName() << "=" << llvm::toHex(sum.final(), /*LowerCase=*/true) << ";";
+  });
+  return text;
+}
 
 std::string BlockFacts::signature() const {
   std::string text;

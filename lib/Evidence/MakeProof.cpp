@@ -16,14 +16,15 @@ using proof::Claim;
 using proof::Instance;
 
 namespace {
-/// Writes the claim of one group.
+/// Writes the claim of one case of a group.
 class ClaimMaker {
 public:
-  ClaimMaker(const VerdictGroup &group, const proof::Structure &structure, StringRef sitesName)
-      : group(group), plan(group.verdict->plan), structure(structure), sitesName(sitesName),
-        text(structure.block), graph(structure.block), zeros(structure.block, structure.layer),
-        context(graph, zeros, group.options->inputsAreSources),
-        sites(graph, zeros, group.options->bindings, group.options->scope) {}
+  ClaimMaker(const Verdict &verdict, const PlanOptions &options, const proof::Structure &structure,
+             StringRef sitesName)
+      : verdict(verdict), plan(verdict.plan), options(options), structure(structure),
+        sitesName(sitesName), text(structure.block), graph(structure.block),
+        zeros(structure.block, structure.layer), context(graph, zeros, options.inputsAreSources),
+        sites(graph, zeros, options.bindings, options.scope) {}
 
   llvm::Expected<Claim> make();
 
@@ -41,8 +42,9 @@ private:
   std::vector<std::pair<std::string, double>> scalings() const;
   std::string name(Value value) const { return text.name(value).str(); }
 
-  const VerdictGroup &group;
+  const Verdict &verdict;
   const BlockPlan &plan;
+  const PlanOptions &options;
   const proof::Structure &structure;
   StringRef sitesName;
   BlockText text;
@@ -62,12 +64,12 @@ void ClaimMaker::describe() {
   claim.text.assign(text.lines().begin(), text.lines().end());
   claim.frozen.assign(structure.frozen.begin(), structure.frozen.end());
   claim.shared.assign(structure.shared.begin(), structure.shared.end());
-  const InputSources &inputs = group.options->inputsAreSources;
+  const InputSources &inputs = options.inputsAreSources;
   claim.inputsDepend = bool(inputs);
   for (BlockArgument input : graph.getBlock().getBody().getArguments())
     if (inputs && !inputs.contains(input.getArgNumber()))
       claim.equalInputs.push_back(name(input));
-  claim.verdict = stringify(group.verdict->kind).str();
+  claim.verdict = stringify(verdict.kind).str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -147,10 +149,10 @@ void ClaimMaker::findOpenPath() {
 }
 
 void ClaimMaker::describeSuccess() {
-  claim.theorem = plan.isEmpty()                                   ? "nothing-to-absorb"
-                  : group.verdict->kind == VerdictKind::OutputOnly ? "one-patch-block"
-                  : plan.inputSites.empty()                        ? "parallel-block"
-                                                                   : "unified";
+  claim.theorem = plan.isEmpty()                            ? "nothing-to-absorb"
+                  : verdict.kind == VerdictKind::OutputOnly ? "one-patch-block"
+                  : plan.inputSites.empty()                 ? "parallel-block"
+                                                            : "unified";
   for (Operation *op : plan.inputSites)
     claim.cut.push_back(patchOf(op));
   size_t next = plan.patchedOps().size();
@@ -186,7 +188,7 @@ void ClaimMaker::describeSuccess() {
   }
   for (; next < plan.obligations.size(); ++next)
     claim.selections.push_back(instanceOf(plan.obligations[next]));
-  if (group.verdict->kind == VerdictKind::OutputOnly)
+  if (verdict.kind == VerdictKind::OutputOnly)
     findOpenPath();
 }
 
@@ -289,7 +291,7 @@ llvm::Error ClaimMaker::describeRejection() {
         !llvm::is_contained(claim.patchable, param.getName()))
       claim.patchable.push_back(param.getName().str());
   SampleOptions sampling;
-  sampling.inputsAreSources = group.options->inputsAreSources;
+  sampling.inputsAreSources = options.inputsAreSources;
   auto weights = randomWeights(sampling.seed);
   SmallVector<Value> ends;
   auto reached = reachableOutputs(block, moved, zeros, randomSample(block, sampling),
@@ -332,7 +334,7 @@ llvm::Error ClaimMaker::describeRejection() {
 //===----------------------------------------------------------------------===//
 
 void ClaimMaker::describeUndecided() {
-  claim.missing = group.verdict->causes.front().rule.str();
+  claim.missing = verdict.causes.front().rule.str();
   BlockGraph::Set stops = graph.none();
   for (Value output : graph.yield()->getOperands())
     if (context.depends(output))
@@ -345,7 +347,7 @@ void ClaimMaker::describeUndecided() {
 
 llvm::Expected<Claim> ClaimMaker::make() {
   describe();
-  switch (group.verdict->kind) {
+  switch (verdict.kind) {
   case VerdictKind::Controllable:
   case VerdictKind::OutputOnly:
     describeSuccess();
@@ -375,17 +377,18 @@ llvm::Expected<proof::Proof> ctxc::makeProof(ModuleOp module, ArrayRef<VerdictGr
   }
   std::vector<proof::Structure> structures = proof::structuresOf(module, options.startLayer);
   llvm::Error errors = llvm::Error::success();
-  for (const VerdictGroup &group : groups) {
-    auto structure = llvm::find_if(structures, [&](const proof::Structure &s) {
-      return s.block == group.block && ArrayRef(s.layers) == ArrayRef(group.layers);
-    });
-    assert(structure != structures.end() && "a verdict for each structure");
-    auto claim = ClaimMaker(group, *structure, proof.sites).make();
-    if (claim)
-      proof.claims.push_back(std::move(*claim));
-    else
-      errors = llvm::joinErrors(std::move(errors), claim.takeError());
-  }
+  for (const VerdictGroup &group : groups)
+    for (const VerdictCase &one : group.cases) {
+      auto structure = llvm::find_if(structures, [&](const proof::Structure &s) {
+        return s.block == group.block && ArrayRef(s.layers) == ArrayRef(one.layers);
+      });
+      assert(structure != structures.end() && "a case for each structure");
+      auto claim = ClaimMaker(*group.verdict, *one.options, *structure, proof.sites).make();
+      if (claim)
+        proof.claims.push_back(std::move(*claim));
+      else
+        errors = llvm::joinErrors(std::move(errors), claim.takeError());
+    }
   if (errors)
     return std::move(errors);
   return proof;

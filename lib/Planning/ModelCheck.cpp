@@ -47,15 +47,19 @@ Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<
   return bindings;
 }
 
-/// What a verdict depends on; the last is what settings and bindings make of the block's facts.
+/// What settings and bindings make of a block: its facts, and its numbers.
+struct Signature {
+  std::string facts, settings;
+};
+
+/// What a verdict depends on, but for the numbers of settings; the last is the block's facts.
 using VerdictKey = std::tuple<Operation *, InputSources, std::vector<std::string>,
                               std::vector<std::string>, std::string>;
 
-/// The signature of a block's facts in a layer, found once for all layers of like settings and
-/// bindings.
+/// The signature of a block in a layer, found once for all layers of like settings and bindings.
 class Signatures {
 public:
-  const std::string &of(xf::BlockOp block, xf::LayerOp layer) {
+  const Signature &of(xf::BlockOp block, xf::LayerOp layer) {
     Attribute settings = layer ? Attribute(layer.getSettingsAttr()) : Attribute();
     Attribute bind = layer ? Attribute(layer.getBindAttr()) : Attribute();
     // What is bound elsewhere may meet what is stored under the prefix.
@@ -64,12 +68,12 @@ public:
         found.try_emplace({block, settings.getAsOpaquePointer(), bind.getAsOpaquePointer(),
                            prefix.getAsOpaquePointer()});
     if (isNew)
-      known->second = xf::BlockFacts(block, layer).signature();
+      known->second = {xf::BlockFacts(block, layer).signature(), xf::settingValues(block, layer)};
     return known->second;
   }
 
 private:
-  std::map<std::tuple<Operation *, const void *, const void *, const void *>, std::string> found;
+  std::map<std::tuple<Operation *, const void *, const void *, const void *>, Signature> found;
 };
 
 VerdictKey keyOf(xf::BlockOp block, const PlanOptions &options, const std::string &signature) {
@@ -83,11 +87,42 @@ VerdictKey keyOf(xf::BlockOp block, const PlanOptions &options, const std::strin
   return {block, options.inputsAreSources, sorted(options.bindings.frozen),
           sorted(options.bindings.shared), signature};
 }
+/// Whether the two say the same of one block.
+class SameVerdict {
+public:
+  bool operator()(const Verdict &a, const Verdict &b) const {
+    return a.kind == b.kind && a.remark == b.remark && a.bound == b.bound && same(a.plan, b.plan) &&
+           llvm::equal(a.causes, b.causes, [&](auto &x, auto &y) { return same(x, y); });
+  }
+
+private:
+  static bool same(const Finding &a, const Finding &b) {
+    return a.op == b.op && a.message == b.message && a.rule == b.rule && a.advice == b.advice &&
+           llvm::equal(a.notes, b.notes, [](const Remark &x, const Remark &y) {
+             return x.op == y.op && x.message == y.message;
+           });
+  }
+  static bool same(const OutputPatch &a, const OutputPatch &b) {
+    return a.site == b.site && a.goal == b.goal && a.normMatrix == b.normMatrix &&
+           llvm::equal(a.links, b.links, [](const ChainLink &x, const ChainLink &y) {
+             return x.op == y.op && x.operand == y.operand;
+           });
+  }
+  static bool same(const BlockPlan &a, const BlockPlan &b) {
+    return a.inputSites == b.inputSites && a.split == b.split &&
+           llvm::equal(a.outputs, b.outputs, [](auto &x, auto &y) { return same(x, y); }) &&
+           llvm::equal(
+               a.obligations, b.obligations, [](const PlanObligation &x, const PlanObligation &y) {
+                 return x.site == y.site && x.kind == y.kind && x.likelihood == y.likelihood &&
+                        x.lemma == y.lemma && x.value == y.value;
+               });
+  }
+};
 } // namespace
 
 std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &options) {
   std::vector<LayerVerdict> result;
-  std::map<VerdictKey, LayerVerdict> known;
+  std::map<VerdictKey, std::map<std::string, LayerVerdict>> known; // by the settings' numbers
   Signatures signatures;
   SymbolTableCollection symbols;
   llvm::StringMap<unsigned> uses;
@@ -106,9 +141,16 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
     if (flow)
       plan.inputsAreSources = flow->sources(layer);
     plan.bindings = bindingsOf(layer, block, uses, options);
-    LayerVerdict &verdict = known[keyOf(block, plan, signatures.of(block, layer))];
+    const Signature &signature = signatures.of(block, layer);
+    auto &alike = known[keyOf(block, plan, signature.facts)];
+    LayerVerdict &verdict = alike[signature.settings];
     if (!verdict.verdict) {
-      verdict.verdict = std::make_shared<Verdict>(planBlock(block, plan));
+      auto own = std::make_shared<Verdict>(planBlock(block, plan));
+      for (auto &[settings, other] : alike)
+        if (other.verdict && SameVerdict()(*other.verdict, *own))
+          verdict.verdict = other.verdict;
+      if (!verdict.verdict)
+        verdict.verdict = std::move(own);
       verdict.options = std::make_shared<PlanOptions>(plan);
     }
     result.push_back({number, layer, block, verdict.verdict, verdict.options});
@@ -134,12 +176,27 @@ std::vector<VerdictGroup> ctxc::groupVerdicts(ArrayRef<LayerVerdict> verdicts) {
   for (const LayerVerdict &v : verdicts) {
     auto it = llvm::find_if(groups, [&](const VerdictGroup &g) { return g.verdict == v.verdict; });
     if (it == groups.end())
-      it = groups.insert(groups.end(), {v.block, v.verdict, v.options, {}, {}});
+      it = groups.insert(groups.end(), {v.block, v.verdict, v.options, {}, {}, {}});
     it->layers.push_back(v.layer);
     if (v.op)
       it->ops.push_back(v.op);
+    auto own =
+        llvm::find_if(it->cases, [&](const VerdictCase &c) { return c.options == v.options; });
+    if (own == it->cases.end())
+      own = it->cases.insert(it->cases.end(), VerdictCase{v.options, {}});
+    own->layers.push_back(v.layer);
   }
   return groups;
+}
+
+std::vector<PlanCandidate> ctxc::enumeratePlans(const VerdictGroup &group) {
+  std::vector<PlanCandidate> plans = enumeratePlans(group.block, *group.options);
+  for (const VerdictCase &other : ArrayRef(group.cases).drop_front())
+    if (const Confirmation &confirm = other.options->confirm)
+      llvm::erase_if(plans, [&](const PlanCandidate &candidate) {
+        return !confirm(group.block, *other.options, candidate).empty();
+      });
+  return plans;
 }
 
 std::string ctxc::formatRanges(ArrayRef<unsigned> ascending) {

@@ -50,7 +50,8 @@ std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) 
     for (Structure &known : structures)
       if (known.block == found.block && known.inputsDepend == found.inputsDepend &&
           known.equalInputs == found.equalInputs && known.frozen == found.frozen &&
-          known.shared == found.shared && known.facts == found.facts) {
+          known.shared == found.shared && known.settings == found.settings &&
+          known.facts == found.facts) {
         known.layers.push_back(layer);
         return;
       }
@@ -83,6 +84,7 @@ std::vector<Structure> proof::structuresOf(ModuleOp module, int64_t startLayer) 
     for (const auto &[name, tensors] : parametersOf(found.block, layer))
       if (llvm::any_of(tensors, [&](const std::string &tensor) { return uses.lookup(tensor) > 1; }))
         found.shared.insert(name);
+    found.settings = xf::settingValues(found.block, layer);
     found.facts = xf::BlockFacts(found.block, layer).signature();
     add(std::move(found), i);
   }
@@ -150,6 +152,8 @@ std::string proof::digestOf(const Structure &structure, const BlockText &text) {
     add("frozen " + name);
   for (const std::string &name : structure.shared)
     add("shared " + name);
+  if (!structure.settings.empty())
+    add("settings " + structure.settings);
   add(structure.inputsDepend ? "inputs depend" : "inputs equal");
   for (unsigned input : structure.equalInputs)
     add("input " + std::to_string(input) + " equal");

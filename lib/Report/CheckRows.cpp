@@ -72,7 +72,7 @@ std::vector<PlanRow> ctxc::planRows(const VerdictGroup &group) {
   const PlanOptions &options = *group.options;
   bool isMeasured = options.measure && (options.objective == Objective::LeastNorm ||
                                         options.objective == Objective::LeastDrift);
-  for (PlanCandidate &candidate : enumeratePlans(group.block, options)) {
+  for (PlanCandidate &candidate : enumeratePlans(group)) {
     if (isMeasured)
       (void)options.measure(group.block, options, candidate); // a failure has given a warning
     PlanRow row;

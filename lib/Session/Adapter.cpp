@@ -59,7 +59,7 @@ llvm::Expected<std::vector<std::string>> ctxc::planOfMatrices(Model &model) {
   bool first = true;
   for (const VerdictGroup &group : *groups) {
     std::vector<std::vector<std::string>> plans;
-    std::vector<PlanCandidate> candidates = enumeratePlans(group.block, *group.options);
+    std::vector<PlanCandidate> candidates = enumeratePlans(group);
     for (bool outputOnly : {false, true}) // first those that keep the MLP's inside
       for (const PlanCandidate &candidate : candidates)
         if (std::vector<std::string> names = matricesOf(candidate.plan);

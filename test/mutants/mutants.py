@@ -29,8 +29,17 @@ REACH = "dialects/XF/Reach.cpp"
 REACHES = "dialects/XF/XFReach.cpp"
 SITES = "lib/Analysis/Sites.cpp"
 SEARCH = "lib/Planning/PlanSearch.cpp"
+MODEL = "lib/Planning/ModelCheck.cpp"
+STRUCTURE = "lib/Proof/Structure.cpp"
 
 MUTANTS = [
+    # What a verdict and a proof are about.
+    Mutant("settings-in-no-verdict", MODEL, "alike[signature.settings]", 'alike[""]',
+           "layers whose settings differ in numbers are judged each"),
+    Mutant("settings-in-no-proof", STRUCTURE, "known.settings == found.settings &&", "",
+           "layers whose settings differ in numbers are proven each"),
+    Mutant("settings-in-no-digest", STRUCTURE, "if (!structure.settings.empty())", "if (false)",
+           "a proof is about the numbers of settings"),
     # Which parameters can be assigned, and which links be solved.
     Mutant("matrix-of-several-vectors", CONTROL,
            "return data.getNumElements() == data.getShape().back();", "return true;",

@@ -39,10 +39,6 @@ std::vector<OptionSpec> driver::evidenceOptions() {
 // Gathering evidence
 //===----------------------------------------------------------------------===//
 
-static xf::LayerOp layerOf(const VerdictGroup &group) {
-  return group.ops.empty() ? xf::LayerOp() : group.ops.front();
-}
-
 llvm::Error CheckEvidence::tryPlans(const Arguments &arguments, Model &model,
                                     llvm::ArrayRef<VerdictGroup> groups) {
   std::optional<StringRef> text = arguments.get("--try");
@@ -62,31 +58,57 @@ llvm::Error CheckEvidence::tryPlans(const Arguments &arguments, Model &model,
   for (auto [group, result] : llvm::zip_equal(groups, trials)) {
     if (!group.verdict->isSuccess())
       continue;
-    TrialOptions options;
-    options.seed = seed;
-    options.weights = own;
-    options.layer = layerOf(group);
-    options.inputsAreSources = group.options->inputsAreSources;
-    options.update = group.options->update;
-    auto trial = tryPlan(group.block, group.verdict->plan, options);
-    if (trial)
-      result = GroupTrial{*trial, ""};
-    else
-      result = GroupTrial{{}, llvm::toString(trial.takeError())};
+    for (const VerdictCase &one : group.cases) {
+      TrialOptions options;
+      options.seed = seed;
+      options.weights = own;
+      options.layer = one.options->layer;
+      options.inputsAreSources = one.options->inputsAreSources;
+      options.update = one.options->update;
+      auto trial = tryPlan(group.block, group.verdict->plan, options);
+      result.push_back(
+          {one.layers, trial ? *trial : Trial(), trial ? "" : llvm::toString(trial.takeError())});
+    }
   }
   return llvm::Error::success();
 }
 
 /// Searches for a patch, where neither a plan nor a counterexample is known.
-static std::optional<PatchSearch> searchBlindly(VerdictGroup &group) {
+static std::optional<PatchSearch> searchBlindly(xf::BlockOp block, const PlanOptions &planning) {
   SampleOptions options;
-  options.inputsAreSources = group.options->inputsAreSources;
-  auto found = searchPatch(group.block, *group.options, randomSample(group.block, options),
-                           *randomWeights(options.seed), layerOf(group));
+  options.inputsAreSources = planning.inputsAreSources;
+  auto found = searchPatch(block, planning, randomSample(block, options),
+                           *randomWeights(options.seed), planning.layer);
   if (found)
     return *found;
   llvm::consumeError(found.takeError()); // too large to search
   return std::nullopt;
+}
+
+llvm::Expected<CheckEvidence::CaseWitness> CheckEvidence::findWitness(const VerdictGroup &group,
+                                                                      const VerdictCase &one) {
+  xf::BlockOp block = group.block;
+  CaseWitness result;
+  result.layers = one.layers;
+  WitnessOptions how;
+  if (group.verdict->kind == VerdictKind::Rejected)
+    how.rule = group.verdict->causes.front().rule;
+  auto witness = ctxc::findWitness(block, *one.options, one.options->layer, how);
+  if (!witness) {
+    result.failure = llvm::toString(witness.takeError());
+    return result;
+  }
+  if (!*witness) {
+    result.search = searchBlindly(block, *one.options);
+    return result;
+  }
+  (*witness)->why = group.verdict->causes.front().message;
+  auto replay = replayWitness(**witness, *block.getContext());
+  if (!replay)
+    return replay.takeError();
+  result.witness = std::move(*witness);
+  result.replay = *replay;
+  return result;
 }
 
 llvm::Error CheckEvidence::findWitnesses(const Arguments &arguments,
@@ -95,30 +117,17 @@ llvm::Error CheckEvidence::findWitnesses(const Arguments &arguments,
   if (!path)
     return llvm::Error::success();
   std::vector<Witness> found;
-  for (auto [constGroup, result] : llvm::zip_equal(groups, witnesses)) {
-    VerdictGroup group = constGroup;
+  for (auto [group, result] : llvm::zip_equal(groups, witnesses)) {
     if (group.verdict->isSuccess())
       continue;
-    result.emplace();
-    WitnessOptions how;
-    if (group.verdict->kind == VerdictKind::Rejected)
-      how.rule = group.verdict->causes.front().rule;
-    auto witness = findWitness(group.block, *group.options, layerOf(group), how);
-    if (!witness) {
-      result->failure = llvm::toString(witness.takeError());
-      continue;
+    for (const VerdictCase &one : group.cases) {
+      auto witness = findWitness(group, one);
+      if (!witness)
+        return witness.takeError();
+      if (witness->witness)
+        found.push_back(*witness->witness);
+      result.push_back(std::move(*witness));
     }
-    if (!*witness) {
-      result->search = searchBlindly(group);
-      continue;
-    }
-    (*witness)->why = group.verdict->causes.front().message;
-    auto replay = replayWitness(**witness, *group.block.getContext());
-    if (!replay)
-      return replay.takeError();
-    result->witness = std::move(*witness);
-    result->replay = *replay;
-    found.push_back(*result->witness);
   }
   return path->empty() ? llvm::Error::success() : writeWitnesses(found, *path);
 }
@@ -136,9 +145,16 @@ llvm::Expected<CheckEvidence> CheckEvidence::gather(const Arguments &arguments, 
 }
 
 bool CheckEvidence::isGood() const {
-  return llvm::all_of(trials, [](const auto &result) {
-    return !result || (result->failure.empty() && result->trial.isExact());
+  return llvm::all_of(trials, [](const auto &cases) {
+    return llvm::all_of(cases,
+                        [](const CaseTrial &t) { return t.failure.empty() && t.trial.isExact(); });
   });
+}
+
+double CheckEvidence::CaseTrial::badness() const {
+  if (!failure.empty())
+    return HUGE_VAL;
+  return trial.isExact() ? trial.error / trial.tolerance() : 1 + trial.error;
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,42 +178,58 @@ static llvm::json::Object witnessJson(const Witness &witness, const Replay &repl
 
 void CheckEvidence::addTo(llvm::json::Value &report) const {
   llvm::json::Array *groups = report.getAsObject()->getArray("groups");
-  for (auto [group, trial, witness] : llvm::zip_equal(*groups, trials, witnesses)) {
-    if (trial) {
-      llvm::json::Object object = trialJson(trial->trial);
-      if (!trial->failure.empty())
-        object = llvm::json::Object{{"failure", trial->failure}};
+  auto addLayers = [](llvm::json::Object &object, const auto &cases, const auto &one) {
+    if (cases.size() > 1)
+      object["layers"] = llvm::json::Array(one.layers);
+  };
+  for (auto [group, ofTrial, ofWitness] : llvm::zip_equal(*groups, trials, witnesses)) {
+    llvm::json::Object &report = *group.getAsObject();
+    if (!ofTrial.empty()) {
+      const CaseTrial &worst =
+          *llvm::max_element(ofTrial, [](auto &a, auto &b) { return a.badness() < b.badness(); });
+      llvm::json::Object object = trialJson(worst.trial);
+      if (!worst.failure.empty())
+        object = llvm::json::Object{{"failure", worst.failure}};
       object["seed"] = int64_t(seed);
-      group.getAsObject()->insert({"trial", std::move(object)});
+      addLayers(object, ofTrial, worst);
+      report.insert({"trial", std::move(object)});
     }
-    if (witness && witness->witness)
-      group.getAsObject()->insert({"witness", witnessJson(*witness->witness, witness->replay)});
-    else if (witness)
-      group.getAsObject()->insert({"witness", nullptr});
+    if (ofWitness.empty())
+      continue;
+    const CaseWitness &weakest = *llvm::min_element(
+        ofWitness, [](auto &a, auto &b) { return a.leastError() < b.leastError(); });
+    llvm::json::Value value = nullptr;
+    if (weakest.witness) {
+      llvm::json::Object object = witnessJson(*weakest.witness, weakest.replay);
+      addLayers(object, ofWitness, weakest);
+      value = std::move(object);
+    }
+    report.insert({"witness", std::move(value)});
   }
 }
 
-static void printHead(llvm::raw_ostream &os, VerdictGroup group) {
-  os << "  block '" << group.block.getSymName() << "'";
+static void printHead(llvm::raw_ostream &os, const VerdictGroup &group,
+                      llvm::ArrayRef<unsigned> layers) {
+  xf::BlockOp block = group.block;
+  os << "  block '" << block.getSymName() << "'";
   if (!group.ops.empty())
-    os << ", layer " << group.layers.front();
+    os << ", layer " << layers.front();
   os << ": ";
 }
 
 void CheckEvidence::printTrials(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups) const {
-  if (llvm::none_of(trials, [](const auto &result) { return result.has_value(); }))
+  if (llvm::all_of(trials, [](const auto &cases) { return cases.empty(); }))
     return;
   os << "\ntried on " << weights << ", seed " << seed << ":\n";
-  for (auto [group, result] : llvm::zip_equal(groups, trials)) {
-    if (!result)
-      continue;
-    printHead(os, group);
-    if (!result->failure.empty())
-      os << "no numbers: " << result->failure << "\n";
-    else
-      os << (result->trial.isExact() ? "exact" : "NOT EXACT: " + result->trial.whyNotExact())
-         << "\n    " << trialText(result->trial) << "\n";
-  }
+  for (auto [group, cases] : llvm::zip_equal(groups, trials))
+    for (const CaseTrial &one : cases) {
+      printHead(os, group, one.layers);
+      if (!one.failure.empty())
+        os << "no numbers: " << one.failure << "\n";
+      else
+        os << (one.trial.isExact() ? "exact" : "NOT EXACT: " + one.trial.whyNotExact()) << "\n    "
+           << trialText(one.trial) << "\n";
+    }
 }
 
 /// Prints the lines of a witness below its heading.
@@ -224,25 +256,24 @@ static void printWitness(llvm::raw_ostream &os, const Witness &witness, const Re
 
 void CheckEvidence::printWitnesses(llvm::raw_ostream &os,
                                    llvm::ArrayRef<VerdictGroup> groups) const {
-  if (llvm::none_of(witnesses, [](const auto &result) { return result.has_value(); }))
+  if (llvm::all_of(witnesses, [](const auto &cases) { return cases.empty(); }))
     return;
   os << "\ncounterexamples:\n";
-  for (auto [group, result] : llvm::zip_equal(groups, witnesses)) {
-    if (!result)
-      continue;
-    printHead(os, group);
-    if (result->witness)
-      printWitness(os, *result->witness, result->replay);
-    else if (!result->failure.empty())
-      os << "no numbers: " << result->failure << "\n";
-    else if (result->search)
-      os << "none found\n    a search over " << result->search->numbers
-         << llvm::format(" numbers of the parameters, random weights and activations, came as near "
-                         "as %.2g\n",
-                         result->search->error);
-    else
-      os << "none found\n";
-  }
+  for (auto [group, cases] : llvm::zip_equal(groups, witnesses))
+    for (const CaseWitness &one : cases) {
+      printHead(os, group, one.layers);
+      if (one.witness)
+        printWitness(os, *one.witness, one.replay);
+      else if (!one.failure.empty())
+        os << "no numbers: " << one.failure << "\n";
+      else if (one.search)
+        os << "none found\n    a search over " << one.search->numbers
+           << llvm::format(" numbers of the parameters, random weights and activations, came as "
+                           "near as %.2g\n",
+                           one.search->error);
+      else
+        os << "none found\n";
+    }
 }
 
 void CheckEvidence::print(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups) const {

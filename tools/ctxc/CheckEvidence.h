@@ -40,19 +40,29 @@ private:
   void printTrials(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups) const;
   void printWitnesses(llvm::raw_ostream &os, llvm::ArrayRef<VerdictGroup> groups) const;
 
-  struct GroupTrial {
+  /// Of the layers of a group whose settings are equal.
+  struct CaseTrial {
+    llvm::SmallVector<unsigned> layers;
     Trial trial;
     std::string failure; ///< why there are no numbers; empty where there are
+
+    /// How far it is from exact.
+    double badness() const;
   };
-  struct GroupWitness {
+  struct CaseWitness {
+    llvm::SmallVector<unsigned> layers;
     std::optional<Witness> witness; ///< none where none was found
     Replay replay;
     std::optional<PatchSearch> search; ///< where no witness was found
     std::string failure;
+
+    double leastError() const { return witness ? witness->leastError : 0; }
   };
-  std::vector<std::optional<GroupTrial>> trials;      ///< one for each group
-  std::vector<std::optional<GroupWitness>> witnesses; ///< one for each group
-  std::string weights;                                ///< where they come from, in words
+  static llvm::Expected<CaseWitness> findWitness(const VerdictGroup &group, const VerdictCase &one);
+
+  std::vector<std::vector<CaseTrial>> trials;      ///< of each group's cases; empty if none
+  std::vector<std::vector<CaseWitness>> witnesses; ///< the same
+  std::string weights;                             ///< where they come from, in words
   uint64_t seed = 1;
 };
 

@@ -1,7 +1,8 @@
 //===- ModelCheck.h - verdicts on every layer of a model -------------------===//
 //
-// The verdict on a block depends only on its structure and on a layer's bindings (frozen and shared
-// parameters): it is found once for each distinct pair.
+// The verdict on a block depends only on its structure, on a layer's bindings (frozen and shared
+// parameters) and on the numbers of the layer's settings: it is found once for each distinct three.
+// Layers whose settings differ in numbers, and whose verdicts came out the same, are told together.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_PLANNING_MODELCHECK_H
@@ -30,7 +31,8 @@ struct ModelOptions {
   llvm::SmallVector<std::string> frozen;
 };
 
-/// The verdict on one layer. Layers with equal blocks and bindings share one.
+/// The verdict on one layer. Layers with equal blocks and bindings share one if it came out the
+/// same under the settings of each, and options if their settings are equal, too.
 struct LayerVerdict {
   unsigned layer = 0; ///< its number among the model's xf.layer ops, from 0
   xf::LayerOp op;     ///< null if the module has blocks but no model
@@ -44,17 +46,28 @@ struct LayerVerdict {
 /// another part of the model, counts as shared.
 std::vector<LayerVerdict> checkModel(mlir::ModuleOp module, const ModelOptions &options = {});
 
+/// Layers of a group that compute the same: the numbers of their settings are equal.
+struct VerdictCase {
+  std::shared_ptr<const PlanOptions> options; ///< of which `layer` is the first, or null
+  llvm::SmallVector<unsigned> layers;         ///< ascending
+};
+
 /// Layers that share a verdict, as in "layers 0-4, 6-10".
 struct VerdictGroup {
   xf::BlockOp block;
   std::shared_ptr<const Verdict> verdict;
-  std::shared_ptr<const PlanOptions> options;
-  llvm::SmallVector<unsigned> layers; ///< ascending
-  llvm::SmallVector<xf::LayerOp> ops; ///< empty if the module has no model
+  std::shared_ptr<const PlanOptions> options; ///< of the first case
+  llvm::SmallVector<unsigned> layers;         ///< ascending
+  llvm::SmallVector<xf::LayerOp> ops;         ///< empty if the module has no model
+  /// In the order of their first layers. What is shown in numbers is shown for each.
+  llvm::SmallVector<VerdictCase, 1> cases;
 };
 
 /// Groups in the order of their first layers.
 std::vector<VerdictGroup> groupVerdicts(llvm::ArrayRef<LayerVerdict> verdicts);
+
+/// The plans of the group's block (enumeratePlans), those that hold in each of its cases.
+std::vector<PlanCandidate> enumeratePlans(const VerdictGroup &group);
 
 /// "0-4, 6, 8-10"
 std::string formatRanges(llvm::ArrayRef<unsigned> ascending);

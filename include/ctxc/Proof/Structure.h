@@ -16,12 +16,13 @@
 
 namespace ctxc::proof {
 
-/// A block under one set of bindings, and the layers that run it so.
+/// A block under one set of bindings and of settings' numbers, and the layers that run it so.
 struct Structure {
   xf::BlockOp block;
   bool inputsDepend = false;           ///< on the context, which reaches them past patched layers
   std::set<unsigned> equalInputs = {}; ///< the inputs that do not depend, if others do
   std::set<std::string> frozen = {}, shared = {}; ///< the block's names, as layers bind them
+  std::string settings = {};         ///< their numbers, by the block's names, as a text
   std::string facts = {};            ///< the block's facts under the layers' settings and bindings
   std::vector<unsigned> layers = {}; ///< or, without a model, the block's number
   xf::LayerOp layer = {};            ///< the first of them; null without a model
@@ -52,7 +53,7 @@ private:
   llvm::StringMap<mlir::Value> values;
 };
 
-/// SHA-256 of the text, bindings and source of a structure: "sha256:" and 64 digits.
+/// SHA-256 of the text, bindings, settings and source of a structure: "sha256:" and 64 digits.
 std::string digestOf(const Structure &structure, const BlockText &text);
 
 /// The id of the rule for an op's lemma `lemma`; the lemma itself if there is no rule.

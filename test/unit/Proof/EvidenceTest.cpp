@@ -53,6 +53,63 @@ TEST(Evidence, OfATensorThatIsStoredOnceIsRefused) {
   EXPECT_FALSE(proof::checkProof(*head.module, proof).holds());
 }
 
+/// A matrix reads what a rotation changes of the first pair: nothing, if its frequency is 0.
+std::string turnedBy(ArrayRef<const char *> frequencies) {
+  std::string text = R"(
+  xf.block @b(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %K = xf.param "conv" : tensor<4x3xf32>
+    %a = xf.conv %K, %x : tensor<4x3xf32>, tensor<4xf32>
+    %v = xf.add %x, %a : tensor<4xf32>
+    %h = xf.reshape %v : tensor<4xf32> to tensor<1x4xf32>
+    %f = xf.setting "rope" : tensor<2xf32>
+    %r = xf.rotary interleaved %h by %f : tensor<1x4xf32>, tensor<2xf32>
+    %e = xf.sub %r, %h : tensor<1x4xf32>
+    %t = xf.reshape %e : tensor<1x4xf32> to tensor<4xf32>
+    %s = xf.slice %t from 0 : tensor<4xf32> to tensor<2xf32>
+    %D = xf.param "down" : tensor<4x2xf32>
+    %d = xf.linear %D * %s : tensor<4x2xf32>, tensor<2xf32>
+    %y = xf.add %v, %d : tensor<4xf32>
+    xf.yield %y : tensor<4xf32>
+  }
+  xf.model @m {
+    %E = xf.param "embed" : tensor<31x4xf32>
+    %id = xf.token : tensor<i32>
+    %x0 = xf.embed %E[%id] : tensor<31x4xf32>, tensor<i32>
+)";
+  for (auto [i, f] : llvm::enumerate(frequencies))
+    text += "    %x" + std::to_string(i + 1) + " = xf.layer @b(%x" + std::to_string(i) + ") at \"" +
+            std::to_string(i) + ".\" settings {rope = dense<" + f +
+            "> : tensor<2xf32>} : (tensor<4xf32>) -> tensor<4xf32>\n";
+  return text + "    xf.yield %x" + std::to_string(frequencies.size()) + " : tensor<4xf32>\n  }\n";
+}
+
+/// A proof is about the numbers of every layer's settings.
+TEST(Evidence, OfALayerIsNoneOfALayerWithOtherSettings) {
+  const char *good = "[1.0, 0.0]", *other = "[0.5, 1.0]", *none = "[0.0, 1.0]";
+  Blocks equal(turnedBy({good, good}));
+  ASSERT_TRUE(bool(equal.module));
+  proof::Proof proof = proofOf(*equal.module);
+  EXPECT_EQ(proof.claims.size(), 1u);
+  EXPECT_TRUE(proof::checkProof(*equal.module, proof).holds());
+  for (const auto &layers : std::vector<std::vector<const char *>>{
+           {good, none}, {none, good}, {none, none}, {good, other}, {other, other}}) {
+    Blocks differ(turnedBy(layers));
+    ASSERT_TRUE(bool(differ.module));
+    EXPECT_FALSE(proof::checkProof(*differ.module, proof).holds()) << layers[0] << layers[1];
+  }
+  // Layers of other numbers and of one verdict have a claim each, and each is replayed.
+  Blocks two(turnedBy({good, other}));
+  proof = proofOf(*two.module);
+  ASSERT_EQ(proof.claims.size(), 2u);
+  EXPECT_EQ(groupVerdicts(checkModel(*two.module)).size(), 1u);
+  proof::Judgement judgement = proof::checkProof(*two.module, proof);
+  EXPECT_TRUE(judgement.holds()) << llvm::join(judgement.problems, "\n");
+  // The same claims, made of the second layer as if it were the first.
+  std::swap(proof.claims[0].layers, proof.claims[1].layers);
+  std::string problems = llvm::join(proof::checkProof(*two.module, proof).problems, "\n");
+  EXPECT_NE(problems.find("digest: found"), std::string::npos) << problems;
+}
+
 TEST(Evidence, OfAReplayThatWasSkippedIsNone) {
   Blocks blocks(oneLayer(""));
   proof::Proof proof = proofOf(*blocks.module);

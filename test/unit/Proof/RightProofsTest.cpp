@@ -11,12 +11,14 @@ static void expectRight(Model &model) {
   ASSERT_FALSE(proof.claims.empty());
   proof::Judgement judgement = proof::checkProof(model.module(), proof);
   EXPECT_EQ(llvm::join(judgement.problems, "\n"), "");
-  auto groups = model.groups();
-  ASSERT_EQ(groups.size(), judgement.replays.size());
-  for (auto [group, claim, replay] : llvm::zip_equal(groups, proof.claims, judgement.replays)) {
-    EXPECT_EQ(claim.verdict, stringify(group.verdict->kind).str());
+  std::vector<std::shared_ptr<const Verdict>> verdicts; // a claim for each case
+  for (const VerdictGroup &group : model.groups())
+    verdicts.insert(verdicts.end(), group.cases.size(), group.verdict);
+  ASSERT_EQ(verdicts.size(), judgement.replays.size());
+  for (auto [verdict, claim, replay] : llvm::zip_equal(verdicts, proof.claims, judgement.replays)) {
+    EXPECT_EQ(claim.verdict, stringify(verdict->kind).str());
     EXPECT_EQ(replay.done, claim.verdict != "undecided") << replay.skipped;
-    if (const Rule *theorem = findTheorem(*group.verdict))
+    if (const Rule *theorem = findTheorem(*verdict))
       EXPECT_EQ(claim.theorem, theorem->id.str());
   }
 

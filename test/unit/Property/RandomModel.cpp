@@ -11,13 +11,16 @@ namespace {
 struct BlockShape {
   std::string name, text;
   std::vector<Shape> inputs, outputs;
+  std::vector<TextValue> settings = {}; ///< that each layer gives
 };
 
 class ModelMaker {
 public:
-  /// Of every fourth seed the layers are mixers alone, MLPs alone, and both, as in Nemotron-H.
+  /// Of every fourth seed the layers are mixers alone, MLPs alone, and both, as in Nemotron-H; of
+  /// three seeds in seven, layers have settings of their own.
   explicit ModelMaker(uint64_t seed)
-      : random(seed), ofParts(seed % 4 == 3), width(3 + below(3)), b("m", width) {}
+      : random(seed), ofSettings(seed), ofParts(seed % 4 == 3), hasSettings(seed % 7 % 3 == 0),
+        width(3 + below(3)), b("m", width) {}
   RandomModel make();
 
 private:
@@ -29,6 +32,9 @@ private:
 
   TextValue contextual(BlockText &in, const TextValue &x);
   TextValue mlp(BlockText &in, const TextValue &x);
+  TextValue setting(BlockText &in, BlockShape &block, const Shape &shape);
+  TextValue bySettings(BlockText &in, BlockShape &block, const TextValue &v, TextValue y);
+  std::string drawSettings(const BlockShape &block);
   BlockShape residual(const std::string &name);
   BlockShape mixerAlone(const std::string &name);
   BlockShape mlpAlone(const std::string &name);
@@ -39,8 +45,8 @@ private:
   void runLayer(const BlockShape &block, int64_t number);
   TextValue head();
 
-  std::mt19937_64 random;
-  bool ofParts;
+  std::mt19937_64 random, ofSettings;
+  bool ofParts, hasSettings;
   int64_t width;
   BlockText b;                   ///< the body, as ops of a block
   std::vector<TextValue> ofBody; ///< what was made before the layers
@@ -74,6 +80,73 @@ TextValue ModelMaker::mlp(BlockText &in, const TextValue &x) {
   return oneIn(4) ? in.bias(y, y.shape) : y;
 }
 
+TextValue ModelMaker::setting(BlockText &in, BlockShape &block, const Shape &shape) {
+  TextValue value{in.fresh("s"), shape};
+  block.settings.push_back(value);
+  return in.op("xf.setting \"" + value.name + "\"", typeOf(shape), shape);
+}
+
+/// What becomes of a branch `y` beside the stream `v` depends on settings: with some numbers it
+/// vanishes, or loses a dimension, by an identity of which no op knows.
+TextValue ModelMaker::bySettings(BlockText &in, BlockShape &block, const TextValue &v,
+                                 TextValue y) {
+  int64_t n = width;
+  auto combine = [&](const TextValue &weights, const TextValue &rows) {
+    TextValue column = in.reshape(rows, {n, 1});
+    return in.op("xf.combine " + weights.name + ", " + column.name,
+                 typeOf(weights) + ", " + typeOf(column), {1});
+  };
+  switch (ofSettings() % 5) {
+  case 0: { // behind a matrix, which need not be invertible
+    TextValue m = setting(in, block, {n, n});
+    return in.op("xf.linear " + m.name + " * " + y.name, typeOf(m) + ", " + typeOf(y), {n});
+  }
+  case 1: { // times a b − c
+    TextValue a = setting(in, block, {n}), c = setting(in, block, {n});
+    return in.mul(y, in.sub(in.mul(a, setting(in, block, {n})), c));
+  }
+  case 2: { // a matrix that reads a sum of shares, less a number
+    TextValue shares = in.unary("softmax", in.linear(v, n));
+    TextValue sum = combine(setting(in, block, {n}), shares);
+    return in.add(y, in.linear(in.sub(sum, setting(in, block, {1})), n));
+  }
+  case 3: { // a matrix that reads a sum of what a norm has centred
+    TextValue centred = in.unary("normalize layer", in.linear(v, n), " eps 1.0e-3");
+    return in.linear(combine(setting(in, block, {n}), centred), n);
+  }
+  default: { // a matrix that reads what a rotation changed of a pair
+    TextValue pair = in.reshape(in.linear(v, 2), {1, 2}), f = setting(in, block, {1});
+    TextValue turned = in.rotary("half", pair, f);
+    return in.linear(in.reshape(in.sub(turned, pair), {2}), n);
+  }
+  }
+}
+
+/// Numbers for which identities hold now and then.
+std::string ModelMaker::drawSettings(const BlockShape &block) {
+  std::vector<std::string> given;
+  for (const TextValue &setting : block.settings) {
+    bool isSquare = setting.shape.size() == 2;
+    uint64_t how = ofSettings() % (isSquare ? 4 : 3);
+    int64_t columns = setting.shape.back(), rows = isSquare ? setting.shape.front() : 1;
+    static const char *const values[] = {"1.0", "0.0", "2.0", "0.5", "-1.0"};
+    auto any = [&] { return values[ofSettings() % 5]; };
+    const char *same = any();
+    std::vector<std::string> lines;
+    for (int64_t i = 0; i < rows; ++i) {
+      std::vector<std::string> line;
+      for (int64_t j = 0; j < columns; ++j)
+        line.push_back(how == 3 ? i == j ? "1.0" : "0.0" : how == 2 ? any() : how ? same : "1.0");
+      lines.push_back("[" + llvm::join(line, ", ") + "]");
+    }
+    if (isSquare && how == 0) // rows that are equal, and one that is not
+      lines.front() = "[" + llvm::join(std::vector<std::string>(columns, "2.0"), ", ") + "]";
+    std::string text = isSquare ? "[" + llvm::join(lines, ", ") + "]" : lines.front();
+    given.push_back(setting.name + " = dense<" + text + "> : " + typeOf(setting));
+  }
+  return given.empty() ? "" : " settings {" + llvm::join(given, ", ") + "}";
+}
+
 /// A layer with a stream, and now and then a second input and a second output; some do not read the
 /// context.
 BlockShape ModelMaker::residual(const std::string &name) {
@@ -91,6 +164,8 @@ BlockShape ModelMaker::residual(const std::string &name) {
   TextValue y = mlp(t, v);
   if (hasSide && oneIn(2))
     y = t.mul(t.unary("activation sigmoid", side), y);
+  if (hasSettings)
+    y = bySettings(t, block, v, y);
   TextValue out = t.add(v, y);
   t.output(out);
   if (oneIn(3)) {
@@ -195,8 +270,9 @@ void ModelMaker::runLayer(const BlockShape &block, int64_t number) {
     results.push_back(typeOf(shape));
   std::string made = "%l" + std::to_string(number);
   b.effect(made + ":" + std::to_string(block.outputs.size()) + " = xf.layer @" + block.name + "(" +
-           llvm::join(names, ", ") + ") at \"" + std::to_string(number) + ".\" : (" +
-           llvm::join(types, ", ") + ") -> (" + llvm::join(results, ", ") + ")");
+           llvm::join(names, ", ") + ") at \"" + std::to_string(number) + ".\"" +
+           drawSettings(block) + " : (" + llvm::join(types, ", ") + ") -> (" +
+           llvm::join(results, ", ") + ")");
   for (auto [i, shape] : llvm::enumerate(block.outputs)) {
     TextValue value{made + "#" + std::to_string(i), shape};
     if (shape.size() == 1)
