@@ -300,10 +300,17 @@ Facts ConcatOp::inferFacts(ArrayRef<Facts> operands) {
   return facts;
 }
 
+double RotaryOp::getStretch() {
+  double rotated = std::abs(double(getAmplitude().convertToFloat()));
+  return 2 * lastDim(getFrequencies()) < lastDim(getData()) ? std::max(rotated, 1.0) : rotated;
+}
+
 Facts RotaryOp::inferFacts(ArrayRef<Facts> operands) {
   if (operands[0].isZero())
     return operands[0];
   Facts facts = operands[0];
+  if (facts.length)
+    facts.length = *facts.length * getStretch();
   facts.elements = worse(Zeros::NullSet, facts.elements); // a pair of zeros stays zero
   facts.bound.reset();
   facts.floor.reset();

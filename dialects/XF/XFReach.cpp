@@ -140,8 +140,8 @@ Reach ReshapeOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) { return 
 
 Reach RotaryOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
   Reach turned = operands[0]; // orthogonal, except for the amplitude
-  if (turned.kind == Reach::Bounded && getAmplitude().convertToFloat() != 1)
-    return Reach::free();
+  if (turned.kind == Reach::Bounded)
+    turned = times(turned, getStretch());
   turned.sign = 0;
   return turned;
 }

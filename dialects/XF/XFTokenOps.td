@@ -291,6 +291,11 @@ def XF_RotaryOp : XF_PureOp<"rotary", [AllTypesMatch<["data", "result"]>,
   let arguments = (ins XF_RotaryStyle:$style, XF_Activation:$data, XF_Activation:$frequencies,
     DefaultValuedAttr<F32Attr, "1.0f">:$amplitude);
   let results = (outs XF_Activation:$result);
+  let extraClassDeclaration = [{
+    /// By how much a head can become longer, whatever is in it: entries that are not rotated keep
+    /// their length.
+    double getStretch();
+  }];
   let assemblyFormat = [{
     $style $data `by` $frequencies (`amplitude` $amplitude^)? attr-dict
     `:` type($data) `,` type($frequencies)

@@ -40,6 +40,13 @@ MUTANTS = [
            "layers whose settings differ in numbers are proven each"),
     Mutant("settings-in-no-digest", STRUCTURE, "if (!structure.settings.empty())", "if (false)",
            "a proof is about the numbers of settings"),
+    Mutant("amplitude-of-no-length", FACTS, "facts.length = *facts.length * getStretch();", "",
+           "a rotation with an amplitude makes vectors longer"),
+    Mutant("entries-that-are-not-rotated", FACTS,
+           "2 * lastDim(getFrequencies()) < lastDim(getData()) ? std::max(rotated, 1.0) : rotated",
+           "rotated", "an amplitude makes no entries shorter that are not rotated"),
+    Mutant("amplitude-of-no-reach", REACHES, "turned = times(turned, getStretch());", ";",
+           "a rotation with an amplitude widens what patches reach"),
     # Which parameters can be assigned, and which links be solved.
     Mutant("matrix-of-several-vectors", CONTROL,
            "return data.getNumElements() == data.getShape().back();", "return true;",

@@ -110,6 +110,41 @@ TEST(Evidence, OfALayerIsNoneOfALayerWithOtherSettings) {
   EXPECT_NE(problems.find("digest: found"), std::string::npos) << problems;
 }
 
+/// A rotation makes a norm's vectors 16 times as long: what patches reach is no smaller ball.
+TEST(Evidence, OfABallWithoutTheAmplitudeIsRefused) {
+  for (const char *eps : {"1.0e-6", "1.0e3"}) {
+    Blocks blocks(std::string(R"(
+    xf.block @b(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %K = xf.param "conv" : tensor<8x3xf32>
+      %a = xf.conv %K, %x : tensor<8x3xf32>, tensor<8xf32>
+      %v = xf.add %x, %a : tensor<8xf32>
+      %D = xf.param "down" : tensor<8x8xf32>
+      %d = xf.linear %D * %v : tensor<8x8xf32>, tensor<8xf32>
+      %n = xf.normalize rms %d eps )") +
+                  eps + R"( : tensor<8xf32>
+      %h = xf.reshape %n : tensor<8xf32> to tensor<2x4xf32>
+      %f = xf.setting "f" : tensor<2xf32> = dense<[1.0, 0.5]> : tensor<2xf32>
+      %r = xf.rotary half %h by %f amplitude 16.0 : tensor<2x4xf32>, tensor<2xf32>
+      %e = xf.reshape %r : tensor<2x4xf32> to tensor<8xf32>
+      %y = xf.add %v, %e : tensor<8xf32>
+      xf.yield %y : tensor<8xf32>
+    })");
+    ASSERT_TRUE(bool(blocks.module));
+    proof::Proof proof = proofOf(*blocks.module);
+    ASSERT_EQ(proof.claims.front().verdict, "rejected");
+    proof::Judgement judgement = proof::checkProof(*blocks.module, proof);
+    EXPECT_TRUE(judgement.holds()) << llvm::join(judgement.problems, "\n");
+    // The rotated value itself as the barrier, with the norm's length.
+    proof::Barrier forged{"%r", "ball", std::sqrt(8.0), {}, {}};
+    for (const std::string &line : proof.claims.front().text)
+      if (StringRef(line).contains("xf.rotary"))
+        forged.value = StringRef(line).trim().split(' ').first.str();
+    proof.claims.front().behind = {forged};
+    std::string problems = llvm::join(proof::checkProof(*blocks.module, proof).problems, "\n");
+    EXPECT_NE(problems.find("radius: found"), std::string::npos) << problems;
+  }
+}
+
 TEST(Evidence, OfAReplayThatWasSkippedIsNone) {
   Blocks blocks(oneLayer(""));
   proof::Proof proof = proofOf(*blocks.module);

@@ -41,8 +41,8 @@ protected:
   DagPieces(uint64_t seed, bool nasty)
       : random(seed), nasty(nasty), hasParts(seed % 8 == 5), hasBiases(seed % 8 == 6),
         hasOrders(seed % 16 == 4), hasTaps(seed % 16 == 7), hasDirections(seed % 16 == 10),
-        functions(seed % 4 == 3 ? otherActivations : activations), width(2 + below(5)),
-        hidden(2 + below(7)), b(random, width) {}
+        hasAmplitudes(seed % 16 == 14), functions(seed % 4 == 3 ? otherActivations : activations),
+        width(2 + below(5)), hidden(2 + below(7)), b(random, width) {}
 
   int64_t below(int64_t n) { return random() % n; }
   bool oneIn(int64_t n) { return below(n) == 0; }
@@ -87,6 +87,15 @@ protected:
     default:
       return scaled(norm(x));
     }
+  }
+
+  TextValue turned(const TextValue &x) {
+    int64_t n = x.shape[0];
+    TextValue f = b.rope(hasAmplitudes && n > 3 && oneIn(2) ? 1 : n / 2);
+    const char *amplitudes[] = {" amplitude 16.0", " amplitude -4.0", " amplitude 0.25", ""};
+    return b.reshape(b.rotary(hasAmplitudes && oneIn(2) ? "interleaved" : "half",
+                              b.reshape(x, {1, n}), f, hasAmplitudes ? amplitudes[below(4)] : ""),
+                     {n});
   }
 
   TextValue convolution(const TextValue &x) {
@@ -221,6 +230,7 @@ protected:
   bool hasOrders;               ///< entries in another order
   bool hasTaps;                 ///< convolutions behind MLPs
   bool hasDirections;           ///< numbers times norms
+  bool hasAmplitudes;           ///< rotations that make longer or shorter, also of some pairs alone
   const char *const *functions; ///< ten activations
   int64_t width, hidden;
   DagText b;

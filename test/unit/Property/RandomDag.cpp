@@ -120,6 +120,8 @@ private:
       return directed(x, pick(pool));
     if (hasOrders && oneIn(3))
       return reordered(x);
+    if (hasAmplitudes && n % 2 == 0 && oneIn(3))
+      return turned(oneIn(2) ? norm(x) : x);
     switch (below(16)) {
     case 0:
       return biased(x);
@@ -160,8 +162,7 @@ private:
     case 12: {
       if (n % 2)
         return x;
-      TextValue f = b.rope(n / 2);
-      return b.reshape(b.rotary("half", b.reshape(x, {1, n}), f), {n});
+      return turned(x);
     }
     default: {
       const TextValue &y = pick(pool);

@@ -12,11 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-GOOD = ("controllable", "output-only", "conditional")  # a patch exists almost everywhere
-MAYBE = (*GOOD, "undecided")  # and that need not be seen
-PARTLY = ("conditional", "undecided", "rejected")  # on an open set, and not on another
-NONE = ("rejected", "undecided")  # for almost all weights and contexts no patch is exact
+from truths import Bound  # noqa: E402
 
 
 def verdicts_of(folder, name, text):
@@ -27,12 +23,17 @@ def verdicts_of(folder, name, text):
     done = subprocess.run(["ctxc", "check", path, "--format", "json"], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         return None, f"exit code {done.returncode}: {done.stderr}\n{text}"
-    verdicts = {}
+    verdicts, bounds = {}, {}
     for i, group in enumerate(json.loads(done.stdout)["groups"]):
         conditional = any("open set" in row["holds"] or "not everywhere" in row["holds"] for row in group["obligations"])
         for layer in group.get("layers", [i]):
             verdicts[layer] = "conditional" if conditional else group["verdict"]
-    return [verdicts[layer] for layer in sorted(verdicts)], ""
+            bounds[layer] = group["bound"]
+    return [(verdicts[layer], bounds[layer]) for layer in sorted(verdicts)], ""
+
+
+def may(found, allowed):
+    return (found if isinstance(allowed, Bound) else found[0]) in allowed
 
 
 def judge(folder, kind):
@@ -44,8 +45,8 @@ def judge(folder, kind):
             print(f"{kind}, {name}: {why}")
             bad += 1
             continue
-        decided += sum(verdict != "undecided" for verdict in found)
-        if len(found) != len(allowed) or any(f not in a for f, a in zip(found, allowed)):
+        decided += sum(verdict != "undecided" for verdict, bound in found)
+        if len(found) != len(allowed) or not all(may(f, a) for f, a in zip(found, allowed)):
             print(f"{kind}, {name}: found {found}, expected {allowed}\n{text}")
             bad += 1
     print(f"{kind}: {count} cases, {decided} verdicts decided, {bad} wrong")

@@ -1,6 +1,6 @@
 """Layers of one block whose settings differ: what is true of one is not true of the other."""
 from blocks import Block, model
-from judge import GOOD, MAYBE, NONE
+from truths import GOOD, MAYBE, NONE
 
 
 def last_pair_unturned():
