@@ -3,8 +3,8 @@
 
 Runs the tests of test/unit/Property on the seeds FIRST to FIRST + COUNT - 1, some at a time. What
 was done is kept in a file, a line for each part; a run with the same file and the same range goes
-on where the last one stopped. A part takes one of three kinds in turn: blocks, blocks that are made
-to deceive, and models of several layers.
+on where the last one stopped. A part takes one of four kinds in turn: blocks, blocks that are made
+to deceive, models of several layers, and large blocks whose numbers fit their sizes.
 
   tools/random-blocks.py STATE [--first SEED] [--count N]
 
@@ -25,6 +25,7 @@ KINDS = {
     "blocks": "*Verdicts.AreNeverFalse/*:-*ModelVerdicts*",
     "deceiving blocks": "*Verdicts.AreNeverFalseOnWhatDeceives/*",
     "models": "*ModelVerdicts.AreNeverFalse/*",
+    "sized blocks": "*Sized.AreNeverFalse/*",
 }
 SHARDS = 8  # into which the tests divide their seeds
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

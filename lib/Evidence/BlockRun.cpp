@@ -1,6 +1,8 @@
 #include "BlockRun.h"
 #include "ctxc/Program/MaterializedWeights.h"
 #include "ctxc/Reference/Reference.h"
+#include "dialects/XF/BlockFacts.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -12,8 +14,37 @@ void ctxc::needReference(xf::BlockOp block) {
   block.getContext()->appendDialectRegistry(registry);
 }
 
+llvm::StringMap<StoredTensor> ctxc::countedMatrices(xf::BlockOp block, xf::LayerOp layer,
+                                                    uint64_t seed) {
+  // Of smaller ones all numbers are drawn.
+  constexpr int64_t large = 16384;
+  llvm::StringMap<StoredTensor> matrices;
+  block.walk([&](xf::ParamOp param) {
+    auto type = cast<RankedTensorType>(param.getType());
+    if (type.getRank() < 2 ||
+        type.getShape().take_back(2).front() * type.getShape().back() <= large)
+      return;
+    StoredTensor matrix = StoredTensor::counted(0, type.getShape());
+    matrix.counter.reset();
+    for (const std::string &name : xf::storedTensors(param, layer))
+      matrix.counters.push_back(llvm::xxh3_64bits(name) + seed);
+    std::string name = layer ? layer.getStoredName(param.getName()) : param.getName().str();
+    if (!isBankName(name)) {
+      matrix.counter = matrix.counters.front();
+      matrix.counters.clear();
+    }
+    matrices[param.getName()] = std::move(matrix);
+  });
+  return matrices;
+}
+
 llvm::Expected<std::vector<double>> ctxc::readParameter(xf::ParamOp param, const RunSource &from) {
   auto type = cast<RankedTensorType>(param.getType());
+  if (auto given = from.parameters.find(param.getName()); given != from.parameters.end()) {
+    std::vector<double> numbers(type.getNumElements());
+    given->second.read(0, numbers);
+    return numbers;
+  }
   RunSource source = from;
   std::string name =
       source.layer ? source.layer.getStoredName(param.getName()) : param.getName().str();
@@ -50,6 +81,7 @@ llvm::Expected<Activations> ctxc::runTokens(xf::BlockOp block, const Activations
     position = first + i;
   Environment environment{from.weights, from.layer, tokens, positions, {{std::nullopt, &state}}};
   environment.loads = std::move(loads);
+  environment.parameters = from.parameters;
   Evaluation evaluation(environment);
   return evaluateBlock(block, inputs, evaluation);
 }

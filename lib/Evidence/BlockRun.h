@@ -11,7 +11,13 @@ namespace ctxc {
 struct RunSource {
   Weights &weights;
   xf::LayerOp layer; ///< null: the block's own names and defaults
+  /// Parameters, by the block's names, that replace those of the weights.
+  llvm::StringMap<reference::StoredTensor> parameters = {};
 };
+
+/// The large matrices of a block, as a counter makes them: what a layer stores once is one.
+llvm::StringMap<reference::StoredTensor> countedMatrices(xf::BlockOp block, xf::LayerOp layer,
+                                                         uint64_t seed);
 
 /// Runs `inputs` (one matrix row for each token) through `block` at positions `first`, first + 1,
 /// …; what the contextual ops remember is added to `state`. `loads`: the patch of an applied block.

@@ -97,6 +97,7 @@ llvm::Expected<Vector> Searcher::outputsOf(const Vector &numbers, double *larges
   BlockState state = kept;
   int64_t token = 0, position = sample.contextSize();
   Environment environment{from.weights, from.layer, token, position, {{std::nullopt, &state}}};
+  environment.parameters = from.parameters;
   for (const Segment &segment : segments)
     environment.parameters[segment.name] = {
         DType::F64, reinterpret_cast<const uint8_t *>(numbers.data() + segment.first),

@@ -31,6 +31,7 @@ llvm::Expected<Separation> ctxc::separateByRank(xf::BlockOp block, ArrayRef<Outp
     return state.takeError();
   int64_t token = 0, position = sample.contextSize();
   Environment environment{from.weights, from.layer, token, position, {{std::nullopt, &*state}}};
+  environment.parameters = from.parameters;
   Evaluation reduced(environment);
   if (auto outputs = evaluateBlock(block, sample.reduced, reduced); !outputs)
     return outputs.takeError();

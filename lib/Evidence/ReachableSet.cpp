@@ -33,7 +33,9 @@ public:
       : block(block), moved(moved), facts(facts), sample(sample), from(from),
         position(sample.contextSize()),
         environment{from.weights, from.layer, token, position, {{std::nullopt, &state}}},
-        base(environment) {}
+        base(environment) {
+    environment.parameters = from.parameters;
+  }
 
   llvm::Expected<ConvexSum> trace();
   ArrayRef<Value> getEnds() const { return ends; }

@@ -77,6 +77,8 @@ Shrunk ctxc::shrink(ModuleOp module, int64_t mostNumbers,
     return true;
   });
   if (found)
+    shrunk.becomes = *found;
+  if (found)
     for (auto [size, to] : llvm::reverse(*found))
       if (size != to)
         shrunk.sizes += (shrunk.sizes.empty() ? "" : ", ") + std::to_string(to) + " for " +

@@ -2,6 +2,7 @@
 #ifndef CTXC_LIB_EVIDENCE_SHRINK_H
 #define CTXC_LIB_EVIDENCE_SHRINK_H
 
+#include "SizeSearch.h"
 #include "dialects/XF/XF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -10,6 +11,7 @@ namespace ctxc {
 
 struct Shrunk {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< of the block alone; null where none was found
+  NewSizes becomes;                         ///< what each size became
   std::string sizes;                        ///< "36 for 4096, 10 for 128"
 };
 

@@ -117,6 +117,7 @@ llvm::Error Trier::formPatch(xf::BlockOp dual) {
                           token,
                           position,
                           {{xf::Run::full, &fullState}, {xf::Run::reduced, &*reducedState}}};
+  environment.parameters = from.parameters;
   Activations inputs = sample.full;
   llvm::append_range(inputs, sample.reduced);
   Evaluation evaluation(environment);
@@ -191,12 +192,16 @@ llvm::Error Trier::measureNorms() {
         llvm::find_if(patch, [&](const BlockPatch &p) { return p.parameter == param.getName(); });
     if (entry == patch.end())
       continue;
-    auto numbers = readParameter(param, from);
-    if (!numbers)
-      return numbers.takeError();
     double own = 0;
-    for (double x : *numbers)
-      own += x * x;
+    if (auto given = from.parameters.find(param.getName()); given != from.parameters.end()) {
+      own = given->second.squaredNorm();
+    } else {
+      auto numbers = readParameter(param, from);
+      if (!numbers)
+        return numbers.takeError();
+      for (double x : *numbers)
+        own += x * x;
+    }
     double change = squaredNorm(*entry);
     total += change;
     trial.relativeNorm = std::max(trial.relativeNorm, std::sqrt(change / (own > 0 ? own : 1)));
@@ -266,12 +271,17 @@ std::string Trial::whyNotExact() const {
 
 /// Bytes that a trial of `block` takes: random weights, one parameter widened, and activations.
 static uint64_t bytesToTry(xf::BlockOp block, const TrialOptions &options) {
+  llvm::StringMap<StoredTensor> unstored;
+  if (options.sparse)
+    unstored = countedMatrices(block, options.layer, options.seed);
   uint64_t weights = 0, largest = 0, values = 0, tokens = 2 + options.context + options.others;
   for (Operation &op : block.getBody().front())
     for (Value result : op.getResults()) {
       auto type = dyn_cast<RankedTensorType>(result.getType());
       uint64_t numbers = type ? type.getNumElements() : 1;
-      if (isa<xf::ParamOp>(op)) {
+      if (auto param = dyn_cast<xf::ParamOp>(op)) {
+        if (unstored.contains(param.getName()))
+          continue;
         largest = std::max(largest, numbers);
         weights += options.weights ? 0 : 4 * numbers;
       } else {
@@ -281,22 +291,22 @@ static uint64_t bytesToTry(xf::BlockOp block, const TrialOptions &options) {
   return weights + 8 * largest + 2 * 8 * tokens * values;
 }
 
-static llvm::Error checkMemory(xf::BlockOp block, const TrialOptions &options) {
+std::string ctxc::lackOfMemory(xf::BlockOp block, const TrialOptions &options) {
   uint64_t needed = bytesToTry(block, options);
   std::optional<uint64_t> there = availableMemory();
   if (!there || needed <= *there)
-    return llvm::Error::success();
+    return "";
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("needs %.1f GB to be tried, and %.1f GB of memory "
                                                  "are free; try a narrower block of its structure",
                                                  double(needed) * 1e-9, double(*there) * 1e-9);
-  return errorAt(block, text);
+  return text;
 }
 
 llvm::Expected<Trial> ctxc::tryPlan(xf::BlockOp block, const BlockPlan &plan,
                                     const TrialOptions &options) {
-  if (llvm::Error error = checkMemory(block, options))
-    return std::move(error);
+  if (std::string lack = lackOfMemory(block, options); !lack.empty())
+    return errorAt(block, lack);
   needReference(block);
   std::unique_ptr<Weights> own;
   if (!options.weights)
@@ -305,9 +315,10 @@ llvm::Expected<Trial> ctxc::tryPlan(xf::BlockOp block, const BlockPlan &plan,
   if (!options.sample)
     drawn = randomSample(block, {options.seed, options.context, options.others, /*kept=*/0,
                                  options.inputsAreSources});
-  return Trier(block, plan, options.sample ? *options.sample : drawn,
-               {options.weights ? *options.weights : *own, options.layer}, options.update)
-      .run();
+  RunSource from{options.weights ? *options.weights : *own, options.layer};
+  if (options.sparse)
+    from.parameters = countedMatrices(block, options.layer, options.seed);
+  return Trier(block, plan, options.sample ? *options.sample : drawn, from, options.update).run();
 }
 
 //===----------------------------------------------------------------------===//

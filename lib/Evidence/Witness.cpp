@@ -1,10 +1,13 @@
 #include "ctxc/Evidence/Witness.h"
 #include "RankBound.h"
 #include "ReachableSet.h"
+#include "RelatedNumbers.h"
 #include "Shrink.h"
 #include "StandIn.h"
+#include "Subject.h"
 #include "TensorWeights.h"
 #include "ctxc/Checkpoint/Safetensors.h"
+#include "ctxc/Evidence/Trial.h"
 #include "ctxc/Program/MaterializedWeights.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
@@ -30,33 +33,6 @@ llvm::Expected<const void *> TensorWeights::get(StringRef name, RankedTensorType
 }
 
 namespace {
-
-/// A block in a module of its own, with the options of the search.
-class Subject {
-public:
-  Subject(xf::BlockOp block, SiteScope scope)
-      : block(block), graph(block), zeros(block), sites(graph, zeros, none, scope),
-        moved(graph, sites), spans(findOutputSpans(graph, moved)) {
-    needReference(block);
-  }
-
-  llvm::Expected<ConvexSum> reachable(const Sample &sample, Weights &weights) const {
-    return reachableOutputs(block, moved, zeros, sample, {weights, {}});
-  }
-
-  /// How far the witness's full run is from all outputs that mix too few vectors.
-  llvm::Expected<Separation> byRank(const Witness &witness, Weights &weights) const {
-    return separateByRank(block, spans, witness.sample, {weights, {}}, witness.full);
-  }
-
-  xf::BlockOp block;
-  Bindings none; ///< empty: what a layer freezes is written into the block
-  BlockGraph graph;
-  ZeroRange zeros;
-  Sites sites;
-  Moved moved;
-  std::vector<OutputSpan> spans;
-};
 
 /// What to scale up.
 struct Scaling {
@@ -272,6 +248,48 @@ static Shrunk shrinkFor(StringRef rule, ModuleOp module, const PlanOptions &opti
   });
 }
 
+/// Whether the context changes an output of `block`, at its own sizes, by more than roundings.
+static bool contextChangesOutput(xf::BlockOp block, const InputSources &inputsAreSources) {
+  TrialOptions how;
+  how.sparse = true;
+  if (!lackOfMemory(block, how).empty())
+    return false;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    std::unique_ptr<Weights> weights = randomWeights(seed);
+    RunSource from{*weights, {}, countedMatrices(block, {}, seed)};
+    Sample sample =
+        randomSample(block, {seed, how.context, /*others=*/0, /*kept=*/0, inputsAreSources});
+    auto full = runFull(block, sample, from);
+    auto reduced = runReduced(block, block, sample, from);
+    if (full && reduced) {
+      Vector with = joined(*full), without = joined(*reduced);
+      if (with.allFinite() && (with - without).norm() > 1e-7 * (1 + with.norm()))
+        return true;
+    }
+    llvm::consumeError(full.takeError());
+    llvm::consumeError(reduced.takeError());
+  }
+  return false;
+}
+
+/// Whether what a witness shows in smaller sizes is so at the block's own: the context matters
+/// there, and numbers that could relate to a size make no difference.
+static bool holdsAtOwnSizes(xf::BlockOp block, const Shrunk &shrunk, const PlanOptions &options,
+                            const WitnessOptions &search) {
+  if (!contextChangesOutput(block, options.inputsAreSources))
+    return false;
+  for (auto &related : withRelatedNumbers(*shrunk.module, shrunk.becomes)) {
+    Subject subject(*related->getOps<xf::BlockOp>().begin(), options.scope);
+    auto found = WitnessFinder(subject, options.inputsAreSources, search).find();
+    bool isThere = found && *found;
+    if (!found)
+      llvm::consumeError(found.takeError());
+    if (!isThere)
+      return false;
+  }
+  return true;
+}
+
 llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
                                                          const PlanOptions &options,
                                                          xf::LayerOp layer,
@@ -280,104 +298,31 @@ llvm::Expected<std::optional<Witness>> ctxc::findWitness(xf::BlockOp block,
     return std::nullopt;
   needReference(block);
   OwningOpRef<ModuleOp> module = standAlone(block, options.bindings, layer);
-  std::string sizes;
+  Shrunk shrunk;
   // What a rule says of any contextual op may be shown of one.
   if (!search.rule.empty())
     replaceUnknownContext(*module->getOps<xf::BlockOp>().begin());
   if (countNumbers(block) > WitnessOptions::mostNumbers) {
-    Shrunk shrunk = search.rule.empty() ? Shrunk() : shrinkFor(search.rule, *module, options);
-    if (shrunk.module) {
-      module = std::move(shrunk.module);
-      sizes = shrunk.sizes;
-    } else if (!search.anySize) {
+    if (!search.rule.empty())
+      shrunk = shrinkFor(search.rule, *module, options);
+    if (!shrunk.module && !search.anySize)
       return errorAt(block, "has " + std::to_string(countNumbers(block)) + " numbers, more than " +
                                 std::to_string(WitnessOptions::mostNumbers));
-    }
   }
-  xf::BlockOp alone = *module->getOps<xf::BlockOp>().begin();
+  ModuleOp where = shrunk.module ? *shrunk.module : *module;
+  xf::BlockOp alone = *where.getOps<xf::BlockOp>().begin();
   if (llvm::Error error = checkMemory(alone))
     return std::move(error);
   Subject subject(alone, options.scope);
   auto found = WitnessFinder(subject, options.inputsAreSources, search).find();
   if (!found || !*found)
     return found;
+  if (shrunk.module &&
+      !holdsAtOwnSizes(*module->getOps<xf::BlockOp>().begin(), shrunk, options, search))
+    return std::nullopt;
   (*found)->name = block.getSymName().str();
   (*found)->allSites = options.scope == SiteScope::All;
-  (*found)->sizes = sizes;
-  llvm::raw_string_ostream((*found)->block) << *module;
+  (*found)->sizes = shrunk.sizes;
+  llvm::raw_string_ostream((*found)->block) << where;
   return found;
-}
-
-//===----------------------------------------------------------------------===//
-// Replay
-//===----------------------------------------------------------------------===//
-
-bool Replay::confirms(const Witness &witness) const {
-  // What patches leave may be far larger than what it is compared with.
-  double slack = 1e-9 * (1 + witness.full.norm() + std::abs(witness.leastError));
-  return difference <= 1e-12 * (1 + witness.full.norm()) && leastError > 0 &&
-         std::abs(leastError - witness.leastError) <= slack &&
-         (!search || search->error >= witness.leastError - slack);
-}
-
-/// The reader accepts any values; here they are checked.
-static llvm::Error checkShapes(const Witness &witness) {
-  const Sample &sample = witness.sample;
-  auto rowsAre = [](const Activations &all, int64_t rows) {
-    return llvm::all_of(all, [&](const Matrix &m) { return m.rows() == rows; });
-  };
-  if (!rowsAre(sample.context, sample.contextSize()) || !rowsAre(sample.full, 1) ||
-      !rowsAre(sample.reduced, 1) || sample.full.size() != sample.reduced.size() ||
-      (!sample.context.empty() && sample.context.size() != sample.full.size()))
-    return makeError("the witness's activations do not belong together: expected a row in 'full' "
-                     "and 'reduced' for each of the block's inputs, and equally many in 'context'");
-  if (witness.direction.size() == 0 || witness.direction.norm() == 0)
-    return makeError("the witness's direction is zero");
-  return llvm::Error::success();
-}
-
-llvm::Expected<Replay> ctxc::replayWitness(const Witness &witness, MLIRContext &context,
-                                           const SearchOptions &search) {
-  if (llvm::Error error = checkShapes(witness))
-    return std::move(error);
-  if (llvm::Error error = checkNesting(witness.block, "the witness's block"))
-    return std::move(error);
-  auto module = parseSourceString<ModuleOp>(witness.block, &context);
-  if (!module || !llvm::hasSingleElement(module->getOps<xf::BlockOp>()))
-    return makeError("the witness's block is no module of one xf.block");
-  PlanOptions options;
-  options.scope = witness.allSites ? SiteScope::All : SiteScope::MLP;
-  Subject subject(*module->getOps<xf::BlockOp>().begin(), options.scope);
-  TensorWeights weights(witness.weights);
-  auto full = runFull(subject.block, witness.sample, {weights, {}});
-  if (!full)
-    return full.takeError();
-  auto reduced = runReduced(subject.block, subject.block, witness.sample, {weights, {}});
-  if (!reduced)
-    return reduced.takeError();
-  Vector T_C = joined(*full), T = joined(*reduced);
-  if (T_C.size() != witness.full.size() || T.size() != witness.reduced.size() ||
-      T_C.size() != witness.direction.size())
-    return makeError("the witness's outputs and direction do not have its block's size");
-  Replay replay;
-  replay.difference = std::max((T_C - witness.full).cwiseAbs().maxCoeff(),
-                               (T - witness.reduced).cwiseAbs().maxCoeff());
-  if (witness.byRank) {
-    auto separation = subject.byRank(witness, weights);
-    if (!separation)
-      return separation.takeError();
-    replay.leastError = separation->distance;
-  } else {
-    auto reachable = subject.reachable(witness.sample, weights);
-    if (!reachable)
-      return reachable.takeError();
-    Vector w = witness.direction.normalized();
-    replay.leastError = w.dot(T_C) - reachable->support(w);
-  }
-  auto searched = searchPatch(subject.block, options, witness.sample, weights, {}, search);
-  if (searched)
-    replay.search = *searched;
-  else
-    llvm::consumeError(searched.takeError()); // too large to search
-  return replay;
 }

@@ -1,6 +1,7 @@
 // The interpreter: a block's ops one after the other, each through its
 // ReferenceOpInterface.
 #include "ctxc/Reference/Evaluation.h"
+#include "CountedMatrix.h"
 #include "Graph/Functions.h"
 #include "ctxc/Support/Error.h"
 #include "mlir/IR/Location.h"
@@ -23,7 +24,37 @@ int64_t StoredTensor::elements() const {
   return n;
 }
 
+StoredTensor StoredTensor::counted(uint64_t counter, ArrayRef<int64_t> shape) {
+  StoredTensor result;
+  result.shape.assign(shape.begin(), shape.end());
+  result.counter = counter;
+  return result;
+}
+
+/// The matrix of a counted parameter of at most two dimensions.
+static CountedMatrix matrixOf(const StoredTensor &tensor) {
+  bool isMatrix = tensor.shape.size() > 1;
+  return {*tensor.counter, isMatrix ? tensor.shape.front() : 1, tensor.shape.back()};
+}
+
+double StoredTensor::squaredNorm() const {
+  int64_t columns = shape.back(), rows = elements() / columns;
+  if (counter || !counters.empty())
+    return double(rows);
+  std::vector<double> numbers(columns);
+  double sum = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    read(row * columns, numbers);
+    for (double x : numbers)
+      sum += x * x;
+  }
+  return sum;
+}
+
 StoredTensor StoredTensor::slice(int64_t index) const {
+  if (counter || !counters.empty())
+    return counted(counter ? counterOf(*counter, index) : counters[index],
+                   ArrayRef(shape).drop_front());
   StoredTensor result;
   result.dtype = dtype;
   result.shape.assign(shape.begin() + 1, shape.end());
@@ -32,7 +63,17 @@ StoredTensor StoredTensor::slice(int64_t index) const {
 }
 
 void StoredTensor::read(int64_t first, llvm::MutableArrayRef<double> to) const {
-  if (!slices.empty()) {
+  if (counter && shape.size() <= 2) {
+    CountedMatrix matrix = matrixOf(*this);
+    for (int64_t columns = shape.back(); !to.empty();) {
+      int64_t from = first % columns, n = std::min<int64_t>(columns - from, to.size());
+      matrix.read(first / columns, from, to.take_front(n));
+      first += n;
+      to = to.drop_front(n);
+    }
+    return;
+  }
+  if (counter || !counters.empty() || !slices.empty()) {
     for (int64_t each = elements() / shape.front(); !to.empty();) {
       int64_t from = first % each, n = std::min<int64_t>(each - from, to.size());
       slice(first / each).read(from, to.take_front(n));

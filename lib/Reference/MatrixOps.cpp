@@ -1,5 +1,6 @@
 // The meaning of xf's parameterised ops: linear, bias, scale.
 #include "MatrixOps.h"
+#include "CountedMatrix.h"
 #include "Models.h"
 #include "ctxc/Numerics/ByteVectors.h"
 #include "dialects/Kernel/IntegerProducts.h"
@@ -14,6 +15,15 @@ static constexpr int64_t rowsAtOnce = 64;
 Matrix multiply(const StoredTensor &w, const Eigen::Ref<const Matrix> &x, bool transposed) {
   int64_t rows = w.shape[0], columns = w.shape[1];
   Matrix y = Matrix::Zero(x.rows(), transposed ? columns : rows);
+  if (w.counter) {
+    CountedMatrix matrix(*w.counter, rows, columns);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < matrix.perRow(); ++i) {
+        int64_t column = matrix.column(row, i), from = transposed ? row : column;
+        y.col(transposed ? column : row) += matrix.number(row, i) * x.col(from);
+      }
+    return y;
+  }
   for (int64_t first = 0; first < rows; first += rowsAtOnce) {
     Matrix piece(std::min(rowsAtOnce, rows - first), columns);
     w.read(first * columns, all(piece));

@@ -218,7 +218,7 @@ Ways out: a separate matrix or bias for each output, or one sum through which th
      "",
      R"(By structure the plan is exact but for a null set of weights and activations. On random
   ones it is not: {(W, x): T'(x) ≠ T(C, x)} is no null set.)",
-     R"(The analysis knows which values are constants, which are equal, and what cancels in a sum of such; it does not know every identity, such as that a layer norm's entries add up to zero. So each plan is tried on random weights and activations, three times, before it is called exact almost everywhere: that of a block of more than 200,000 numbers in smaller sizes of the same structure. Where a trial contradicts, another plan is tried; where all are contradicted the block is undecided, and the message says what was found.
+     R"(The analysis knows which values are constants, which are equal, and what cancels in a sum of such; it does not know every identity, such as that a layer norm's entries add up to zero. So each plan is tried on random weights and activations, three times, before it is called exact almost everywhere. A trial is at the block's own sizes, since some identities hold at one size alone, such as that of a constant 1/512 and a mean of 512 numbers; of a block of more than 200,000 numbers, large matrices are sparse. Where a trial contradicts, another plan is tried; where all are contradicted the block is undecided, and the message says what was found.
 
 `ctxc check --try` repeats the trial on the model's own weights.)",
      {plain, VerdictKind::Controllable, "output-matrix"},
@@ -233,7 +233,7 @@ Ways out: a separate matrix or bias for each output, or one sum through which th
   ‖T(C, x; θ) − T(C∖Y, x; θ′)‖ ≥ ε > 0 for every change θ′ of what may be patched.)",
      R"(The analysis bounds what patches can do; a counterexample shows that the context does more. `ctxc check` searches for one in the same run, on random weights and activations of several seeds, also with the context's part made larger, and evaluates it again. If none is found, the context may move the output only in the directions that patches have: two branches that end in the same frozen matrix, or in the same half of the stream.
 
-For blocks of more than 200,000 numbers, the search uses smaller sizes of the same structure, at which the same rule rejects them. These sizes keep the relations between the original ones: their order, products, sums and multiples. A contextual op that the float64 reference cannot run is replaced by an attention.)",
+For blocks of more than 200,000 numbers, the search uses smaller sizes of the same structure, at which the same rule rejects them. These sizes keep the relations between the original ones: their order, products, sums and multiples. Numbers of the block that could relate to a size, such as 1/√128 beside heads of 128, follow the sizes in some of the searches and stay in others, and each must find a counterexample; and at the block's own sizes the context must change an output. A contextual op that the float64 reference cannot run is replaced by an attention.)",
      {plain, VerdictKind::Controllable, "output-matrix"},
      {oneDirection, VerdictKind::Undecided}},
 

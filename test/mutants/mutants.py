@@ -29,6 +29,10 @@ REACH = "dialects/XF/Reach.cpp"
 REACHES = "dialects/XF/XFReach.cpp"
 SITES = "lib/Analysis/Sites.cpp"
 SEARCH = "lib/Planning/PlanSearch.cpp"
+CONFIRM = "lib/Evidence/Confirm.cpp"
+RELATED = "lib/Evidence/RelatedNumbers.cpp"
+WITNESS = "lib/Evidence/Witness.cpp"
+COUNTED = "lib/Reference/CountedMatrix.cpp"
 MODEL = "lib/Planning/ModelCheck.cpp"
 STRUCTURE = "lib/Proof/Structure.cpp"
 
@@ -47,6 +51,17 @@ MUTANTS = [
            "rotated", "an amplitude makes no entries shorter that are not rotated"),
     Mutant("amplitude-of-no-reach", REACHES, "turned = times(turned, getStretch());", ";",
            "a rotation with an amplitude widens what patches reach"),
+    Mutant("large-blocks-untried", CONFIRM, "how.sparse = numbers > mostNumbers;",
+           "if (numbers > mostNumbers) return {};", "a block of any size is tried at its own sizes"),
+    Mutant("patch-of-a-rounding", CONFIRM, "trial->relativeNorm > mostRelativeNorm", "false",
+           "a patch that divides by a rounding is none"),
+    Mutant("numbers-that-stay", RELATED, "if (places.empty())\n    return copies;", "return copies;",
+           "numbers that could relate to a size follow it, where a counterexample is of smaller sizes"),
+    Mutant("context-at-smaller-sizes", WITNESS,
+           "if (!contextChangesOutput(block, options.inputsAreSources))\n    return false;", "",
+           "the context changes an output at the block's own sizes"),
+    Mutant("columns-that-are-all-zero", COUNTED, "std::max<int64_t>(1, llvm::divideCeil(columns, rows))",
+           "1", "each column of a sparse matrix has numbers"),
     # Which parameters can be assigned, and which links be solved.
     Mutant("matrix-of-several-vectors", CONTROL,
            "return data.getNumElements() == data.getShape().back();", "return true;",

@@ -35,26 +35,26 @@ class RandomBlocks(unittest.TestCase):
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def test_goes_on_where_it_stopped(self):
-        whole = self.run_on("whole", "--first", "40", "--count", "48")
+        whole = self.run_on("whole", "--first", "40", "--count", "64")
         self.assertEqual(whole.returncode, 0, whole.stdout + whole.stderr)
-        self.assertIn("48 of 48 done", whole.stdout)
-        for kind in ("blocks: 16", "deceiving blocks: 16", "models: 16"):
+        self.assertIn("64 of 64 done", whole.stdout)
+        for kind in ("blocks: 16", "deceiving blocks: 16", "models: 16", "sized blocks: 16"):
             self.assertIn(kind + "\n", whole.stdout)
 
-        some = self.run_on("parts", "--first", "40", "--count", "48", "--parts", "4")
+        some = self.run_on("parts", "--first", "40", "--count", "64", "--parts", "4")
         self.assertEqual(some.returncode, 0, some.stdout + some.stderr)
-        self.assertIn("32 of 48 done", some.stdout)
+        self.assertIn("32 of 64 done", some.stdout)
         path = os.path.join(self.folder, "parts")
         with open(path, encoding="utf-8") as file:
             done = file.read()
         with open(path, "a", encoding="utf-8") as file:
             file.write('{"first": 72, "cou')  # killed while it wrote
-        rest = self.run_on("parts", "--first", "40", "--count", "48")
+        rest = self.run_on("parts", "--first", "40", "--count", "64")
         self.assertEqual(rest.stdout, whole.stdout)
         with open(path, encoding="utf-8") as file:
             text = file.read()
         self.assertTrue(text.startswith(done))
-        self.assertEqual(len(text.splitlines()), 7)
+        self.assertEqual(len(text.splitlines()), 9)
         for line in text.splitlines():
             json.loads(line)
 

@@ -29,6 +29,10 @@ struct TrialOptions {
   int64_t context = 4, others = 8;
   InputSources inputsAreSources = {};
   patch::UpdateKind update = patch::UpdateKind::least;
+  /// Whether large matrices of random weights are mostly zero, and are stored nowhere, so that a
+  /// block of any size is tried at once. They are as good as any others to show that a function
+  /// which is analytic in the weights is not zero everywhere.
+  bool sparse = false;
 };
 
 /// The result of a trial.
@@ -75,8 +79,12 @@ struct Trial {
 llvm::Expected<Trial> tryPlan(xf::BlockOp block, const BlockPlan &plan,
                               const TrialOptions &options);
 
-/// A Confirmation (Planner.h) by trials on random weights and activations; a block with more than
-/// 200,000 numbers is tried in smaller sizes. A plan that cannot be tried is not contradicted.
+/// Why there is not enough memory for such a trial; empty if there is.
+std::string lackOfMemory(xf::BlockOp block, const TrialOptions &options);
+
+/// A Confirmation (Planner.h) by trials on random weights and activations, at the block's own
+/// sizes; of a block with more than 200,000 numbers, large matrices are sparse. A plan of a block
+/// that the reference cannot run is not contradicted.
 std::string confirmByTrial(xf::BlockOp block, const PlanOptions &options,
                            const PlanCandidate &candidate);
 

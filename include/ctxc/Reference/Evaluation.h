@@ -21,7 +21,8 @@
 
 namespace ctxc::reference {
 
-/// A stored parameter, which is read and widened piece by piece.
+/// A stored parameter, which is read and widened piece by piece; or one that is not stored, whose
+/// numbers a counter makes as they are read (lib/Reference/CountedMatrix.h).
 struct StoredTensor {
   DType dtype = DType::F64;
   const void *data = nullptr; ///< what readDoubles takes
@@ -29,7 +30,16 @@ struct StoredTensor {
   /// The address of each slice along the first dimension, for a bank whose slices are separate
   /// tensors; `data` is null then.
   std::vector<const void *> slices = {};
+  /// If there is one, or one for each entry of the first dimension, neither `data` nor `slices` are
+  /// needed.
+  std::optional<uint64_t> counter = std::nullopt;
+  std::vector<uint64_t> counters = {};
 
+  /// A parameter of this shape, with numbers of expectation 0 and, along the last dimension, of
+  /// length 1 on average. Parameters of one counter and shape are the same.
+  static StoredTensor counted(uint64_t counter, llvm::ArrayRef<int64_t> shape);
+  /// Of all its numbers together; of those that a counter makes, the expectation.
+  double squaredNorm() const;
   int64_t elements() const;
   /// Entry `index` of the first dimension.
   StoredTensor slice(int64_t index) const;
