@@ -1,5 +1,6 @@
 #include "ctxc/Evidence/Trial.h"
 #include "BlockRun.h"
+#include "ctxc/Program/PatchSize.h"
 #include "ctxc/Support/Memory.h"
 #include "ctxc/Transforms/BuildPatch.h"
 #include "mlir/IR/Diagnostics.h"
@@ -237,9 +238,6 @@ double Trial::conditioning() const {
 
 /// Beyond, roundings of 1e-16 are errors that one sees.
 static constexpr double largestConditioning = 1e6;
-/// A larger patch leaves no digit of its parameter in float32.
-static constexpr double largestRelativeNorm = 1e7;
-
 double Trial::tolerance() const {
   constexpr double rounding = 1e-9;
   double ofArithmetic = rounding * std::min(conditioning(), largestConditioning);
@@ -248,7 +246,7 @@ double Trial::tolerance() const {
 }
 
 TrialOutcome Trial::outcome() const {
-  if (relativeNorm > largestRelativeNorm)
+  if (!isPatchOfSize(relativeNorm))
     return TrialOutcome::IllConditioned;
   if (error <= tolerance())
     return TrialOutcome::Exact;
@@ -258,7 +256,7 @@ TrialOutcome Trial::outcome() const {
 std::string Trial::whyNotExact() const {
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (relativeNorm > largestRelativeNorm)
+  if (!isPatchOfSize(relativeNorm))
     os << llvm::format("the patch is %.2g times its parameter, more than %.0e", relativeNorm,
                        largestRelativeNorm);
   else if (outcome() == TrialOutcome::IllConditioned)

@@ -4,6 +4,7 @@
 // that it gives with the context.
 #include "Claims.h"
 #include "Numbers.h"
+#include "ctxc/Program/PatchSize.h"
 #include "dialects/Patch/Patch.h"
 #include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
@@ -127,8 +128,9 @@ llvm::Error SuccessReplay::write(Operation *op, ArrayRef<Matrix> parts) {
               parts[0](0, slot * out + i) * parts[1](0, slot * in + j));
     }
   }
-  if (before > 0)
-    relative = std::max(relative, std::sqrt(after / before));
+  double own = std::sqrt(before > 0 ? after / before : after);
+  if (!std::isnan(relative) && !(own <= relative)) // what is no number is the largest
+    relative = own;
   return llvm::Error::success();
 }
 
@@ -182,9 +184,9 @@ llvm::Expected<Matrix> SuccessReplay::solve(const ResolvedOutput &output) {
       continue;
     }
     // A part is solved for by the ops around it, which a clone has not.
-    auto clone = cast<xf::SolvableOpInterface>(
-        xf::isPartOfResult(link.op, link.operand) ? link.op
-                                                  : scratch.builder.clone(*link.op, operands));
+    auto clone = cast<xf::SolvableOpInterface>(xf::isPartOfResult(link.op, link.operand)
+                                                   ? link.op
+                                                   : scratch.builder.clone(*link.op, operands));
     auto values =
         llvm::map_to_vector(link.op->getOperands(), [&](Value v) { return operands.lookup(v); });
     Value leverage; // for the least norm any positive numbers are valid
@@ -229,6 +231,8 @@ llvm::Expected<Replay> SuccessReplay::run() {
   }
   replay.error = (wanted - numbers.outputs(*reduced, all)).cwiseAbs().maxCoeff();
   replay.conditioning = std::max({1.0, largest, numbers.largest(*reduced), relative});
+  if (!isPatchOfSize(relative))
+    replay.conditioning = std::max(replay.conditioning, 2 * hopelessConditioning);
   // Constants that a link may divide by are of float32.
   replay.tolerance = 1e-7 * std::min(replay.conditioning, largestConditioning);
   return replay;

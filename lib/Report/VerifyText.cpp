@@ -149,6 +149,8 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
     os << "not verified: " << summary.steps - summary.matches << " of "
        << counted(summary.steps, "token")
        << (summary.steps - summary.matches == 1 ? " differs\n" : " differ\n");
+  else if (std::string why = whyTooLarge(summary.largestPatch); !why.empty())
+    os << "not verified: " << why << "\n";
   else
     os << "not verified: in " << summary.beyond << " of " << counted(summary.steps, "step")
        << " a logit differs by more than roundings allow: found " << brief(summary.nearestLinf)

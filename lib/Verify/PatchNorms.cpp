@@ -1,4 +1,7 @@
 #include "ctxc/Verify/PatchNorms.h"
+#include "ctxc/Program/PatchSize.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace ctxc;
@@ -27,21 +30,34 @@ double ctxc::squaredNorm(const ParameterPatch &patch) {
   return sumOfSquares(patch.delta);
 }
 
+std::string ctxc::whyTooLarge(const PatchNorm &norm) {
+  std::string why;
+  if (!isPatchOfSize(norm.largest))
+    llvm::raw_string_ostream(why) << llvm::format(
+        "the patch of a parameter is %.2g times the parameter, more than %.0e: it divides by "
+        "roundings, and shows nothing",
+        norm.largest, largestRelativeNorm);
+  return why;
+}
+
 namespace {
 /// Sums of squares, from which a PatchNorm is computed.
 struct Sums {
-  double matrix = 0, matrixStored = 0, vector = 0, vectorStored = 0;
+  double matrix = 0, matrixStored = 0, vector = 0, vectorStored = 0, largest = 0;
 
   void add(bool isMatrix, double change, double stored) {
     (isMatrix ? matrix : vector) += change;
     (isMatrix ? matrixStored : vectorStored) += stored;
+    double own = std::sqrt(stored > 0 ? change / stored : change);
+    if (!std::isnan(largest) && !(own <= largest)) // what is no number is the largest
+      largest = own;
   }
   static double ratio(double change, double stored) {
     return stored > 0 ? std::sqrt(change / stored) : 0;
   }
   PatchNorm norm() const {
     return {std::sqrt(matrix), ratio(matrix, matrixStored), std::sqrt(vector),
-            ratio(vector, vectorStored)};
+            ratio(vector, vectorStored), largest};
   }
 };
 } // namespace

@@ -1,4 +1,5 @@
 #include "ctxc/Verify/Verify.h"
+#include <cmath>
 
 using namespace ctxc;
 
@@ -23,6 +24,9 @@ VerifySummary ctxc::summarize(llvm::ArrayRef<VerifyStep> steps) {
     }
     if (step.fusedLinf)
       summary.worstFusedLinf = std::max(summary.worstFusedLinf.value_or(0), *step.fusedLinf);
+    bool isNumber = !std::isnan(summary.largestPatch.largest);
+    if (isNumber && !(step.norm.largest <= summary.largestPatch.largest))
+      summary.largestPatch = step.norm;
     raise(summary.largestMatrixNorm, step.norm.matrix);
     raise(summary.largestVectorNorm, step.norm.vector);
     for (const LayerReport &layer : step.layers) {

@@ -62,6 +62,9 @@ MUTANTS = [
            "the context changes an output at the block's own sizes"),
     Mutant("columns-that-are-all-zero", COUNTED, "std::max<int64_t>(1, llvm::divideCeil(columns, rows))",
            "1", "each column of a sparse matrix has numbers"),
+    Mutant("patches-of-any-size", "lib/Evidence/Trial.cpp",
+           "if (!isPatchOfSize(relativeNorm))\n    return TrialOutcome::IllConditioned;", "",
+           "a patch far larger than its parameter shows nothing"),
     # Which parameters can be assigned, and which links be solved.
     Mutant("matrix-of-several-vectors", CONTROL,
            "return data.getNumElements() == data.getShape().back();", "return true;",

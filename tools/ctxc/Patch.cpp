@@ -22,15 +22,24 @@ static void noteHarmful(int64_t divisors) {
           << " zero where a change was needed; the patch is not exact there\n";
 }
 
-/// Prints what was written on one line, and a note where the patch is not exact.
-static Error summarizePatch(Model &model, const VerifySettings &settings, const PatchStep &step,
-                            const PatchMetadata &metadata, llvm::StringRef path) {
+/// The norms of a patch that is no larger than patches are.
+static Expected<PatchNorm> normOf(Model &model, const VerifySettings &settings,
+                                  const Patch &patch) {
   Expected<PatchNorms &> known = model.norms();
   if (!known)
     return known.takeError();
-  auto norms = measure(step.patch, settings.layers, *known);
+  auto norms = measure(patch, settings.layers, *known);
   if (!norms)
     return norms.takeError();
+  if (std::string why = whyTooLarge(norms->total); !why.empty())
+    return makeError("nothing is written: " + why);
+  return norms->total;
+}
+
+/// Prints what was written on one line, and a note where the patch is not exact.
+static void summarizePatch(const VerifySettings &settings, const PatchStep &step,
+                           const PatchNorm &norm, const PatchMetadata &metadata,
+                           llvm::StringRef path) {
   LayerObligations all;
   for (const LayerObligations &layer : step.obligations) {
     all.harmless += layer.harmless;
@@ -38,11 +47,9 @@ static Error summarizePatch(Model &model, const VerifySettings &settings, const 
   }
   out() << printableLine(path) << ": " << counted(step.patch.parameters.size(), "parameter")
         << " of " << counted(settings.patchedLayers, "layer") << "; norm of matrices "
-        << llvm::format("%.3g", norms->total.matrix) << ", of vectors "
-        << llvm::format("%.3g", norms->total.vector)
+        << llvm::format("%.3g", norm.matrix) << ", of vectors " << llvm::format("%.3g", norm.vector)
         << roundingText(metadata.factors, metadata.rounding) << "\n";
   noteHarmful(all.harmful);
-  return Error::success();
 }
 
 /// Says in `metadata` that `patch` is stored in `factors`, and what that takes of it.
@@ -64,9 +71,6 @@ static Expected<int> runEach(const Arguments &arguments, Model &model,
   int64_t harmful = 0;
   size_t parameters = 0;
   PatchNorm largest;
-  Expected<PatchNorms &> known = model.norms();
-  if (!known)
-    return known.takeError();
   Expected<Executor &> executor = model.executor();
   if (!executor)
     return executor.takeError();
@@ -80,11 +84,12 @@ static Expected<int> runEach(const Arguments &arguments, Model &model,
           Expected<Patch> patch = given.patch();
           if (!patch)
             return patch.takeError();
-          auto norms = measure(*patch, settings.layers, *known);
-          if (!norms)
-            return norms.takeError();
-          largest.matrix = std::max(largest.matrix, norms->total.matrix);
-          largest.vector = std::max(largest.vector, norms->total.vector);
+          auto norm = normOf(model, settings, *patch);
+          if (!norm)
+            return makeError("position " + llvm::Twine(given.position) + ": " +
+                             llvm::toString(norm.takeError()));
+          largest.matrix = std::max(largest.matrix, norm->matrix);
+          largest.vector = std::max(largest.vector, norm->vector);
           parameters = patch->parameters.size();
           for (const LayerObligations &layer : given.obligations)
             harmful += layer.harmful;
@@ -165,12 +170,14 @@ static Expected<int> runPatch(const Arguments &arguments) {
   auto metadata = model.metadata(settings->request, last);
   if (!metadata)
     return metadata.takeError();
+  auto norm = normOf(model, *settings, step->patch);
+  if (!norm)
+    return norm.takeError();
   if (Error error = setFactors(*metadata, step->patch, factorsType(arguments)))
     return std::move(error);
   if (Error error = writePatchOutput(arguments, model, step->patch, *metadata))
     return std::move(error);
-  if (Error error = summarizePatch(model, *settings, *step, *metadata, path))
-    return std::move(error);
+  summarizePatch(*settings, *step, *norm, *metadata, path);
   return ExitGood;
 }
 

@@ -20,7 +20,12 @@ namespace ctxc {
 struct PatchNorm {
   double matrix = 0, matrixRelative = 0;
   double vector = 0, vectorRelative = 0;
+  /// The largest of one parameter, relative to it; of a parameter that is zero, its own.
+  double largest = 0;
 };
+
+/// Why a patch of these norms is none: it is made of roundings (PatchSize.h). Empty if it is one.
+std::string whyTooLarge(const PatchNorm &norm);
 
 /// What is known about one layer's patch.
 struct LayerReport {

@@ -143,12 +143,17 @@ struct VerifySummary {
   double nearestLinf = 0, nearestAllowed = std::numeric_limits<double>::infinity();
   double largestMatrixNorm = 0, largestVectorNorm = 0;         ///< of a step, all layers
   double largestMatrixRelative = 0, largestVectorRelative = 0; ///< of one layer
-  double largestReplayError = 0;                               ///< of one layer
+  PatchNorm largestPatch;        ///< of the step that has the largest patch of one parameter
+  double largestReplayError = 0; ///< of one layer
   int64_t harmless = 0, harmful = 0;
   bool finite = true;
 
-  /// Every token of the patched run is the full run's, and the logits differ only by roundings.
-  bool verified() const { return steps > 0 && matches == steps && finite && beyond == 0; }
+  /// Every token of the patched run is the full run's, the logits differ only by roundings, and
+  /// every patch is one.
+  bool verified() const {
+    return steps > 0 && matches == steps && finite && beyond == 0 &&
+           whyTooLarge(largestPatch).empty();
+  }
 };
 VerifySummary summarize(llvm::ArrayRef<VerifyStep> steps);
 

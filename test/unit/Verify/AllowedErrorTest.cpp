@@ -111,6 +111,46 @@ TEST_F(Beyond, MoreIsNotThoughEveryTokenIsTheSame) {
   EXPECT_TRUE(run().verified());
 }
 
+/// A patch that gives every logit, and is made of roundings: divided by nearly nothing, it is far
+/// larger than its parameter.
+TEST_F(Beyond, APatchThatIsTooLargeShowsNothing) {
+  VerifySummary summary = run();
+  EXPECT_TRUE(summary.verified());
+  EXPECT_EQ(whyTooLarge(summary.largestPatch), "");
+  for (double largest : {1e8, 1e68, HUGE_VAL, std::nan("")}) {
+    summary.largestPatch.largest = largest;
+    EXPECT_FALSE(summary.verified()) << largest;
+    EXPECT_NE(whyTooLarge(summary.largestPatch).find("more than 1e+07"), std::string::npos);
+  }
+  // One step of several suffices, whatever comes before and after it.
+  auto result = verify(executor, request, 2, norms, [](const VerifyStep &) {});
+  ASSERT_TRUE(bool(result)) << llvm::toString(result.takeError());
+  for (double largest : {1e9, std::nan("")}) {
+    std::vector<VerifyStep> steps = result->steps;
+    steps.front().norm.largest = largest;
+    EXPECT_FALSE(summarize(steps).verified());
+    std::swap(steps.front(), steps.back());
+    EXPECT_FALSE(summarize(steps).verified());
+  }
+}
+
+TEST(PatchNorm, IsLargestForOneParameter) {
+  FakeNorms norms;
+  Patch patch;
+  auto add = [&](double number) {
+    patch.parameters.push_back(
+        {"layers.1.bias", ParameterPatch::Kind::Delta, {1}, {}, {}, {number}});
+    auto table = measure(patch, 2, norms);
+    EXPECT_TRUE(bool(table)) << llvm::toString(table.takeError());
+    return table->total.largest;
+  };
+  double own = std::sqrt(*norms.squaredNorm("layers.1.bias"));
+  EXPECT_NEAR(add(own), 1, 1e-12);
+  EXPECT_NEAR(add(1e9 * own), 1e9, 1);
+  EXPECT_NEAR(add(own), 1e9, 1);
+  EXPECT_TRUE(std::isnan(add(std::nan(""))));
+}
+
 TEST_F(Beyond, NoPredictionAllowsMoreThanTheContextChanges) {
   request.tokens = {3, 4, 1}; // the context's sum is 0, modulo 7
   executor.error = 1e-3;
