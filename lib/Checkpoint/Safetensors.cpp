@@ -9,6 +9,8 @@ using namespace ctxc;
 bool ctxc::isSameShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
   auto plain = [](llvm::ArrayRef<int64_t> shape) {
     llvm::SmallVector<int64_t, 4> sizes;
+    while (shape.size() > 2 && shape.front() == 1)
+      shape = shape.drop_front();
     for (auto [i, size] : llvm::enumerate(shape))
       if (i == 0 || i + 1 == shape.size() || size != 1)
         sizes.push_back(size);

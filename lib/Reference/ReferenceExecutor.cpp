@@ -31,7 +31,13 @@ void reference::observe(const LayerObserver &observer, const ProgramStep &step, 
   observer(step.index.value_or(-1), {rows.data(), static_cast<size_t>(rows.size())}, rows.rows());
 }
 
-bool ReferenceExecutor::functionsSeeBehind() {
+/// The op of PyTorch that `op` stands for, for a message.
+static std::string standsFor(Operation &op) {
+  auto opaque = dyn_cast<graph::OpaqueOp>(op);
+  return opaque ? "of '" + opaque.getTarget().str() + "' " : "";
+}
+
+void ReferenceExecutor::tryFunctions() {
   llvm::DenseSet<Operation *> tried;
   for (ProgramStep &step : program.steps) {
     if (!tried.insert(step.block).second)
@@ -40,32 +46,37 @@ bool ReferenceExecutor::functionsSeeBehind() {
     Environment environment{weights, step.layer, zero, zero};
     Evaluation evaluation(environment);
     for (Operation &op : step.block.getBody().front()) {
-      auto function =
-          isa<xf::ContextualOpInterface>(op) ? graph::FunctionOp::ofOp(&op) : graph::FunctionOp();
-      llvm::Error error = llvm::Error::success();
-      bool sees = false;
-      if (auto param = dyn_cast<xf::ParamOp>(op)) {
-        error = cast<ReferenceOpInterface>(op).evaluate(evaluation);
-      } else if (function) {
-        llvm::Expected<bool> tries = seesBehind(function, &op, evaluation);
-        sees = tries && *tries;
-        error = tries.takeError();
+      if (isa<xf::ParamOp>(op)) { // a weight that is missing says so when it is run
+        llvm::consumeError(cast<ReferenceOpInterface>(op).evaluate(evaluation));
+        continue;
       }
-      // What cannot be tried cannot be run either, and says so then.
-      bool failed = bool(error);
-      llvm::consumeError(std::move(error));
-      if (sees)
-        return true;
-      if (failed)
-        break;
+      graph::FunctionOp function = graph::FunctionOp::ofOp(&op);
+      if (!function ||
+          llvm::any_of(llvm::zip_equal(op.getOperands(), function.getAxes()), [&](auto each) {
+            auto [operand, axis] = each;
+            return axis < 0 && !evaluation.has(operand);
+          }))
+        continue;
+      llvm::Expected<Following> following = readsFollowing(function, &op, evaluation);
+      if (!following) { // what cannot be tried cannot be run either, and says so then
+        llvm::consumeError(following.takeError());
+        continue;
+      }
+      bidirectional |= *following == Following::Tokens;
+      if (*following == Following::Count && obstacle.empty())
+        obstacle = llvm::toString(errorAt(
+            &op, standsFor(op) + "depends on the number of tokens: what it makes of a token "
+                                 "changes when another one follows, and ctxc computes it "
+                                 "once; expected values of the tokens' positions"));
     }
   }
-  return false;
 }
 
 /// Checks that `run` can take the step.
 llvm::Error ReferenceExecutor::checkStep(const ReferenceRun &run, ArrayRef<Input> tokens,
                                          ArrayRef<int64_t> positions) const {
+  if (!obstacle.empty())
+    return makeError(obstacle);
   int64_t last = run.positions.empty() ? -1 : run.positions.back();
   if (llvm::Error error =
           ctxc::checkStep(program, run.size(), last, run.capacity, tokens, positions))

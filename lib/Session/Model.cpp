@@ -142,11 +142,10 @@ static std::shared_ptr<Checkpoint> withMemory(std::unique_ptr<Checkpoint> checkp
 /// reference alone, which has all ops.
 static Error chooseEngine(mlir::ModuleOp module, bool isProgram, LoadOptions &settings) {
   mlir::Operation *part = nullptr;
-  module.walk([&](xf::BlockOp block) {
-    for (mlir::Operation &op : block.getBody().front())
-      if (!part && !llvm::isa<LinalgLoweringOpInterface>(op) &&
-          (graph::FunctionOp::ofOp(&op) || (isProgram && llvm::isa<xf::ContextualOpInterface>(op))))
-        part = &op;
+  module.walk([&](mlir::Operation *op) {
+    if (!part && !llvm::isa<LinalgLoweringOpInterface>(op) &&
+        (graph::FunctionOp::ofOp(op) || (isProgram && llvm::isa<xf::ContextualOpInterface>(op))))
+      part = op;
   });
   if (!part || !settings.needWeights || settings.engine == Engine::Reference)
     return Error::success();

@@ -136,6 +136,7 @@ def without_detours() -> Iterator[None]:
 def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str]
              ) -> torch.export.ExportedProgram:
     """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
+    from ctxc._complex_tables import without_complex_tables
     from ctxc._full_masks import without_full_masks
     from ctxc._functional import without_ops_in_place
     from ctxc._merged_axes import without_merged_axes
@@ -156,7 +157,7 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
     program = without_ops_in_place(program)
     taken = next(node for node in program.graph.nodes if node.op == "placeholder" and
                  node.name in program.graph_signature.user_inputs)
-    return without_merged_axes(without_full_masks(program), taken.meta["val"].shape[1])
+    return without_complex_tables(without_merged_axes(without_full_masks(program), taken.meta["val"].shape[1]))
 
 
 def write(program: torch.export.ExportedProgram, path: str | os.PathLike[str], note: dict[str, Any]) -> None:

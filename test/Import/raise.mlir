@@ -191,3 +191,40 @@ graph.program @gate tokens "s" {
   %y = graph.call "aten.mul.Tensor"(%x, %g) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 2, 128], f32>, !graph.tensor<[1, "s", 2, 1], f32>) -> !graph.tensor<[1, "s", 2, 128], f32>
   graph.return %y : !graph.tensor<[1, "s", 2, 128], f32>
 }
+
+// -----
+
+// Rows of tables by the token's position: a slice, also of a table for one sequence, and by ids that a buffer has.
+// CHECK-LABEL: xf.block @model
+// CHECK-DAG: %[[P:.*]] = xf.position plus 2 : tensor<i32>
+// CHECK-DAG: %[[T:.*]] = xf.param "table" : tensor<9x4xf32>
+// CHECK-DAG: %[[A:.*]] = xf.embed %[[T]][%[[P]]]
+// CHECK-DAG: %[[Q:.*]] = xf.position plus 1 : tensor<i32>
+// CHECK-DAG: %[[B:.*]] = xf.embed %{{.*}}[%[[Q]]]
+// CHECK-NOT: graph.opaque
+graph.program @positions tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %table = graph.stored "table" : !graph.tensor<[1, 9, 4], f32>
+  %other = graph.stored "other" fixed : !graph.tensor<[9, 4], f32>
+  %ids = graph.stored "ids" fixed is dense<[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]> : tensor<8xf64> : !graph.tensor<[8], si64>
+  %a = graph.call "aten.slice.Tensor"(%table) {dim = 1 : i64, end = "Add(2, s)", self = #graph.operand<0>, start = 2 : i64} in "" : (!graph.tensor<[1, 9, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %y = graph.call "aten.add.Tensor"(%x, %a) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %p = graph.call "aten.slice.Tensor"(%ids) {dim = 0 : i64, end = "s", self = #graph.operand<0>, start = 1 : i64} in "" : (!graph.tensor<[8], si64>) -> !graph.tensor<["s"], si64>
+  %b = graph.call "aten.index.Tensor"(%other, %p) {indices = [#graph.operand<1>], self = #graph.operand<0>} in "" : (!graph.tensor<[9, 4], f32>, !graph.tensor<["s"], si64>) -> !graph.tensor<["s", 4], f32>
+  %z = graph.call "aten.add.Tensor"(%y, %b) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<["s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %z : !graph.tensor<[1, "s", 4], f32>
+}
+
+// -----
+
+// What is made of positions otherwise is never one row for all tokens.
+// CHECK-LABEL: xf.block @model
+// CHECK: graph.opaque "aten.mul.Tensor" why "it is made of stored tensors alone"
+graph.program @halved tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %table = graph.stored "table" : !graph.tensor<[9, 4], f32>
+  %a = graph.call "aten.slice.Tensor"(%table) {dim = 0 : i64, end = "s", self = #graph.operand<0>, start = 0 : i64} in "" : (!graph.tensor<[9, 4], f32>) -> !graph.tensor<["s", 4], f32>
+  %b = graph.call "aten.mul.Tensor"(%a) {other = 5.0e-01 : f64, self = #graph.operand<0>} in "" : (!graph.tensor<["s", 4], f32>) -> !graph.tensor<["s", 4], f32>
+  %y = graph.call "aten.add.Tensor"(%x, %b) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<["s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %y : !graph.tensor<[1, "s", 4], f32>
+}

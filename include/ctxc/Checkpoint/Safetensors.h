@@ -41,10 +41,11 @@ struct TensorView {
   const void *stored() const { return matrices ? static_cast<const void *>(matrices.get()) : data; }
 };
 
-/// Whether the shapes are equal except for axes of one entry between others (a number may have an
-/// axis or none), so that a parameter of one shape can hold what is stored in the other. PyTorch
-/// stores a number without an axis, and the weights of a depthwise convolution with another axis
-/// between the channels and the taps.
+/// Whether the shapes are equal except for axes of one entry between others, or in front of a
+/// matrix (a number may have an axis or none), so that a parameter of one shape can hold what is
+/// stored in the other. PyTorch stores a number without an axis, and the weights of a depthwise
+/// convolution with another axis between the channels and the taps; modules store tables of
+/// positions for one sequence.
 bool isSameShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 
 /// What a header says about one tensor; [begin, end) counts from dataStart.

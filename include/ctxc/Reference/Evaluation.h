@@ -88,6 +88,10 @@ public:
   /// Sets a result, one matrix row for each token.
   void set(mlir::Value value, Matrix rows);
 
+  /// Whether the value has been set.
+  bool has(mlir::Value value) const {
+    return computed.contains(value) || parameters.contains(value);
+  }
   /// Sets a parameter.
   void set(mlir::Value value, StoredTensor parameter);
   /// Whether a value used as a parameter is the same for all tokens: a stored one is; a

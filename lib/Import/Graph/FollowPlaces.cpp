@@ -1,11 +1,38 @@
 // Where an entry of a value comes from: ops that move entries.
 #include "Follower.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
 using Found = Follower::Found;
+
+Follower::Method Follower::moverOf(StringRef name) {
+  return llvm::StringSwitch<Method>(name)
+      .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous", "lift_fresh_copy",
+              "type_as"},
+             &Follower::copied)
+      .Case("expand", &Follower::expanded)
+      .Case("repeat", &Follower::repeated)
+      .Cases({"cat", "concat", "concatenate"}, &Follower::concatenated)
+      .Cases({"view", "reshape", "unsqueeze", "squeeze"}, &Follower::reshaped)
+      .Cases({"transpose", "permute", "t"}, &Follower::turned)
+      .Cases({"slice", "narrow", "select"}, &Follower::part)
+      .Case("index", &Follower::indexed)
+      .Case("gather", &Follower::gathered)
+      .Case("embedding", &Follower::row)
+      .Case("index_select", &Follower::picked)
+      .Default(nullptr);
+}
+
+std::optional<Line> Follower::index(Value value, const Places &at) {
+  Origin *before = std::exchange(origin, nullptr);
+  Found place = value ? entry(value, at) : std::nullopt;
+  origin = before;
+  return place && std::holds_alternative<Line>(*place) ? std::optional(std::get<Line>(*place))
+                                                       : std::nullopt;
+}
 
 static Attribute sizeOf(Value value, int64_t axis) {
   return cast<graph::SymbolicType>(value.getType()).getSizes()[axis];
@@ -135,10 +162,10 @@ Found Follower::indexed(graph::CallOp call, const Places &at) {
     for (auto [axis, line] : llvm::enumerate(inner))
       if (isOne(index, axis))
         line = Line();
-    Found place = entry(index, inner);
-    if (!place || !std::holds_alternative<Line>(*place))
+    std::optional<Line> place = this->index(index, inner);
+    if (!place)
       return std::nullopt;
-    own.push_back(std::get<Line>(*place));
+    own.push_back(*place);
   }
   own.append(at.begin() + common, at.end());
   return entry(table, own);
@@ -148,10 +175,34 @@ Found Follower::gathered(graph::CallOp call, const Places &at) {
   Value table = call.getTensor("self"), index = call.getTensor("index");
   int64_t dim = integerOf(call, "dim").value_or(0);
   dim += dim < 0 ? rankOf(table) : 0;
-  Found place = index ? entry(index, at) : std::nullopt;
-  if (!place || !std::holds_alternative<Line>(*place) || dim < 0 || dim >= int64_t(at.size()))
+  std::optional<Line> place = this->index(index, at);
+  if (!place || dim < 0 || dim >= int64_t(at.size()))
     return std::nullopt;
   Places own(at);
-  own[dim] = std::get<Line>(*place);
+  own[dim] = *place;
+  return entry(table, own);
+}
+
+/// A row of a table.
+Found Follower::row(graph::CallOp call, const Places &at) {
+  Value table = call.getTensor("weight"), ids = call.getTensor("indices");
+  if (!table || !ids || rankOf(table) != 2 || rankOf(ids) + 1 != int64_t(at.size()))
+    return std::nullopt;
+  std::optional<Line> place = index(ids, Places(ArrayRef(at).drop_back()));
+  return place ? entry(table, Places{*place, at.back()}) : std::nullopt;
+}
+
+/// Entries along one axis, at those places that a vector has.
+Found Follower::picked(graph::CallOp call, const Places &at) {
+  Value table = call.getTensor("self");
+  int64_t dim = integerOf(call, "dim").value_or(0);
+  dim += dim < 0 ? rankOf(table) : 0;
+  if (dim < 0 || dim >= int64_t(at.size()))
+    return std::nullopt;
+  std::optional<Line> place = index(call.getTensor("index"), Places{at[dim]});
+  if (!place)
+    return std::nullopt;
+  Places own(at);
+  own[dim] = *place;
   return entry(table, own);
 }

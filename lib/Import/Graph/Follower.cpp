@@ -33,17 +33,6 @@ Follower::Method Follower::methodOf(StringRef name) {
       .Cases({"full", "zeros", "ones", "full_like", "zeros_like", "ones_like", "new_zeros",
               "new_ones", "new_full", "scalar_tensor"},
              &Follower::filled)
-      .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous", "lift_fresh_copy",
-              "type_as"},
-             &Follower::copied)
-      .Case("expand", &Follower::expanded)
-      .Case("repeat", &Follower::repeated)
-      .Cases({"cat", "concat", "concatenate"}, &Follower::concatenated)
-      .Cases({"view", "reshape", "unsqueeze", "squeeze"}, &Follower::reshaped)
-      .Cases({"transpose", "permute", "t"}, &Follower::turned)
-      .Cases({"slice", "select"}, &Follower::part)
-      .Case("index", &Follower::indexed)
-      .Case("gather", &Follower::gathered)
       .Cases({"tril", "triu"}, &Follower::triangle)
       .Cases({"where", "masked_fill"}, &Follower::chosen)
       .Cases({"add", "sub", "rsub", "mul", "div", "pow"}, &Follower::joined)
@@ -55,7 +44,7 @@ Follower::Method Follower::methodOf(StringRef name) {
              &Follower::function)
       .Case("diff", &Follower::steps)
       .Case("cumsum", &Follower::sums)
-      .Default(nullptr);
+      .Default(moverOf(name));
 }
 
 Found Follower::entry(Value value, const Places &at) {
@@ -63,7 +52,7 @@ Found Follower::entry(Value value, const Places &at) {
   constexpr unsigned mostFollowed = 4096, mostDepth = 256;
   if (rankOf(value) != int64_t(at.size()))
     return std::nullopt;
-  if (auto input = value.getDefiningOp<graph::InputOp>()) {
+  if (auto input = value.getDefiningOp<graph::InputOp>(); input && !origin) {
     std::optional<unsigned> axis = axes.axis(input);
     if (input.getRole() != "position" || !axis) {
       obstacle = "a value that is read";
@@ -71,11 +60,18 @@ Found Follower::entry(Value value, const Places &at) {
     }
     return at[*axis];
   }
-  if (auto op = value.getDefiningOp<graph::StoredOp>())
-    return stored(op, at);
-  auto call = cast<graph::CallOp>(value.getDefiningOp());
+  if (auto op = value.getDefiningOp<graph::StoredOp>()) {
+    if (!origin)
+      return stored(op, at);
+    *origin = {op, at};
+    return Line();
+  }
+  auto call = dyn_cast<graph::CallOp>(value.getDefiningOp());
+  if (!call)
+    return std::nullopt;
+  auto methodIn = origin ? moverOf : methodOf;
   Method method =
-      call.getTarget().starts_with("aten.") ? methodOf(call.getBaseName()) : Method(nullptr);
+      call.getTarget().starts_with("aten.") ? methodIn(call.getBaseName()) : Method(nullptr);
   bool readsNone = method == &Follower::counted || method == &Follower::filled;
   if (!method || (call.getOperands().empty() && !readsNone) || axes.isData(value) ||
       call.getNumResults() != 1 || depth >= mostDepth || ++followed > mostFollowed)
@@ -90,8 +86,32 @@ Found Follower::entry(Value value, const Places &at) {
   return found ? found : fail(call);
 }
 
+std::optional<Follower::Origin> Follower::originOf(Value value, const Places &at) {
+  Origin found;
+  origin = &found;
+  bool isFound = entry(value, at) && found.stored;
+  origin = nullptr;
+  return isFound ? std::optional(found) : std::nullopt;
+}
+
+/// Entries along one axis that count.
+static Found counting(ArrayRef<double> table, int64_t first, int64_t stride, int64_t length,
+                      const Line &place) {
+  bool isPlace = place.number >= 0 && place.number < double(length) &&
+                 place.number == std::floor(place.number);
+  if (!isPlace || length < 2)
+    return std::nullopt;
+  double start = table[first], step = table[first + stride] - start;
+  for (int64_t i = 0; i < length; ++i)
+    if (table[first + i * stride] != start + double(i) * step)
+      return std::nullopt;
+  Line line{0, 0, start + place.number * step};
+  (place.row ? line.row : line.column) = step;
+  return line;
+}
+
 /// A table, at numbers of some axes: one entry, or those of row and column where they depend on the
-/// distance of these alone.
+/// distance of these alone, or count.
 Found Follower::stored(graph::StoredOp op, const Places &at) {
   std::optional<std::vector<double>> known = op.getFixed() ? numbers(op) : std::nullopt;
   SmallVector<int64_t> shape;
@@ -108,6 +128,8 @@ Found Follower::stored(graph::StoredOp op, const Places &at) {
   if (llvm::all_equal(table))
     return Line{0, 0, table[0]};
   int64_t first = 0, stride = 1, rows = 1, columns = 1, rowStride = 0, columnStride = 0;
+  Line counted;
+  bool isShifted = false;
   for (int64_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) {
     const Line &line = at[axis];
     if (shape[axis] == 1)
@@ -117,7 +139,9 @@ Found Follower::stored(graph::StoredOp op, const Places &at) {
           line.number != std::floor(line.number))
         return std::nullopt;
       first += int64_t(line.number) * stride;
-    } else if (line.isCount() && line.number == 0 && !(line.row ? rowStride : columnStride)) {
+    } else if (line.isCount() && !(line.row ? rowStride : columnStride)) {
+      counted = line;
+      isShifted |= line.number != 0;
       (line.row ? rowStride : columnStride) = stride;
       (line.row ? rows : columns) = shape[axis];
     } else {
@@ -127,6 +151,8 @@ Found Follower::stored(graph::StoredOp op, const Places &at) {
   if (!rowStride && !columnStride)
     return Line{0, 0, table[first]};
   if (!rowStride || !columnStride)
+    return counting(table, first, rowStride + columnStride, rows * columns, counted);
+  if (isShifted)
     return std::nullopt;
   auto read = [&](int64_t i, int64_t j) { return table[first + i * rowStride + j * columnStride]; };
   Steps result(read(0, columns - 1));
@@ -181,6 +207,8 @@ Found Follower::filled(graph::CallOp call, const Places &) {
 /// Copies, also to another type, in which a number may be another one.
 Found Follower::copied(graph::CallOp call, const Places &at) {
   Value from = call.getOperand(0);
+  if (origin)
+    return beforeCopies(call.getResult(0)) == call.getResult(0) ? std::nullopt : entry(from, at);
   Found found = entry(from, at);
   Type before = elementOf(from), after = elementOf(call.getResult(0));
   auto *line = found ? std::get_if<Line>(&*found) : nullptr;

@@ -21,6 +21,14 @@ public:
   Follower(const TokenAxes &axes, const Numbers &numbers, std::string &obstacle)
       : axes(axes), numbers(numbers), obstacle(obstacle) {}
 
+  /// The stored tensor of which `value` has the entry at `at`, and the place of that entry in it;
+  /// none where ops compute with it on the way.
+  struct Origin {
+    graph::StoredOp stored;
+    Places at;
+  };
+  std::optional<Origin> originOf(mlir::Value value, const Places &at);
+
   /// The entry at `at`; none where it is another function of the places, or made by an op that is
   /// not known here.
   Found entry(mlir::Value value, const Places &at);
@@ -29,6 +37,7 @@ private:
   using Value = mlir::Value;
   using Method = Found (Follower::*)(graph::CallOp, const Places &);
   static Method methodOf(llvm::StringRef name);
+  static Method moverOf(llvm::StringRef name);
 
   // What an entry is.
   Found stored(graph::StoredOp op, const Places &at);
@@ -52,6 +61,10 @@ private:
   Found concatenated(graph::CallOp call, const Places &at);
   Found indexed(graph::CallOp call, const Places &at);
   Found gathered(graph::CallOp call, const Places &at);
+  Found row(graph::CallOp call, const Places &at);
+  Found picked(graph::CallOp call, const Places &at);
+  /// The number that an index is.
+  std::optional<Line> index(mlir::Value value, const Places &at);
 
   /// The entry of an argument that meets the result's axes from the last one on, or of a number.
   Found argument(graph::CallOp call, llvm::StringRef name, const Places &at);
@@ -64,6 +77,7 @@ private:
   const TokenAxes &axes;
   const Numbers &numbers;
   std::string &obstacle;
+  Origin *origin = nullptr; ///< while a stored tensor is looked for
   unsigned followed = 0, depth = 0;
 };
 

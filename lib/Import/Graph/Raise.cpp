@@ -111,7 +111,7 @@ graph::StoredOp Raiser::storedOf(Value value) const {
   return value ? parameterOf(beforeCopies(value)) : graph::StoredOp();
 }
 
-Value Raiser::parameter(graph::StoredOp stored) {
+Value Raiser::parameter(graph::StoredOp stored, bool isMatrix) {
   Value &known = parameters[stored];
   if (known)
     return known;
@@ -120,7 +120,9 @@ Value Raiser::parameter(graph::StoredOp stored) {
   for (unsigned i = 0; i < type.getRank(); ++i)
     shape.push_back(*type.getNumber(i));
   if (shape.empty())
-    shape = {1}; // isSameShape
+    shape = {1}; // isSameShape, here and below
+  while (isMatrix && shape.size() > 2 && shape.front() == 1)
+    shape.erase(shape.begin());
   std::string name = naming(stored.getName());
   known = xf::ParamOp::create(builder, NameLoc::get(builder.getStringAttr(name)),
                               RankedTensorType::get(shape, type.getElementType()), name,

@@ -153,7 +153,8 @@ private:
   /// The stored tensor that `value` is, through copies; null where it is none or has no storage
   /// type of xf.
   graph::StoredOp storedOf(Value value) const;
-  Value parameter(graph::StoredOp stored);
+  /// With `isMatrix`, without axes of one entry in front of a matrix.
+  Value parameter(graph::StoredOp stored, bool isMatrix = false);
   /// `data` plus or times a stored tensor, where its shape allows.
   Value withBias(mlir::Location loc, Value data, Value bias);
   Value withScale(mlir::Location loc, Value data, Value scale);

@@ -1,78 +1,66 @@
 // Rows of tables that a program reads by positions, or reads alike for all tokens.
+#include "Follower.h"
 #include "GraphValues.h"
-#include "Mask.h"
 #include "Raise.h"
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-/// The offset by which `value` counts positions from 0; none where it is no count of them.
-static std::optional<int64_t> offsetOfPositions(Value value, const TokenAxes &axes) {
-  int64_t offset = 0;
-  while (value) {
-    if (auto input = value.getDefiningOp<graph::InputOp>())
-      return input.getRole() == "position" ? std::optional(offset) : std::nullopt;
-    auto call = value.getDefiningOp<graph::CallOp>();
-    if (!call || axes.isData(value) || axes.countAxes(value) != 1)
-      return std::nullopt;
-    if (graph::CallOp range = callOf(value, "arange")) {
-      bool isWhole = range.getArgument("end") == axes.tokens() && !range.getArgument("step") &&
-                     integerOf(range, "start").value_or(0) == 0 &&
-                     (!range.getArgument("start") || integerOf(range, "start"));
-      return isWhole ? std::optional(offset) : std::nullopt;
-    }
-    if (graph::CallOp sum = callOf(value, "add")) {
-      std::optional<int64_t> number = integerOf(sum, "other");
-      if (!number || !sidesOf(sum) || *number < 0 || *number > (1 << 20))
-        return std::nullopt;
-      offset += *number;
-    } else if (!callOf(value, "unsqueeze") && !callOf(value, "expand") && !callOf(value, "view") &&
-               !callOf(value, "clone") && !callOf(value, "squeeze") &&
-               !(callOf(value, "repeat") && value.getType() == call.getOperand(0).getType())) {
-      return std::nullopt;
-    }
-    value = call.getOperand(0);
+/// The places of a token's entries in `value`: those of its row, and of the entries in it; none
+/// where that is no vector.
+static std::optional<Follower::Places> placesOfRow(Value value, const TokenAxes &axes) {
+  Follower::Places at(rankOf(value));
+  int64_t columns = 0;
+  for (auto [axis, line] : llvm::enumerate(at)) {
+    if (axes.axis(value) == axis)
+      line.row = 1;
+    else if (!isOne(value, axis))
+      line.column = ++columns;
   }
-  return std::nullopt;
-}
-
-/// The table and the ids of the rows that `value` is.
-static std::pair<Value, Value> rowsOf(Value value) {
-  value = beforeCopies(value);
-  while (graph::CallOp shaped = callOf(value, "view"))
-    value = beforeCopies(shaped.getOperand(0));
-  if (graph::CallOp row = callOf(value, "embedding"))
-    return {row.getTensor("weight"), row.getTensor("indices")};
-  if (graph::CallOp row = callOf(value, "index_select"); row && integerOf(row, "dim") == 0)
-    return {row.getTensor("self"), row.getTensor("index")};
-  graph::CallOp row = callOf(value, "index");
-  auto places = row ? dyn_cast_or_null<ArrayAttr>(row.getArgument("indices")) : ArrayAttr();
-  if (places && places.size() == 1 && row.getTensor("self"))
-    if (auto place = dyn_cast<graph::OperandAttr>(places[0]))
-      return {row.getTensor("self"), row.getOperand(place.getIndex())};
-  return {};
+  return columns == 1 && axes.countAxes(value) <= 1 ? std::optional(at) : std::nullopt;
 }
 
 /// A row of a table by the token's position, or the same one for all of them; null where `value` is
 /// none.
 Value Raiser::fixedRow(Value value) {
-  auto [weight, indices] = rowsOf(value);
-  graph::StoredOp table = storedOf(weight);
-  if (!table || !indices || axes.isData(indices) ||
-      cast<graph::SymbolicType>(table.getType()).getRank() != 2)
+  std::string obstacle;
+  std::optional<Follower::Places> at = placesOfRow(value, axes);
+  auto origin =
+      at ? Follower(axes, rotations.numbersOf(), obstacle).originOf(value, *at) : std::nullopt;
+  if (!origin || !parameterOf(origin->stored))
+    return {};
+  // A table may be stored for one sequence.
+  ArrayRef<Line> places(origin->at);
+  int64_t front = int64_t(places.size()) - 2;
+  for (int64_t axis = 0; axis < front; ++axis)
+    if (!isOne(origin->stored, axis))
+      return {};
+  if (front < 0)
+    return {};
+  auto [row, entry] = std::pair(places[front], places[front + 1]);
+  auto type = tokenType(value, axes);
+  if (!type) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  bool isWhole = !entry.row && entry.column == 1 && entry.number == 0 && !entry.isShifted &&
+                 !entry.rounded && type->getRank() == 1 &&
+                 cast<graph::SymbolicType>(origin->stored.getType()).getNumber(front + 1) ==
+                     type->getDimSize(0);
+  constexpr int64_t mostRows = 1 << 24;
+  bool isPlace = row.number >= 0 && row.number < mostRows && row.number == std::floor(row.number);
+  if (!isWhole || !isPlace || !(row.isNumber() || (row.isCount() && row.row)))
     return {};
   Location loc = value.getLoc();
   auto id = RankedTensorType::get({}, builder.getI32Type());
-  if (std::optional<int64_t> offset = offsetOfPositions(indices, axes)) {
-    Value position = xf::PositionOp::create(builder, loc, id, *offset);
-    return xf::EmbedOp::create(builder, loc, parameter(table), position);
-  }
-  std::optional<double> same = numberIn(indices, axes);
-  if (!same || *same < 0 || *same > INT32_MAX)
+  Value table = parameter(origin->stored, /*isMatrix=*/true);
+  if (ranked(table).getRank() != 2)
     return {};
-  Value constant = xf::ConstantOp::create(builder, loc, id, int32_t(*same));
-  return xf::EmbedOp::create(builder, loc, parameter(table), constant);
+  Value place = row.isNumber()
+                    ? Value(xf::ConstantOp::create(builder, loc, id, int32_t(row.number)))
+                    : Value(xf::PositionOp::create(builder, loc, id, int64_t(row.number)));
+  return xf::EmbedOp::create(builder, loc, table, place);
 }
 
 /// `ids` before ops that keep a token's only id.

@@ -157,6 +157,9 @@ bool Raiser::collectStored(Value value, SmallVectorImpl<graph::CallOp> &calls,
     Operation *op = next.getDefiningOp();
     if (!seen.insert(op).second)
       continue;
+    // What has an entry for each token is of its position as well.
+    if (axes.countAxes(next))
+      return false;
     auto stored = dyn_cast<graph::StoredOp>(op);
     if (stored && (parameterOf(next) || fixedNumber(stored))) {
       leaves.push_back(stored);

@@ -280,6 +280,7 @@ Raiser::Results Raiser::times(graph::CallOp call) {
   if (!y)
     y = withNumber(call.getLoc(), data, fixed);
   Value made = data && !y ? ofStored(fixed) : Value();
+  made = made || !data || y ? made : fixedRow(fixed);
   bool isOne = made && ranked(made).getShape() == ArrayRef<int64_t>{1};
   if (made && (isOne || matchShapes(call.getLoc(), data, made)))
     y = xf::MulOp::create(builder, call.getLoc(), data, made);

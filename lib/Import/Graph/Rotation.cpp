@@ -95,6 +95,60 @@ struct Runs {
 };
 } // namespace
 
+/// What numbers of a rotation may differ by: so much, and a share of the angle, which a table may
+/// have rounded before it took the sine.
+struct Tolerance {
+  double much, ofAngle;
+};
+
+/// Whether the runs are those of a rotation whose entries are in order.
+static bool turnsAlike(const Runs &runs, const Rotation &rotation, ArrayRef<double> angles,
+                       Tolerance tolerance) {
+  bool isHalf = rotation.style == xf::RotaryStyle::half;
+  int64_t pairs = angles.size(), width = rotation.width;
+  for (int64_t row = 0; row < runs.from.rows(); ++row)
+    for (int64_t head = 0; head < runs.from.cols(); head += width) {
+      auto x = [&](int64_t i) { return runs.from(row, head + i); };
+      auto isAt = [&](int64_t i, double expected, double within) {
+        return std::abs(runs.to(row, head + i) - expected) <= within;
+      };
+      for (int64_t i = 0; i < pairs; ++i) {
+        int64_t first = isHalf ? i : 2 * i, second = isHalf ? i + pairs : 2 * i + 1;
+        double turned = double(runs.positions[row]) * angles[i], a = x(first), b = x(second);
+        double c = rotation.amplitude * std::cos(turned), s = rotation.amplitude * std::sin(turned);
+        double within =
+            (tolerance.much + std::abs(turned) * tolerance.ofAngle) * (1 + std::hypot(a, b));
+        if (!isAt(first, a * c - b * s, within) || !isAt(second, b * c + a * s, within))
+          return false;
+      }
+      for (int64_t i = 2 * pairs; i < width; ++i)
+        if (!isAt(i, x(i), tolerance.much * (1 + std::abs(x(i)))))
+          return false;
+    }
+  return true;
+}
+
+/// The numbers of each head in the order that a parted rotation has them.
+static Matrix parted(const Matrix &rows, int64_t width) {
+  Matrix result(rows.rows(), rows.cols());
+  for (int64_t i = 0; i < rows.cols(); ++i) {
+    int64_t at = i % width, from = at < width / 2 ? 2 * at : 2 * (at - width / 2) + 1;
+    result.col(i) = rows.col(i - at + from);
+  }
+  return result;
+}
+
+/// Whether runs at other positions are those of the rotation that was found.
+static bool turnsAlike(const Runs &runs, const Rotation &found) {
+  SmallVector<double> angles(found.frequencies.begin(), found.frequencies.end());
+  // An angle that few positions tell is known less well than a table has it.
+  constexpr Tolerance rough{1e-4, 0x1p-20};
+  if (!found.parted)
+    return turnsAlike(runs, found, angles, rough);
+  return turnsAlike({runs.positions, parted(runs.from, found.width), runs.to}, found, angles,
+                    rough);
+}
+
 /// The rotation of `pairs` pairs in heads of `width` that `runs` show; the rest of a head stays.
 static std::optional<Rotation> fit(const Runs &runs, xf::RotaryStyle style, int64_t width,
                                    int64_t pairs) {
@@ -118,27 +172,9 @@ static std::optional<Rotation> fit(const Runs &runs, xf::RotaryStyle style, int6
     }
     angles.push_back(angle);
   }
-  constexpr double tolerance = 2e-6;
-  if (!std::isfinite(found.amplitude) || found.amplitude < 1e-6)
+  if (!std::isfinite(found.amplitude) || found.amplitude < 1e-6 ||
+      !turnsAlike(runs, found, angles, {2e-6, 0x1p-23}))
     return std::nullopt;
-  for (int64_t row = 0; row < runs.from.rows(); ++row)
-    for (int64_t head = 0; head < runs.from.cols(); head += width) {
-      auto x = [&](int64_t i) { return runs.from(row, head + i); };
-      auto isAt = [&](int64_t i, double expected, double within) {
-        return std::abs(runs.to(row, head + i) - expected) <= within;
-      };
-      for (int64_t i = 0; i < pairs; ++i) {
-        double turned = double(runs.positions[row]) * angles[i], a = x(first(i)), b = x(second(i));
-        double c = found.amplitude * std::cos(turned), s = found.amplitude * std::sin(turned);
-        // A table may have been made of angles in float32.
-        double within = (tolerance + std::abs(turned) * 0x1p-23) * (1 + std::hypot(a, b));
-        if (!isAt(first(i), a * c - b * s, within) || !isAt(second(i), b * c + a * s, within))
-          return std::nullopt;
-      }
-      for (int64_t i = 2 * pairs; i < width; ++i)
-        if (!isAt(i, x(i), tolerance * (1 + std::abs(x(i)))))
-          return std::nullopt;
-    }
   if (std::abs(found.amplitude - 1) < 1e-6)
     found.amplitude = 1;
   found.frequencies.assign(angles.begin(), angles.end());
@@ -159,18 +195,35 @@ static std::optional<Rotation> fit(const Runs &runs, ArrayRef<int64_t> widths) {
             return found;
     if (width % 2)
       continue;
-    Matrix parted(runs.from.rows(), runs.from.cols());
-    for (int64_t i = 0; i < parted.cols(); ++i) {
-      int64_t at = i % width, from = at < width / 2 ? 2 * at : 2 * (at - width / 2) + 1;
-      parted.col(i) = runs.from.col(i - at + from);
-    }
+    Matrix ordered = parted(runs.from, width);
     if (std::optional<Rotation> found =
-            fit({runs.positions, parted, runs.to}, xf::RotaryStyle::half, width, width / 2)) {
+            fit({runs.positions, ordered, runs.to}, xf::RotaryStyle::half, width, width / 2)) {
       found->parted = true;
       return found;
     }
   }
   return std::nullopt;
+}
+
+/// The rows of the largest table that a function reads; 0 where it reads none.
+static int64_t rowsOfTables(graph::FunctionOp function) {
+  int64_t rows = 0;
+  auto look = [&](Value value) {
+    SmallVector<int64_t> several;
+    auto type = cast<graph::SymbolicType>(value.getType());
+    for (unsigned axis = 0; axis < type.getRank(); ++axis)
+      if (int64_t size = type.getNumber(axis).value_or(0); size > 1)
+        several.push_back(size);
+    if (several.size() > 1)
+      rows = std::max(rows, *llvm::max_element(several));
+  };
+  for (auto [argument, axis] :
+       llvm::zip_equal(function.getBody().getArguments(), function.getAxes()))
+    if (axis < 0)
+      look(argument);
+  for (auto stored : function.getBody().getOps<graph::StoredOp>())
+    look(stored);
+  return rows;
 }
 
 std::optional<Rotation> Rotations::measure(Value rotated, Value from) {
@@ -198,11 +251,6 @@ std::optional<Rotation> Rotations::measure(Value rotated, Value from) {
     count = fixed.getInt();
   if (count < 3 || count > 64)
     return std::nullopt;
-  SmallVector<int64_t> spread{0, 1}, dense{0, 1};
-  for (int64_t i = 2; i < count; ++i) {
-    spread.push_back(spread.back() + i * i);
-    dense.push_back(i);
-  }
   std::mt19937 generator(1);
   std::normal_distribution<double> normal;
   std::vector<Matrix> operands{Matrix(count, type->getNumElements())};
@@ -218,18 +266,34 @@ std::optional<Rotation> Rotations::measure(Value rotated, Value from) {
   if (type->getRank() > 1)
     widths.push_back(widths[0] * type->getDimSize(type->getRank() - 2));
   graph::FunctionOp body = capture.functionOf(function->name);
-  for (ArrayRef<int64_t> positions : {ArrayRef(spread), ArrayRef(dense)}) {
+  auto at = [&](ArrayRef<int64_t> positions) -> std::optional<Matrix> {
     auto to = reference::runFunction(body, positions, operands);
     if (!to) { // a table of positions may be short
       llvm::consumeError(to.takeError());
-      continue;
+      return std::nullopt;
     }
-    if (to->rows() != count || to->cols() != operands[0].cols())
-      break;
-    known[key] = fit({positions, operands[0], *to}, widths);
-    break;
+    return std::move(*to);
+  };
+  SmallVector<int64_t> spread{0, 1}, dense = llvm::to_vector(llvm::seq<int64_t>(0, count));
+  for (int64_t i = 2; i < count; ++i)
+    spread.push_back(spread.back() + i * i);
+  std::optional<Matrix> to = at(spread);
+  bool isShort = !to && (to = at(dense));
+  if (!to || to->rows() != count || to->cols() != operands[0].cols())
+    return std::nullopt;
+  std::optional<Rotation> found =
+      fit({isShort ? ArrayRef(dense) : ArrayRef(spread), operands[0], *to}, widths);
+  // What a table has at other positions may be anything.
+  constexpr int64_t mostRuns = 256, mostRows = 1 << 13;
+  int64_t rows = rowsOfTables(body), runs = rows > mostRows ? 16 : rows / count;
+  for (int64_t i = 0; found && i < std::min(runs, mostRuns); ++i) {
+    int64_t from = (rows - count) * i / std::max<int64_t>(std::min(runs, mostRuns) - 1, 1);
+    auto next = llvm::to_vector(llvm::seq<int64_t>(from, from + count));
+    std::optional<Matrix> more = at(next);
+    if (more && !turnsAlike({next, operands[0], *more}, *found))
+      found = std::nullopt;
   }
-  return known[key];
+  return known[key] = found;
 }
 
 std::optional<std::pair<Rotation, Value>> Rotations::find(Value rotated) {

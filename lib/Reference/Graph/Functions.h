@@ -12,11 +12,16 @@ namespace ctxc::reference {
 llvm::Error evaluateFunction(graph::FunctionOp function, mlir::Operation *op,
                              Evaluation &evaluation);
 
-/// Whether a token of contextual op `op`, whose meaning is `function`, sees those behind it: its
-/// results for random operands change with a later token. The parameters are those of
-/// `evaluation`, where they have been set.
-llvm::Expected<bool> seesBehind(graph::FunctionOp function, mlir::Operation *op,
-                                Evaluation &evaluation);
+/// What a token's result of a function depends on of the tokens that follow.
+enum class Following {
+  Nothing,
+  Tokens, ///< their numbers: a contextual op sees them
+  Count,  ///< how many they are
+};
+/// Of `op`, whose meaning is `function`, by trials with random operands. The parameters are those
+/// of `evaluation`, where they have been set.
+llvm::Expected<Following> readsFollowing(graph::FunctionOp function, mlir::Operation *op,
+                                         Evaluation &evaluation);
 
 } // namespace ctxc::reference
 

@@ -40,6 +40,17 @@ static Results matmul(Call &c) {
   return {result->viewed(c.resultShape())};
 }
 
+static Results outer(Call &c) {
+  Array a = c.tensor("self"), b = c.tensor(c.has("vec2") ? "vec2" : "other");
+  std::optional<Array> result =
+      a.rank() == 1 && b.rank() == 1 ? product(a.unsqueezed(1), b.unsqueezed(0)) : std::nullopt;
+  if (!result) {
+    c.fail("expects two real vectors");
+    return {};
+  }
+  return {*result};
+}
+
 static Results linear(Call &c) {
   Array x = c.tensor("input"), w = c.tensor("weight");
   if (w.rank() == 1)
@@ -301,6 +312,7 @@ Meanings ctxc::reference::productMeanings() {
       {"matmul", matmul},
       {"mm", matmul},
       {"bmm", matmul},
+      {"outer", outer},
       {"linear", linear},
       {"addmm", added},
       {"baddbmm", added},

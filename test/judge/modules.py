@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Small PyTorch modules against PyTorch: each is exported, and ctxc gives its logits, token by token, or refuses it in
+words that it says beforehand.
+
+  modules.py CTXC PACKAGE KIND [NAME…] [--generated N] [--seed S]
+
+KIND is a file of modules/, whose CASES have a function for each name that builds a module, and what its refusal says;
+`generated(choose)` gives further ones."""
+import argparse
+import importlib
+import random
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+parser = argparse.ArgumentParser()
+parser.add_argument("ctxc")
+parser.add_argument("package")
+parser.add_argument("kind")
+parser.add_argument("names", nargs="*")
+parser.add_argument("--generated", type=int, default=10)
+parser.add_argument("--seed", type=int, default=0)
+given = parser.parse_args()
+sys.path[:0] = [given.package, str(Path(__file__).parent / "modules"), str(Path(__file__).parent)]
+
+import programs  # noqa: E402
+import torch  # noqa: E402
+from ctxc import export  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+
+# The first is read in one go, and both go on token by token.
+CONTEXTS = ([5, 17, 3, 11, 2, 19, 7], [1, 8, 4, 4, 20, 9, 13, 6, 2, 15, 10])
+STEPS = 2
+TOLERANCE = 2e-5
+
+
+def logits_of(module, tokens, length):
+    """Of the last token; of several results, the first. A module of a fixed `length` sees others behind it."""
+    with torch.no_grad():
+        made = module(input_ids=torch.tensor([tokens + [0] * max(length - len(tokens), 0)]))
+    while isinstance(made, (tuple, list)):
+        made = made[0]
+    made = made["logits"] if isinstance(made, dict) else getattr(made, "logits", made)
+    return made[0, len(tokens) - 1 if made.shape[1] > 1 else 0].double()
+
+
+def judged(build, refusal, folder):
+    """What is wrong; empty where nothing is."""
+    torch.manual_seed(0)
+    made = build() if callable(build) and not isinstance(build, torch.nn.Module) else build
+    module, example = made if isinstance(made, tuple) else (made, None)
+    module.eval()
+    file = folder / "model.pt2"
+    file.unlink(missing_ok=True)
+    export.export(module, export.inputs_of(module, example), file)
+    length = 0 if example is None else example.shape[1]
+    worst = 0.0
+    for context in CONTEXTS:
+        numbers = folder / "logits.safetensors"
+        numbers.unlink(missing_ok=True)
+        run = programs.run([given.ctxc, "verify", file, "--tokens", ",".join(map(str, context)), "--generate", str(STEPS),
+                            "--logits", numbers, "--threads", "1"])
+        if refusal is not None:
+            if run.returncode == 0 or not re.search(refusal, run.stderr):
+                return f"expected a refusal /{refusal}/, found exit code {run.returncode}: {run.stderr.strip()[-400:]}"
+            continue
+        if run.returncode:
+            return f"exit code {run.returncode}: {(run.stderr.strip() or run.stdout.strip())[-600:]}"
+        tokens = list(context)
+        for step, found in enumerate(load_file(numbers)["full"]):
+            wanted = logits_of(module, tokens, length)
+            if found.shape != wanted.shape:
+                return f"{tuple(found.shape)} logits for {tuple(wanted.shape)}"
+            worst = max(worst, float((found.double() - wanted).abs().max() / wanted.abs().max()))
+            tokens.append(int(found.argmax()))
+        if not worst < TOLERANCE:
+            return f"after {len(context)} tokens the logits differ by {worst:.3g} of the largest"
+    return ""
+
+
+def main():
+    kind = importlib.import_module(given.kind)
+    cases = [(name, *case) for name, case in kind.CASES.items() if not given.names or name in given.names]
+    if not given.names:
+        choices = random.Random(given.seed)
+        cases += [kind.generated(lambda of: choices.choice(list(of))) for _ in range(given.generated)]
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, build, refusal in cases:
+            wrong = judged(build, refusal, Path(folder))
+            failures += bool(wrong)
+            print(name, f"FAILS: {wrong}" if wrong else "as expected", flush=True)
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
