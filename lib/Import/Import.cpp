@@ -1,5 +1,6 @@
 #include "ctxc/Import/Import.h"
 #include "Graph/RaiseModel.h"
+#include "Graph/ReadNumbers.h"
 #include "Graph/ReadProgram.h"
 #include "HuggingFace/HuggingFace.h"
 #include "ParseText.h"
@@ -70,6 +71,17 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
   ImportedModel imported;
   imported.module = std::move(*module);
   imported.sourceLines = std::move(program->lines);
+  bool isModel = !imported.module->getOps<xf::ModelOp>().empty();
+  size_t results = op.getBody().front().getTerminator()->getNumOperands();
+  std::string taken = std::move(program->taken);
+  if (taken.empty() && results > 1)
+    taken = "of its " + std::to_string(results) + " results the first is taken for the logits";
+  if (isModel && !taken.empty())
+    imported.warnings.push_back((path + ": " + taken).str());
+  Expected<SourceNumbers> source = pt2::readNumbers(*archive);
+  if (!source)
+    return source.takeError();
+  imported.source = std::move(*source);
   if (!needWeights)
     return imported;
   StringSet<> fixed;
@@ -93,6 +105,12 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
   if (isWhole)
     if (Error error = read(imported.checkpoint, /*all=*/true))
       return std::move(error);
+  if (imported.source->why.empty()) {
+    Expected<std::string> digest = payloads->digest();
+    if (!digest)
+      return digest.takeError();
+    imported.weightsDigest = std::move(*digest);
+  }
   imported.memory = payloads->memory();
   return imported;
 }

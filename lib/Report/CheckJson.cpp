@@ -154,7 +154,10 @@ json::Value ctxc::checkReportJson(ArrayRef<VerdictGroup> groups, ArrayRef<GroupF
     object["warnings"] = warningsJson(found, i);
     array.push_back(std::move(object));
   }
-  return json::Object{{"groups", std::move(array)},
+  json::Object report{{"groups", std::move(array)},
                       {"summary", std::move(summary)},
                       {"model", modelJson(options.model)}};
+  if (!options.notCompared.empty())
+    report["notCompared"] = options.notCompared;
+  return report;
 }

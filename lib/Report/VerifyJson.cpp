@@ -163,13 +163,16 @@ Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &setting
                            {"streamBytes", facts.streamBytes},
                            {"sharedBytes", facts.sharedBytes},
                            {"sentBytes", facts.sentBytes}});
+  Object model{{"path", settings.model},
+               {"hash", settings.modelHash},
+               {"layers", settings.layers},
+               {"vocabulary", settings.vocabulary}};
+  if (!settings.notCompared.empty())
+    model["notCompared"] = settings.notCompared;
   return Object{{"format", "ctxc-verify"},
                 {"version", 1},
                 {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
-                {"model", Object{{"path", settings.model},
-                                 {"hash", settings.modelHash},
-                                 {"layers", settings.layers},
-                                 {"vocabulary", settings.vocabulary}}},
+                {"model", std::move(model)},
                 {"settings", settingsJson(settings)},
                 {"summary", summaryJson(summarize(result.steps), settings)},
                 {"layers", layersJson(overSteps(result.steps))},

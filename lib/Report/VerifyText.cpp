@@ -55,6 +55,8 @@ void VerifyText::begin() {
   os << "model      " << printableLine(settings.model) << " (" << counted(settings.layers, "layer")
      << ", " << counted(settings.vocabulary, "token") << " in the vocabulary)\n"
      << "weights    " << settings.dtype << ", hash " << settings.modelHash << "\n";
+  if (!settings.notCompared.empty())
+    os << "read       not compared with PyTorch: " << printableLine(settings.notCompared) << "\n";
   if (!settings.patchFile.empty())
     os << "patch      " << printableLine(settings.patchFile);
   if (!settings.patchFactors.empty())

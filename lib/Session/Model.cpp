@@ -67,6 +67,8 @@ Expected<std::unique_ptr<Model>> Model::reopen(LoadOptions options) const {
   if (!model->settings.dialects)
     dialects.appendTo(model->dialects);
   model->inMemory = inMemory;
+  model->isReopened = true;
+  model->whyNotCompared = whyNotCompared;
   if (Error error = model->import())
     return model->withDiagnostics(std::move(error));
   if (model->settings.weights == settings.weights)
@@ -212,6 +214,8 @@ Error Model::import() {
   if (Error error = chooseEngine(*imported, isProgram, settings))
     return error;
   weightCheckpoint = modelCheckpoint;
+  if (Error error = compareWithSource(*result))
+    return error;
   if (isProgram && settings.needWeights && settings.weights.isModelsOwn() && !modelCheckpoint)
     return lacksWeights(", or a program that was exported with them");
   for (std::string &warning : result->warnings)

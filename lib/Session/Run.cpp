@@ -331,6 +331,7 @@ Expected<VerifySettings> Model::verifySettings() {
   VerifySettings about;
   about.model = path;
   about.modelHash = *hash;
+  about.notCompared = whyNotCompared;
   about.layers = program->layers;
   about.vocabulary = program->vocabulary;
   about.update = patch::stringifyUpdateKind(settings.planning.update).str();

@@ -97,6 +97,7 @@ LoadOptions BoundModel::read(const nb::dict &options) {
   given(options, "integer_products", result.integerProducts);
   given(options, "round_cache", result.roundedCache);
   given(options, "large_pages", result.largePages);
+  given(options, "self_check", result.selfCheck);
   result.diagnostics = [this](const ModelDiagnostic &each) { diagnostics.push_back(each); };
   result.interrupt = [this] { return asksToStop(); };
   result.progress = [this](int64_t done, int64_t all) { callBack(progress, done, all); };

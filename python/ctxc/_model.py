@@ -29,6 +29,7 @@ Prompt = Union[str, Sequence[int]]
 _OPTIONS = {
     "dtype", "weights", "seed", "update", "sites", "objective", "split", "parameters", "start_layer", "gpu",
     "engine", "threads", "round_prompts", "split_prompts", "integer_products", "round_cache", "large_pages",
+    "self_check",
 }
 _log = logging.getLogger("ctxc")
 
@@ -155,6 +156,7 @@ def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
       integer_products   quantised matrices are multiplied in integers, with activations rounded to 8 bits
       round_cache    the KV cache is in bfloat16, in half the memory
       large_pages    weights are copied into large pages first, which some machines read faster
+      self_check     what was read of an exported module is compared with PyTorch's numbers first; default: True
 
     Raises BadInput if the model cannot be read or imported, with all problems together.
 

@@ -160,15 +160,17 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
     return without_complex_tables(without_merged_axes(without_full_masks(program), taken.meta["val"].shape[1]))
 
 
-def write(program: torch.export.ExportedProgram, path: str | os.PathLike[str], note: dict[str, Any]) -> None:
-    """Writes `program`, and what the reader has to know of it beside the program itself."""
+def write(program: torch.export.ExportedProgram, path: str | os.PathLike[str], note: dict[str, Any],
+          numbers: str | None = None) -> None:
+    """Writes `program`, and what the reader has to know of it beside the program itself: a note, and its own numbers."""
     for node in program.graph.nodes:  # half of the file, and of use to torch's own debugging alone
         node.meta.pop("from_node", None)
         node.meta.pop("torch_fn", None)
     note = {**note, "visible": visible_masks(program, note["tokens"], note["inputs"])}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
-        torch.export.save(program, path, extra_files={"ctxc.json": json.dumps(note)})
+        extra = {"ctxc.json": json.dumps(note), **({"ctxc.numbers.json": numbers} if numbers else {})}
+        torch.export.save(program, path, extra_files=extra)
 
 
 @without_detours()
@@ -178,8 +180,12 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
     """Writes `module` to `path`. The second dimension of every input is the tokens'; `names` are those of the inputs
     in forward, and `about` is kept in the file. `buffers` has the numbers of buffers without memory."""
     module = module.eval()
-    names = list(names or inspect.signature(module.forward).parameters)[: len(inputs)]
-    length = inputs[0].shape[1]
+    if names is None:
+        from ctxc._signatures import called
+        own = list(inspect.signature(module.forward).parameters)[: len(inputs)]
+        with called(module, inputs, own, role_of(own[0], inputs[0]) == "token") as taken:
+            return export(module, inputs, path, own, {**(about or {}), "taken": taken}, buffers)
+    names, length = list(names)[: len(inputs)], inputs[0].shape[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
         program = exported(module, inputs, names)
@@ -196,7 +202,8 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
         "shared": shared_parameters(module),
         **(about or {}),
     }
-    write(program, path, note)
+    from ctxc._source_numbers import numbers_of
+    write(program, path, note, numbers_of(module, program, inputs, roles))
     return program
 
 

@@ -35,17 +35,15 @@ STEPS = 2
 TOLERANCE = 2e-5
 
 
-def logits_of(module, tokens, length):
-    """Of the last token; of several results, the first. A module of a fixed `length` sees others behind it."""
+def logits_of(kind, module, tokens, length):
+    """Of the last token; of several results, those that the kind says. A module of a fixed `length` sees others behind it."""
     with torch.no_grad():
         made = module(input_ids=torch.tensor([tokens + [0] * max(length - len(tokens), 0)]))
-    while isinstance(made, (tuple, list)):
-        made = made[0]
-    made = made["logits"] if isinstance(made, dict) else getattr(made, "logits", made)
+    made = getattr(kind, "logits", lambda only: only)(made)
     return made[0, len(tokens) - 1 if made.shape[1] > 1 else 0].double()
 
 
-def judged(build, refusal, folder):
+def judged(kind, build, refusal, folder):
     """What is wrong; empty where nothing is."""
     torch.manual_seed(0)
     made = build() if callable(build) and not isinstance(build, torch.nn.Module) else build
@@ -69,7 +67,7 @@ def judged(build, refusal, folder):
             return f"exit code {run.returncode}: {(run.stderr.strip() or run.stdout.strip())[-600:]}"
         tokens = list(context)
         for step, found in enumerate(load_file(numbers)["full"]):
-            wanted = logits_of(module, tokens, length)
+            wanted = logits_of(kind, module, tokens, length)
             if found.shape != wanted.shape:
                 return f"{tuple(found.shape)} logits for {tuple(wanted.shape)}"
             worst = max(worst, float((found.double() - wanted).abs().max() / wanted.abs().max()))
@@ -88,7 +86,7 @@ def main():
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, build, refusal in cases:
-            wrong = judged(build, refusal, Path(folder))
+            wrong = judged(kind, build, refusal, Path(folder))
             failures += bool(wrong)
             print(name, f"FAILS: {wrong}" if wrong else "as expected", flush=True)
     return failures > 0

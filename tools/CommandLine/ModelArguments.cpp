@@ -23,6 +23,9 @@ DType driver::storageNamed(StringRef name) {
 
 std::vector<OptionSpec> driver::planOptions() {
   return {
+      {"--no-self-check", "",
+       "do not compare what was read of a .pt2 file with the numbers of PyTorch in it\n"
+       "(docs/check-your-architecture.md#is-it-read-rightly)"},
       {"--sites",
        "NAME",
        "what may be patched: mlp (default, the paper's), or all: also the parameters\n"
@@ -177,6 +180,7 @@ Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   if (!prompts)
     return prompts.takeError();
   options.prompts = *prompts;
+  options.selfCheck = !arguments.has("--no-self-check");
   options.integerProducts = arguments.has("--integer-products");
   options.roundedCache = arguments.get("--cache", "f32") == "bf16";
   options.largePages = arguments.has("--large-pages");

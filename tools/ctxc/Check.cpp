@@ -58,6 +58,9 @@ static llvm::Expected<int> runCheck(const Arguments &arguments) {
   if (!verdicts)
     return verdicts.takeError();
   llvm::ArrayRef<VerdictGroup> groups = *verdicts;
+  if (groups.empty())
+    return makeError(path + ": has no block that can be judged; expected at least one whose layer "
+                            "is a part of the model");
   auto whole = (*model)->judge(groups);
   if (!whole)
     return whole.takeError();
@@ -79,6 +82,7 @@ static llvm::Expected<int> runCheck(const Arguments &arguments) {
   CheckReportOptions shown;
   shown.model = *whole ? &**whole : nullptr;
   shown.plans = arguments.has("--plans");
+  shown.notCompared = (*model)->notCompared();
   llvm::StringRef format = arguments.get("--format", "text");
   if (format == "json") {
     llvm::json::Value report = checkReportJson(groups, findings, shown);

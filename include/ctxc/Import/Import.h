@@ -8,6 +8,7 @@
 #define CTXC_IMPORT_IMPORT_H
 
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Import/SourceNumbers.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <map>
@@ -31,6 +32,9 @@ struct ImportedModel {
   /// positions, and that other weights need not have. Null if there are none.
   std::unique_ptr<Checkpoint> constants;
   std::shared_ptr<const void> memory; ///< holds the tensors of a .pt2 file
+  /// For a .pt2 file: PyTorch's numbers for it, and with the weights what identifies these.
+  std::optional<SourceNumbers> source;
+  std::string weightsDigest;
   /// Messages that the user should see and that are not errors.
   std::vector<std::string> warnings;
   /// The source lines, by file and number, that the model itself quotes.

@@ -13,6 +13,8 @@ struct CheckReportOptions {
   bool plans = false; ///< also list every plan that a block has (enumeratePlans)
   /// The verdict on the model as a whole; null if there is none.
   const ModelVerdict *model = nullptr;
+  /// Why nothing says that an exported program was read rightly (Model::notCompared); else empty.
+  llvm::StringRef notCompared;
 };
 
 /// Writes for each group of layers its verdict, the parameters patched for the input

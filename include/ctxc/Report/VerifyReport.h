@@ -18,6 +18,8 @@ namespace ctxc {
 struct VerifySettings {
   std::string model;     ///< as the user named it
   std::string modelHash; ///< of the weights
+  /// Why nothing says that an exported program was read rightly (Model::notCompared); else empty.
+  std::string notCompared;
   int64_t layers = 0, vocabulary = 0;
   std::string update, dtype, backend, plan;
   bool updateApplies = true; ///< some plan patches a post-norm scale

@@ -79,6 +79,9 @@ public:
   /// The common storage type of all weights, "bf16" or "f16"; "f32" if they have no common type.
   llvm::StringRef storage() const;
   const SetupTimes &times() const { return setup; }
+  /// Why what was read of an exported program was not compared with PyTorch's numbers; empty if it
+  /// was, or if there is nothing to compare with, as for a checkpoint.
+  llvm::StringRef notCompared() const { return whyNotCompared; }
   /// The diagnostics since the last call; empty if a handler takes them.
   std::vector<ModelDiagnostic> takeDiagnostics();
 
@@ -240,6 +243,7 @@ private:
 
   Model(std::string path, LoadOptions options);
   llvm::Error import();
+  llvm::Error compareWithSource(const ImportedModel &read);
   llvm::Expected<ImportedModel> importModule();
   llvm::Error withoutWeights(llvm::Error missing);
   llvm::Error checkNumerics(mlir::ModuleOp module);
@@ -281,6 +285,8 @@ private:
   /// same, or WeightSource::checkpoint.
   std::shared_ptr<Checkpoint> modelCheckpoint, weightCheckpoint;
   DType storageType = DType::F32;
+  std::string whyNotCompared;
+  bool isReopened = false;               ///< from a model that was compared
   std::optional<ModelOptions> completed; ///< what planning() gives
   std::optional<bool> hasNormUpdate;
   Program runnable; ///< of `planned`

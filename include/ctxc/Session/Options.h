@@ -42,6 +42,10 @@ struct LoadOptions {
   /// For .mlir models, which have no weights of their own.
   WeightSource weights;
 
+  /// What was read of a .pt2 file is compared with the numbers of PyTorch that the file carries,
+  /// once for each file (Model::notCompared).
+  bool selfCheck = true;
+
   /// A tokenizer and its chat template, in place of the model's own: a directory, a tokenizer.json,
   /// a tokenizer.model, or a GGUF file.
   std::string tokenizer;

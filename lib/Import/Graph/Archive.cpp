@@ -2,7 +2,9 @@
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/SHA256.h"
 #include <zip.h>
 
 using namespace llvm;
@@ -73,7 +75,8 @@ Error Archive::list(uint64_t fileSize) {
   for (zip_int64_t i = 0; i < count; ++i) {
     zip_stat_t entry;
     constexpr zip_uint64_t needed = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
-                                    ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
+                                    ZIP_STAT_CRC | ZIP_STAT_COMP_METHOD |
+                                    ZIP_STAT_ENCRYPTION_METHOD;
     if (zip_stat_index(archive.get(), i, ZIP_FL_ENC_RAW, &entry) ||
         (entry.valid & needed) != needed)
       return notAnArchive(path, "entry " + Twine(i) + " of its directory is incomplete");
@@ -93,6 +96,7 @@ Error Archive::list(uint64_t fileSize) {
     if (!sizes.try_emplace(name, entry.size).second)
       return notAnArchive(path, "it has entry " + quoted(name) + " twice");
     auto [folder, rest] = name.split('/');
+    raw_string_ostream(entries) << quoted(rest) << " " << entry.size << " " << entry.crc << "\n";
     if (rest != graph)
       continue;
     if (!root.empty())
@@ -103,6 +107,10 @@ Error Archive::list(uint64_t fileSize) {
   if (root.empty())
     return notAnArchive(path, "it has no entry '" + graph + "' below a folder");
   return Error::success();
+}
+
+std::string Archive::identity() const {
+  return toHex(SHA256::hash(arrayRefFromStringRef(entries)), /*LowerCase=*/true);
 }
 
 Expected<std::string> Archive::read(StringRef entry, uint64_t most) const {

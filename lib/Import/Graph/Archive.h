@@ -33,6 +33,8 @@ public:
   static constexpr uint64_t largestEntry = 512 << 20;
 
   llvm::StringRef name() const { return path; }
+  /// The names, sizes and checksums of all entries: the same for copies of a file.
+  std::string identity() const;
 
 private:
   struct Discard {
@@ -44,6 +46,7 @@ private:
   std::string root; ///< the folder, with a slash
   std::unique_ptr<::zip, Discard> archive;
   llvm::StringMap<uint64_t> sizes; ///< by whole names
+  std::string entries;             ///< what identity() says
 };
 
 } // namespace ctxc::pt2

@@ -81,6 +81,21 @@ llvm::Expected<std::vector<Layer>> ctxc::pt2::findLayers(graph::ProgramOp progra
   return layers;
 }
 
+llvm::Error ctxc::pt2::keepLive(std::vector<Layer> &layers, const llvm::DenseSet<Operation *> &live,
+                                graph::ProgramOp program) {
+  llvm::erase_if(layers, [&](const Layer &layer) {
+    return llvm::none_of(layer.calls, [&](graph::CallOp call) { return live.contains(call); });
+  });
+  if (!layers.empty())
+    return llvm::Error::success();
+  size_t results = program.getBody().front().getTerminator()->getNumOperands();
+  std::string which = results > 1 ? "first of " + std::to_string(results) + " results" : "result";
+  return makeError("the program's " + which +
+                   " is made without its layers; expected the logits, which are made of what the "
+                   "last layer gives" +
+                   (results > 1 ? ", in front of the other results" : ""));
+}
+
 StringRef ctxc::pt2::nameOfList(StringRef path) {
   StringRef list = path.rsplit('.').first;
   return list.contains('.') ? list.rsplit('.').second : list;

@@ -18,6 +18,10 @@ struct Layer {
 /// so that what it makes comes back to it, is an error.
 llvm::Expected<std::vector<Layer>> findLayers(graph::ProgramOp program, const TokenAxes &axes);
 
+/// Leaves out the layers of which no op is in `live`. An error where none is left.
+llvm::Error keepLive(std::vector<Layer> &layers, const llvm::DenseSet<mlir::Operation *> &live,
+                     graph::ProgramOp program);
+
 /// The last name of a path without its number: "layers" of "model.layers.0".
 llvm::StringRef nameOfList(llvm::StringRef path);
 

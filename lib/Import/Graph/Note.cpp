@@ -1,12 +1,14 @@
 #include "Note.h"
 #include "JsonFields.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/ForeignText.h"
 #include <map>
 
 using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
+static constexpr size_t mostOfTaken = 300;
 static constexpr StringLiteral noteEntry = "extra/ctxc.json";
 
 Expected<JsonTree> ctxc::pt2::readJson(const Archive &archive, StringRef entry) {
@@ -80,6 +82,7 @@ Expected<Note> ctxc::pt2::readNote(const Archive &archive) {
     for (JsonView name : drop_begin(group))
       note.aliases[*name.text()] = (*group.begin()).text()->str();
   }
+  note.taken = printableLine(file->root()["taken"].text().value_or("").take_front(mostOfTaken));
   auto visible = objectIn(file->root(), "visible", where);
   if (!visible)
     return visible.takeError();

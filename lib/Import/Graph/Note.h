@@ -18,6 +18,7 @@ struct Note {
   llvm::StringMap<std::string> roles;   ///< of inputs, by name
   llvm::StringMap<std::string> aliases; ///< of a stored name: the one that stands for it
   llvm::StringSet<> visible;            ///< values
+  std::string taken;                    ///< which result is taken for the logits, if others may be
 };
 
 /// The note of `archive`, or what takes its place.

@@ -1,7 +1,11 @@
 #include "Payloads.h"
 #include "JsonFields.h"
 #include "Note.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CRC.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/SHA256.h"
 
 using namespace llvm;
 using namespace ctxc;
@@ -183,6 +187,27 @@ Expected<std::vector<double>> Payloads::numbers(StringRef name) const {
     readDoubles(payload.dtype, stored->data(), 0, result);
   }
   return result;
+}
+
+Expected<std::string> Payloads::digest() const {
+  std::vector<std::string> lines;
+  for (const auto &[name, payload] : payloads) {
+    if (!payload.hasMemory)
+      continue;
+    auto known = kept->find(name);
+    Expected<std::string> read =
+        known == kept->end() ? bytes(name, payload) : Expected<std::string>(std::string());
+    if (!read)
+      return read.takeError();
+    StringRef stored = known == kept->end() ? *read : known->second;
+    std::string line;
+    raw_string_ostream(line) << name << " "
+                             << format_hex_no_prefix(crc32(arrayRefFromStringRef(stored)), 8)
+                             << "\n";
+    lines.push_back(std::move(line));
+  }
+  sort(lines);
+  return toHex(SHA256::hash(arrayRefFromStringRef(join(lines, ""))), /*LowerCase=*/true);
 }
 
 Expected<std::unique_ptr<Checkpoint>> Payloads::checkpoint(function_ref<bool(StringRef)> takes) {

@@ -24,6 +24,8 @@ public:
   /// Their memory is that of this object.
   llvm::Expected<std::unique_ptr<Checkpoint>>
   checkpoint(llvm::function_ref<bool(llvm::StringRef)> takes);
+  /// Identifies the numbers of all tensors, as python/ctxc/_source_numbers.py does.
+  llvm::Expected<std::string> digest() const;
   /// What owns the memory of all checkpoints that were made.
   std::shared_ptr<const void> memory() const { return kept; }
 

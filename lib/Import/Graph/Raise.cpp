@@ -290,14 +290,38 @@ MixedRegion ctxc::pt2::regionOf(Value mixed, const Parts &parts,
   return region;
 }
 
+/// That `value`, which others read, belongs to no single token, and what made it so.
+llvm::Error Raiser::severalTokens(Value value) const {
+  auto call = value.getDefiningOp<graph::CallOp>();
+  while (true) {
+    auto from = llvm::find_if(call.getOperands(), [&](Value operand) {
+      return axes.isData(operand) && !axes.axis(operand) && operand.getDefiningOp<graph::CallOp>();
+    });
+    if (from == call.operand_end())
+      break;
+    call = (*from).getDefiningOp<graph::CallOp>();
+  }
+  std::string where = "'" + call.getTarget().str() + "'";
+  if (!call.getPath().empty())
+    where += " in " + call.getPath().str();
+  if (auto line = call->getLoc()->findInstanceOf<FileLineColLoc>())
+    where += " (" + line.getFilename().str() + ":" + std::to_string(line.getLine()) + ")";
+  bool takesSome = llvm::is_contained({"select", "slice", "index", "narrow", "index_select"},
+                                      call.getBaseName());
+  return makeError(where +
+                   (takesSome ? " takes some of the tokens, and what is made of these alone"
+                              : " makes a value of several tokens, which") +
+                   " is read outside of its layer; expected one axis of all tokens" +
+                   (takesSome ? ": where the head is computed for the last token alone, as in "
+                                "head(x[:, -1]), export it for every token, as in head(x)"
+                              : ""));
+}
+
 llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
                                const llvm::DenseSet<Operation *> &calls) {
   auto call = value.getDefiningOp<graph::CallOp>();
   if (!axes.axis(value))
-    return makeError(
-        "'" + call.getTarget() + "' in " + call.getPath() +
-        " makes a value of several tokens, which leaves its layer; expected one axis of "
-        "tokens");
+    return severalTokens(value);
   std::string obstacle;
   if (isa<xf::BlockOp>(builder.getInsertionBlock()->getParentOp())) {
     if (raiseRecurrent(value))

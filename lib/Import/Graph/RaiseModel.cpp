@@ -368,9 +368,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
         layers.back().calls.push_back(call);
   }
   findLive();
-  llvm::erase_if(layers, [&](const Layer &layer) {
-    return llvm::none_of(layer.calls, [&](graph::CallOp call) { return live.contains(call); });
-  });
+  if (llvm::Error error = keepLive(layers, live, program))
+    return std::move(error);
   borrowCalls(layers, axes);
   findScopes(layers);
   // Without a model nothing says which tensors several layers have in common.

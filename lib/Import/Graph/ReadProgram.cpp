@@ -349,6 +349,10 @@ Expected<Program> ctxc::pt2::readProgram(const Archive &archive, const Payloads 
   Expected<Values> values = Values::read(*graph, &context, where);
   if (!values)
     return values.takeError();
-  return ProgramReader(*graph, *signature, *note, payloads, std::move(*values), where, &context)
-      .read();
+  Expected<Program> program =
+      ProgramReader(*graph, *signature, *note, payloads, std::move(*values), where, &context)
+          .read();
+  if (program)
+    program->taken = note->taken;
+  return program;
 }

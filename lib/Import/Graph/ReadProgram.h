@@ -16,6 +16,7 @@ using SourceLines = std::map<std::pair<std::string, unsigned>, std::string>;
 struct Program {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< one graph.program, verified
   SourceLines lines;
+  std::string taken; ///< Note::taken
 };
 
 /// Reads the program of `archive`. Its op's locations are lines of Python, and stored tensors that

@@ -1,0 +1,197 @@
+"""The numbers that a .pt2 file carries of its own module: what PyTorch computes for some tokens. ctxc computes the same from
+the program that it has read, and refuses the file where the two differ."""
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import math
+import zlib
+from typing import Any, Iterator, Sequence
+
+import torch
+
+FORMAT = 1
+SEED = 1
+# The first two that the module takes, and that it was not traced with.
+LENGTHS = (7, 17, 11, 5, 19, 3, 2)
+MOST_LOGITS, MOST_OF_LAYER = 1024, 64  # numbers of a token
+MOST_RANDOM = 1 << 26  # parameters without numbers that are given random ones
+MOST_DOUBLES = 1 << 27  # parameters that are copied as doubles
+MASK = (1 << 64) - 1
+
+
+def signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number
+
+
+def shifted(x: torch.Tensor, by: int) -> torch.Tensor:
+    return (x >> by) & ((1 << (64 - by)) - 1)
+
+
+def mixed(x: torch.Tensor) -> torch.Tensor:
+    """SplitMix64's mixing of integers of 64 bits."""
+    x = (x ^ shifted(x, 30)) * signed(0xBF58476D1CE4E5B9)
+    x = (x ^ shifted(x, 27)) * signed(0x94D049BB133111EB)
+    return x ^ shifted(x, 31)
+
+
+def random_numbers(name: str, shape: Sequence[int]) -> torch.Tensor:
+    """The numbers of a parameter that has none, as lib/Session/SelfCheck.cpp makes them: by its name and their places."""
+    state = 0xCBF29CE484222325 ^ SEED
+    for byte in name.encode():
+        state = ((state ^ byte) * 0x100000001B3) & MASK
+    count = math.prod(shape)
+    places = torch.arange(1, count + 1, dtype=torch.int64) * signed(0x9E3779B97F4A7C15) + signed(state)
+    uniform = shifted(mixed(places), 11).double() * 2.0 ** -52 - 1
+    sizes = [size for size in shape if size != 1]
+    width = math.sqrt(3.0 / sizes[-1]) if len(sizes) > 1 else 0.5
+    return (uniform * width).float().reshape(tuple(shape))
+
+
+def digest_of(program: torch.export.ExportedProgram) -> str:
+    """Of all stored numbers."""
+    lines = []
+    for name, tensor in {**program.state_dict, **program.constants}.items():
+        if isinstance(tensor, torch.Tensor) and tensor.device.type != "meta":
+            plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            lines.append(f"{name} {zlib.crc32(plain.numpy()):08x}\n")
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+def chosen(rows: torch.Tensor, most: int) -> torch.Tensor:
+    """Of (1, tokens, …) the rows of tokens, and of each at most so many numbers, from the first to the last."""
+    rows = rows.detach().reshape(rows.shape[1], -1)
+    count = min(rows.shape[1], most)
+    return rows[:, torch.arange(count) * rows.shape[1] // count]
+
+
+def text_of(rows: torch.Tensor) -> str:
+    return base64.b64encode(rows.float().cpu().contiguous().numpy().astype("<f4").tobytes()).decode()
+
+
+def first_tensor(made: Any) -> torch.Tensor | None:
+    """The result that counts: the first tensor of what a module gives."""
+    if isinstance(made, torch.Tensor):
+        return made
+    leaves, _ = torch.utils._pytree.tree_flatten(made)
+    return next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor)), None)
+
+
+@contextlib.contextmanager
+def heard(module: torch.nn.Module) -> Iterator[dict[str, torch.Tensor]]:
+    """Inside the `with` block, what elements of lists give is kept: the layers' outputs."""
+    outputs: dict[str, torch.Tensor] = {}
+    hooks = []
+    for path, each in module.named_modules():
+        parts = path.split(".")
+        if len(parts) > 1 and parts[-1].isdigit() and not any(part.isdigit() for part in parts[:-1]):
+            def keep(_: torch.nn.Module, __: Any, made: Any, path: str = path) -> None:
+                output = first_tensor(made)
+                if output is not None and output.is_floating_point() and output.dim() > 2 and output.shape[0] == 1:
+                    outputs[path] = output
+            hooks.append(each.register_forward_hook(keep))
+    try:
+        yield outputs
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def held_numbers(module: torch.nn.Module, program: torch.export.ExportedProgram) -> dict[str, torch.Tensor] | None:
+    """All tensors of the module with numbers; None where some cannot have any."""
+    held = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    stored = {**program.state_dict, **program.constants}
+    lacking = {name: tensor for name, tensor in held.items() if tensor.is_meta}
+    few = [parameter.is_meta for parameter in module.parameters()]
+    if sum(tensor.numel() for tensor in lacking.values()) > MOST_RANDOM or any(few) != all(few):
+        return None
+    for name, tensor in lacking.items():
+        given = stored.get(name)
+        if isinstance(given, torch.Tensor) and not given.is_meta:
+            held[name] = given
+        elif tensor.is_floating_point():
+            held[name] = random_numbers(name, tensor.shape).to(tensor.dtype)
+        else:
+            return None
+    return held
+
+
+def inputs_for(inputs: Sequence[torch.Tensor], roles: dict[str, str], length: int, words: int, draw: torch.Generator
+               ) -> list[torch.Tensor]:
+    """Tokens in another order than that of their ids, of which few are the same, and their positions. The first ids are
+    often of tokens that mean nothing."""
+    first = 3 if words > 8 else 0
+    tokens = first + (torch.randperm(words - first, generator=draw)[:length] if words - first >= length else
+                      torch.randint(words - first, (length,), generator=draw))
+    return [torch.arange(length).unsqueeze(0) if role == "position" else tokens.unsqueeze(0).to(given.dtype)
+            for given, role in zip(inputs, roles.values())]
+
+
+class Computed:
+    """What the module gives for some tokens."""
+
+    def __init__(self, module: torch.nn.Module, held: dict[str, torch.Tensor], inputs: Sequence[torch.Tensor],
+                 dtype: torch.dtype):
+        with heard(module) as outputs, torch.no_grad():
+            numbers = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in held.items()}
+            logits = first_tensor(torch.func.functional_call(module, numbers, tuple(inputs)))
+        assert logits is not None and logits.dim() == 3 and logits.shape[:2] == inputs[0].shape
+        self.width, self.widths = logits.shape[2], {path: output[0, 0].numel() for path, output in outputs.items()
+                                                    if output.shape[1] == inputs[0].shape[1]}
+        self.logits = chosen(logits, MOST_LOGITS)
+        self.layers = {path: chosen(outputs[path], MOST_OF_LAYER) for path in self.widths}
+
+
+def run_of(module: torch.nn.Module, held: dict[str, torch.Tensor], inputs: Sequence[torch.Tensor], in_doubles: bool
+           ) -> dict[str, Any]:
+    """The numbers for one sequence, and how much rounding changes them."""
+    made, rounding = Computed(module, held, inputs, torch.float32), 0.0
+    if in_doubles:
+        with contextlib.suppress(Exception):  # a module may have types of its own
+            exact = Computed(module, held, inputs, torch.float64)
+            rounding = float((exact.logits - made.logits).abs().max())
+            made = exact
+    if not bool(made.logits.isfinite().all()) or not math.isfinite(rounding):
+        raise ValueError("it gives numbers that are not finite")
+    return {"tokens": inputs[0][0].tolist(), "width": made.width, "logits": text_of(made.logits), "rounding": rounding,
+            "layers": [{"path": path, "width": made.widths[path], "rows": text_of(rows)} for path, rows in made.layers.items()]}
+
+
+def numbers_of(module: torch.nn.Module, program: torch.export.ExportedProgram, inputs: Sequence[torch.Tensor],
+               roles: dict[str, str]) -> str:
+    """The content of the file's entry: runs of two lengths, or why there are none."""
+    def said(**what: Any) -> str:
+        return json.dumps({"format": FORMAT, **what})
+    if list(roles.values())[:1] != ["token"] or "activation" in roles.values():
+        return said(why="it is no model of tokens")
+    held = held_numbers(module, program)
+    if held is None:
+        return said(why="it was exported without weights, which are too many to be replaced by random ones, or are partly there")
+    traced = inputs[0].shape[1]
+    node = next(node for node in program.graph.nodes if node.op == "placeholder" and
+                node.name in program.graph_signature.user_inputs)
+    fixed = isinstance(node.meta["val"].shape[1], int)
+    in_doubles = sum(tensor.numel() for tensor in held.values()) <= MOST_DOUBLES
+    output = next(reversed(program.graph.nodes)).args[0]
+    known = [each.meta["val"].shape[-1] for each in output if isinstance(each, torch.fx.Node)]  # type: ignore
+    most = next((size for size in known if isinstance(size, int)), 64)
+    runs: list[dict[str, Any]] = []
+    why = ""
+    draw = torch.Generator().manual_seed(SEED)
+    for length in (traced, traced) if fixed else LENGTHS:
+        if not fixed and length == traced:
+            continue
+        for words in sorted({most, max(most // 2, 2), min(most, 64), 2}, reverse=True):  # a head may have more than there are
+            try:
+                runs.append(run_of(module, held, inputs_for(inputs, roles, length, words, draw), in_doubles))
+                break
+            except Exception as error:
+                why = str(error).strip().partition("\n")[0] or type(error).__name__
+        if len(runs) == 2:
+            break
+    if not runs:
+        return said(why=f"PyTorch gave none: {why}")
+    lacks = any(tensor.is_meta for tensor in (*module.parameters(), *module.buffers()))
+    return said(weights=digest_of(program), random=lacks, runs=runs)
