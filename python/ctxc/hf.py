@@ -38,8 +38,10 @@ class ModuleModel(Model):
     []
     """
 
-    def __init__(self, core: _core.Model, module: torch.nn.Module, copied: list[str]):
+    def __init__(self, core: _core.Model, module: torch.nn.Module, copied: list[str],
+                 comparison: Optional[Callable[[], None]] = None):
         super().__init__(core)
+        self._comparison = comparison
         self.copied = copied
         """The names of the tensors that had to be copied: those that are not contiguous on the CPU."""
         self._module = module
@@ -71,6 +73,9 @@ class ModuleModel(Model):
         if self.is_stale:
             raise Mismatch(f"{self.name}: a tensor of the module was replaced or written to since the model was made of it; "
                            "expected ctxc.hf.from_module(module) again")
+        if self._comparison is not None:
+            compare, self._comparison = self._comparison, None
+            compare()
 
 
 def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
@@ -78,7 +83,11 @@ def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
 
     Only tensors that are not contiguous on the CPU are copied (`copied` of the result names them, and the logger `ctxc`
     reports them). Parameters have the module's names, so that a patch fits the module. The options are those of
-    `ctxc.load`. The model keeps a reference to the module. Raises BadInput for a module without a config of
+    `ctxc.load`. The model keeps a reference to the module.
+
+    Before the first context is read, two sequences of tokens are run here and by the module, which must give the same
+    logits: a module whose code is not what its configuration says raises Mismatch. self_check=False leaves this out.
+    Raises BadInput for a module without a config of
     transformers, for a type other than float32, bfloat16 and float16, and for a family that ctxc cannot import.
 
     >>> ctxc.hf.from_module(torch.nn.Linear(2, 2))
@@ -104,7 +113,59 @@ def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
         _log.info("%s: copied %d of %d tensors, which are not contiguous on the CPU: %s", name, len(copied), len(rows),
                   ", ".join(copied))
     core = _core.Model.from_tensors(name, json.dumps(config), rows, _checked(options))
-    return ModuleModel(core, module, copied)
+    rounds = any(options.get(option) for option in ("dtype", "round_prompts", "integer_products", "round_cache"))
+    compares = options.get("self_check", True)
+    return ModuleModel(core, module, copied, (lambda: compare(name, core, module, rounds)) if compares else None)
+
+
+def compare(name: str, core: _core.Model, module: torch.nn.Module, rounds: bool = False) -> None:
+    """Raises Mismatch where the logits of `core`, which was made of `module`, are not the module's own. `rounds`: it rounds
+    more than the module.
+
+    >>> ctxc.hf.compare("model", ctxc.hf.from_module(hf_model)._core, hf_model)
+    """
+    settings: Any = module.config
+    words = int(getattr(settings.get_text_config(), "vocab_size", 0) or 0)
+    draw = torch.Generator().manual_seed(0)
+    for length in (7, 17):
+        if length > int(getattr(settings, "max_position_embeddings", None) or length) or words < 2:
+            continue
+        tokens = torch.randint(min(3, words - 1), words, (length,), generator=draw)
+        expected, tolerance = _own_logits(module, tokens.unsqueeze(0))
+        if expected is None:
+            continue
+        found = torch.from_numpy(_core.Context.make(core, tokens.tolist(), []).logits().copy()).double()
+        largest = float(expected.abs().max())
+        difference = float((found - expected).abs().max()) if found.shape == expected.shape else float("inf")
+        if not difference <= max(tolerance, 0.2 if rounds else 0.0) * largest:
+            raise Mismatch(f"{name}: was not read rightly: of {length} tokens a logit differs by {difference:.3g} from the "
+                           f"module's own, of which the largest is {largest:.3g}: its code is not what its configuration says, "
+                           "or ctxc has an error; expected the class that transformers has for the configuration "
+                           "(self_check=False goes on all the same)")
+
+
+@torch.no_grad()
+def _own_logits(module: torch.nn.Module, ids: torch.Tensor) -> tuple[Optional[torch.Tensor], float]:
+    """The module's own logits after the last token, in float32 where it takes that; and by which share of the largest they may
+    differ. None where it gives no logits."""
+    held = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    narrow = [tensor for tensor in held.values() if tensor.dtype in (torch.bfloat16, torch.float16)]
+    training, ids = module.training, ids.to(next(iter(held.values())).device)
+    module.eval()
+    try:
+        tolerance = 0.05 if narrow else 1e-3  # with the weights, tables of positions were rounded
+        if narrow and sum(tensor.numel() for tensor in narrow) <= 1 << 30:
+            wide = {key: tensor.float() if tensor.is_floating_point() else tensor for key, tensor in held.items()}
+            try:
+                made = torch.func.functional_call(module, wide, (ids,))
+            except RuntimeError:  # its code has types of its own
+                made, tolerance = module(ids), 0.2
+        else:
+            made, tolerance = module(ids), max(tolerance, 0.2 if narrow else 0)
+        logits = getattr(made, "logits", None)
+        return (None if logits is None else logits[0, -1].double().cpu()), tolerance
+    finally:
+        module.train(training)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-sys.path[:0] = [sys.argv[2], str(Path(__file__).parent / "modules"), str(Path(__file__).parent)]
+sys.path[:0] = [sys.argv[2], str(Path(__file__).parent / "kinds"), str(Path(__file__).parent)]
 
 import positions  # noqa: E402
 import programs  # noqa: E402

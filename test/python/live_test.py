@@ -48,6 +48,23 @@ class Live(unittest.TestCase):
             self.assertTrue(torch.equal(now, tensor), name)
 
     @torch.no_grad()
+    def test_compared(self):
+        """A module that computes something else than its configuration says is refused before its first context."""
+        def doubled(_, given, made):
+            return made * 2
+        for name in ("llama", "gpt2", "mixtral"):
+            module = judge.load_checkpoint(GOLDENS / name).eval()
+            last = [each for each in module.modules() if isinstance(each, (torch.nn.Linear, transformers.pytorch_utils.Conv1D))][-2]
+            hook = last.register_forward_hook(doubled)
+            with self.subTest(name), self.assertRaisesRegex(ctxc.Mismatch, "was not read rightly: of 7 tokens a logit differs"):
+                ctxc.Context(ctxc.from_module(module), TOKENS)
+            with self.subTest(name):
+                ctxc.Context(ctxc.from_module(module, self_check=False), TOKENS)
+                hook.remove()
+                ctxc.Context(ctxc.from_module(module), TOKENS)
+                ctxc.Context(ctxc.from_module(module.bfloat16()), TOKENS)
+                self.assertFalse(module.training)
+
     def test_every_family(self):
         for name in names():
             with self.subTest(name):
@@ -229,8 +246,9 @@ class Live(unittest.TestCase):
 
     @torch.no_grad()
     def test_factored_patches_are_not_rounded_to_the_weights_type(self):
+        # The frequencies of its rotation were rounded too, so that it is not quite what its configuration says.
         exact = judge.load_checkpoint(GOLDENS / "llama").to(torch.bfloat16).float().eval()
-        patch = ctxc.Context(ctxc.hf.from_module(exact), TOKENS).patch()
+        patch = ctxc.Context(ctxc.hf.from_module(exact, self_check=False), TOKENS).patch()
         module = judge.load_checkpoint(GOLDENS / "llama").to(torch.bfloat16).eval()
         weight = module.model.layers[0].mlp.down_proj.weight
         with ctxc.hf.patched(module, patch, factored=True):

@@ -2,9 +2,9 @@
 """Small PyTorch modules against PyTorch: each is exported, and ctxc gives its logits, token by token, or refuses it in
 words that it says beforehand.
 
-  modules.py CTXC PACKAGE KIND [NAME…] [--generated N] [--seed S]
+  module_kinds.py CTXC PACKAGE KIND [NAME…] [--generated N] [--seed S]
 
-KIND is a file of modules/, whose CASES have a function for each name that builds a module, and what its refusal says;
+KIND is a file of kinds/, whose CASES have a function for each name that builds a module, and what its refusal says;
 `generated(choose)` gives further ones."""
 import argparse
 import importlib
@@ -22,7 +22,7 @@ parser.add_argument("names", nargs="*")
 parser.add_argument("--generated", type=int, default=10)
 parser.add_argument("--seed", type=int, default=0)
 given = parser.parse_args()
-sys.path[:0] = [given.package, str(Path(__file__).parent / "modules"), str(Path(__file__).parent)]
+sys.path[:0] = [given.package, str(Path(__file__).parent / "kinds"), str(Path(__file__).parent)]
 
 import programs  # noqa: E402
 import torch  # noqa: E402
