@@ -65,7 +65,8 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
     }
     return std::move(*read);
   };
-  auto module = pt2::raiseProgram(op, numbers);
+  StringSet<> joined;
+  auto module = pt2::raiseProgram(op, numbers, &joined);
   if (!module)
     return makeError(path + ": " + toString(module.takeError()));
   ImportedModel imported;
@@ -81,6 +82,10 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
   Expected<SourceNumbers> source = pt2::readNumbers(*archive);
   if (!source)
     return source.takeError();
+  // What such a layer's own module gives is not what the layer does.
+  for (SourceRun &run : source->runs)
+    erase_if(run.layers,
+             [&](const SourceRun::Layer &layer) { return joined.contains(layer.path); });
   imported.source = std::move(*source);
   if (!needWeights)
     return imported;

@@ -1,4 +1,5 @@
 #include "Layers.h"
+#include "JoinLayers.h"
 #include "Raise.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
@@ -26,30 +27,6 @@ static StringRef outermostElement(StringRef path) {
   return "";
 }
 
-/// Whether what the layer makes comes back to it through other ops.
-static bool comesBack(const Layer &layer, graph::ProgramOp program, const TokenAxes &axes) {
-  llvm::DenseSet<Operation *> own;
-  for (graph::CallOp call : layer.calls)
-    own.insert(call);
-  llvm::DenseSet<Operation *> behind;
-  for (Operation *op = layer.calls.front(); op != layer.calls.back()->getNextNode();
-       op = op->getNextNode()) {
-    // zeros_like reads sizes alone.
-    if (llvm::none_of(op->getResults(), [&](Value v) { return axes.isData(v); }))
-      continue;
-    bool isOwn = own.contains(op);
-    for (Value operand : op->getOperands()) {
-      Operation *from = operand.getDefiningOp();
-      if (isOwn ? behind.contains(from) : own.contains(from) || behind.contains(from)) {
-        if (isOwn)
-          return true;
-        behind.insert(op);
-      }
-    }
-  }
-  return false;
-}
-
 llvm::Expected<std::vector<Layer>> ctxc::pt2::findLayers(graph::ProgramOp program,
                                                          const TokenAxes &axes) {
   std::vector<Layer> layers;
@@ -62,22 +39,17 @@ llvm::Expected<std::vector<Layer>> ctxc::pt2::findLayers(graph::ProgramOp progra
       continue;
     auto [known, isNew] = byPath.try_emplace(element, layers.size());
     if (isNew)
-      layers.push_back({element.str(), {}, {}});
+      layers.push_back({element.str()});
     layers[known->second].calls.push_back(call);
     if (axes.mixing(call) != Mixing::None)
       mixing.insert(element.rsplit('.').first);
   }
-  llvm::erase_if(layers, [&](const Layer &layer) {
-    return !mixing.contains(StringRef(layer.path).rsplit('.').first);
-  });
+  joinLists(layers, mixing, program, axes);
   if (layers.size() > mostLayers)
     return makeError("found " + Twine(layers.size()) + " layers; expected at most " +
                      Twine(mostLayers));
-  for (const Layer &layer : layers)
-    if (comesBack(layer, program, axes))
-      return makeError("layer " + quoted(layer.path) +
-                       " runs more than once for a token, each time on what it made before; "
-                       "expected layers that run once");
+  if (llvm::Error error = takeSums(layers, program, axes))
+    return std::move(error);
   return layers;
 }
 

@@ -8,14 +8,16 @@
 namespace ctxc::pt2 {
 
 struct Layer {
-  std::string path;                 ///< "model.layers.0"; empty for a program that is one block
-  std::vector<graph::CallOp> calls; ///< those that read data, in order
-  llvm::DenseSet<mlir::Operation *> borrowed; ///< those of `calls` that are another layer's
+  std::string path; ///< "model.layers.0"; empty for a program that is one block
+  std::vector<graph::CallOp> calls = {};           ///< those that read data, in order
+  llvm::DenseSet<mlir::Operation *> borrowed = {}; ///< those of `calls` that are another layer's
+  std::vector<std::string> others = {};            ///< "mlps.0", a part in another list
+  bool joined = false;                             ///< with ops that its parent has written
 };
 
 /// The layers of `program`, in order: modules of the lists ("layers.0", "layers.1", …) of which one
-/// joins tokens, outermost lists first. None where there is no such list. A layer that runs twice,
-/// so that what it makes comes back to it, is an error.
+/// joins tokens, outermost lists first, with what belongs to them (JoinLayers.h). None where there
+/// is no such list. A layer that runs twice, so that what it makes comes back to it, is an error.
 llvm::Expected<std::vector<Layer>> findLayers(graph::ProgramOp program, const TokenAxes &axes);
 
 /// Leaves out the layers of which no op is in `live`. An error where none is left.

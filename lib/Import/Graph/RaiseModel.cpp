@@ -1,5 +1,5 @@
 #include "RaiseModel.h"
-#include "Layers.h"
+#include "JoinLayers.h"
 #include "Raise.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
@@ -19,7 +19,7 @@ public:
       : program(program), axes(program), numbers(std::move(numbers)),
         builder(program.getContext()) {}
 
-  llvm::Expected<OwningOpRef<ModuleOp>> raise();
+  llvm::Expected<OwningOpRef<ModuleOp>> raise(llvm::StringSet<> *joined);
 
 private:
   /// A layer, and how it meets the rest.
@@ -153,16 +153,8 @@ static void eraseUnused(Block &block) {
 llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
   StringRef path = scope.layer->path;
   std::string prefix = path.empty() ? "" : (path + ".").str();
-  llvm::StringSet<> others; // names of other modules, which are the same in every layer
-  auto naming = [&](StringRef name) -> std::string {
-    StringRef own = name;
-    if (own.consume_front(prefix))
-      return own.str();
-    if (name == path)
-      return "itself";
-    others.insert(name);
-    return name.str();
-  };
+  LayerNames names(*scope.layer);
+  auto naming = [&](StringRef name) { return names.of(name); };
   SmallVector<Type> inputs, outputs;
   for (Value value : scope.parts.inputs) {
     if (isId(value))
@@ -209,8 +201,8 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
   eraseUnused(entry);
   SmallVector<NamedAttribute> bound;
   block.walk([&](xf::ParamOp param) {
-    if (!prefix.empty() && others.contains(param.getName()))
-      bound.push_back(builder.getNamedAttr(param.getName(), param.getNameAttr()));
+    if (auto stored = names.storedAs(param.getName()))
+      bound.push_back(builder.getNamedAttr(param.getName(), builder.getStringAttr(*stored)));
     if (shared.contains(prefix + param.getName().str()) || shared.contains(param.getName()))
       param.setFrozen(true);
   });
@@ -349,7 +341,7 @@ llvm::Error ModelRaiser::raiseModel() {
   return llvm::Error::success();
 }
 
-llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
+llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise(llvm::StringSet<> *joined) {
   module = ModuleOp::create(program.getLoc());
   capture.emplace(*module, program, axes);
   rotations.emplace(axes, *capture, numbers);
@@ -362,7 +354,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
     return makeError("no layers were found: expected a list of modules ('layers.0', 'layers.1', …) "
                      "that join tokens; export one block by itself, with its activations as input");
   if (layers.empty()) {
-    layers.push_back({"", {}, {}});
+    layers.push_back({""});
     for (auto call : program.getBody().getOps<graph::CallOp>())
       if (llvm::any_of(call.getResults(), [&](Value v) { return axes.isData(v); }))
         layers.back().calls.push_back(call);
@@ -371,6 +363,9 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
   if (llvm::Error error = keepLive(layers, live, program))
     return std::move(error);
   borrowCalls(layers, axes);
+  for (const Layer &layer : layers)
+    if (joined && (layer.joined || !layer.others.empty()))
+      joined->insert(layer.path);
   findScopes(layers);
   // Without a model nothing says which tensors several layers have in common.
   if (!isModel)
@@ -393,7 +388,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise() {
   return std::move(module);
 }
 
-llvm::Expected<OwningOpRef<ModuleOp>> ctxc::pt2::raiseProgram(graph::ProgramOp program,
-                                                              Numbers numbers) {
-  return ModelRaiser(program, std::move(numbers)).raise();
+llvm::Expected<OwningOpRef<ModuleOp>>
+ctxc::pt2::raiseProgram(graph::ProgramOp program, Numbers numbers, llvm::StringSet<> *joined) {
+  return ModelRaiser(program, std::move(numbers)).raise(joined);
 }

@@ -4,6 +4,7 @@
 
 #include "Rotation.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
 
 namespace ctxc::pt2 {
@@ -11,8 +12,9 @@ namespace ctxc::pt2 {
 /// The module of xf that the program computes for one token: an xf.block for each structure of
 /// layer, and, where the program reads token ids, an xf.model that runs them. A program without
 /// layers is one block. What no pattern knows is a graph.opaque. `numbers` has those of buffers.
-llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> raiseProgram(graph::ProgramOp program,
-                                                               Numbers numbers);
+/// `joined` gets the paths of layers that are more than a module (JoinLayers.h).
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+raiseProgram(graph::ProgramOp program, Numbers numbers, llvm::StringSet<> *joined = nullptr);
 
 } // namespace ctxc::pt2
 
