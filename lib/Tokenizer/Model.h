@@ -5,6 +5,7 @@
 #include "Field.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "llvm/ADT/StringMap.h"
+#include <array>
 #include <memory>
 
 namespace ctxc::text {
@@ -35,6 +36,7 @@ struct ModelText {
   std::string place; // "FILE: model"
   Vocabulary vocabulary;
   std::vector<std::pair<std::string, std::string>> merges;
+  std::vector<double> scores;  // of a vocabulary that is a list of tokens, each with its score
   llvm::json::Object settings; // the other members
 
   static llvm::Expected<ModelText> read(StrictJson &reader, llvm::StringRef file);
@@ -51,6 +53,13 @@ public:
 llvm::Expected<std::unique_ptr<Model>> makeModel(ModelText text);
 llvm::Expected<std::unique_ptr<Model>> makeBpe(ModelText text);
 llvm::Expected<std::unique_ptr<Model>> makeWordPiece(ModelText text);
+llvm::Expected<std::unique_ptr<Model>> makeWordLevel(ModelText text);
+llvm::Expected<std::unique_ptr<Model>> makeUnigram(ModelText text);
+
+/// The ids of "<0x00>" to "<0xFF>", -1 where there is none.
+using ByteTokens = std::array<int32_t, 256>;
+ByteTokens byteTokens(const Vocabulary &vocabulary);
+ByteTokens noByteTokens();
 
 } // namespace ctxc::text
 

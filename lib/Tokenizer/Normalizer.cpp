@@ -1,9 +1,11 @@
 #include "Normalizer.h"
+#include "Charsmap.h"
 #include "Pattern.h"
 #include "Unicode.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Base64.h"
 #include <array>
 #include <functional>
 
@@ -106,6 +108,23 @@ static std::string clean(StringRef text) {
   return out;
 }
 
+/// sentencepiece's rules for machine translation.
+static std::string cleanForTranslation(StringRef text) {
+  std::string out;
+  forEachCodePoint(text, [&](char32_t c, size_t at, size_t size) {
+    bool isSpace = c == 0x09 || c == 0x0a || c == 0x0c || c == 0x0d || c == 0x1680 ||
+                   (c >= 0x200b && c <= 0x200f) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                   c == 0xfeff || c == 0xfffd;
+    bool isDropped = (c >= 0x01 && c <= 0x08) || c == 0x0b || (c >= 0x0e && c <= 0x1f) ||
+                     c == 0x7f || c == 0x8f || c == 0x9f;
+    if (isSpace)
+      out += ' ';
+    else if (!isDropped)
+      out += text.substr(at, size);
+  });
+  return out;
+}
+
 static std::string spaceChinese(StringRef text) {
   std::string out;
   forEachCodePoint(text, [&](char32_t c, size_t at, size_t size) {
@@ -172,6 +191,29 @@ static Expected<std::unique_ptr<Normalizer>> readBert(const Field &field) {
   });
 }
 
+/// "longest_prefix" is ours: as sentencepiece applies the map, not as the tokenizers package does.
+static Expected<std::unique_ptr<Normalizer>> readPrecompiled(const Field &field) {
+  if (Error error = field.onlyKeys({"type", "precompiled_charsmap", "longest_prefix"}))
+    return std::move(error);
+  Expected<bool> longest = field["longest_prefix"].boolean(false);
+  Expected<std::string> text = field["precompiled_charsmap"].string("");
+  if (!longest || !text)
+    return joinErrors(longest.takeError(), text.takeError());
+  if (text->empty())
+    return nullptr;
+  std::vector<char> bytes;
+  if (Error error = decodeBase64(*text, bytes))
+    return field["precompiled_charsmap"].fail(toString(std::move(error)));
+  Expected<Charsmap> map =
+      Charsmap::read(StringRef(bytes.data(), bytes.size()), field["precompiled_charsmap"].place());
+  if (!map)
+    return map.takeError();
+  return step(
+      [map = std::make_shared<Charsmap>(std::move(*map)), longest = *longest](std::string text) {
+        return longest ? map->replaceLongest(text) : map->replaceGraphemes(text);
+      });
+}
+
 static Expected<std::unique_ptr<Normalizer>> readSequence(const Field &field) {
   auto steps = readSteps<Normalizer>(field, "normalizers", readNormalizer);
   if (!steps)
@@ -204,6 +246,10 @@ Expected<std::unique_ptr<Normalizer>> text::readNormalizer(const Field &field) {
     return readStrip(field);
   if (*type == "BertNormalizer")
     return readBert(field);
+  if (*type == "Precompiled")
+    return readPrecompiled(field);
+  if (*type == "Nmt")
+    return step([](std::string text) { return cleanForTranslation(text); });
   if (*type == "Lowercase")
     return step([](std::string text) { return lowercase(text); });
   if (*type == "StripAccents")

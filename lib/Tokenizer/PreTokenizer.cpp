@@ -273,6 +273,38 @@ static PreTokenizerOr readDigits(const Field &field) {
   return cutterAt(isNumeric, *individual ? Behavior::Isolated : Behavior::Contiguous);
 }
 
+static PreTokenizerOr readCharDelimiterSplit(const Field &field) {
+  if (Error error = field.onlyKeys({"type", "delimiter"}))
+    return std::move(error);
+  Expected<char32_t> delimiter = field["delimiter"].character();
+  if (!delimiter)
+    return delimiter.takeError();
+  std::string text;
+  append(text, *delimiter);
+  return cutter(Regex::literal(text), Behavior::Removed, false);
+}
+
+static PreTokenizerOr readFixedLength(const Field &field) {
+  if (Error error = field.onlyKeys({"type", "length"}))
+    return std::move(error);
+  Expected<int64_t> length = field["length"].count(5);
+  if (!length)
+    return length.takeError();
+  if (*length == 0)
+    return field["length"].fail("found 0, expected at least 1");
+  return step([most = *length](Piece piece, std::vector<Piece> &out) -> Error {
+    std::vector<Range> parts;
+    int64_t count = 0;
+    forEachCodePoint(piece.text, [&](char32_t, size_t at, size_t size) {
+      if (count++ % most == 0)
+        parts.push_back({at, at});
+      parts.back().end = at + size;
+    });
+    cut(piece, parts, Behavior::Isolated, false, out);
+    return Error::success();
+  });
+}
+
 static PreTokenizerOr readPunctuation(const Field &field) {
   if (Error error = field.onlyKeys({"type", "behavior"}))
     return std::move(error);
@@ -322,6 +354,10 @@ PreTokenizerOr text::readPreTokenizer(const Field &field) {
     return readSplit(field);
   if (*type == "Digits")
     return readDigits(field);
+  if (*type == "CharDelimiterSplit")
+    return readCharDelimiterSplit(field);
+  if (*type == "FixedLength")
+    return readFixedLength(field);
   if (*type == "Punctuation")
     return readPunctuation(field);
   if (*type == "BertPreTokenizer")

@@ -124,6 +124,24 @@ bool text::isChinese(char32_t c) {
          (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
+std::vector<StringRef> text::graphemes(StringRef text) {
+  std::vector<StringRef> all;
+  utf8proc_int32_t state = 0;
+  char32_t previous = 0;
+  size_t begin = 0;
+  forEachCodePoint(text, [&](char32_t c, size_t at, size_t) {
+    if (at > 0 &&
+        utf8proc_grapheme_break_stateful(utf8proc_int32_t(previous), utf8proc_int32_t(c), &state)) {
+      all.push_back(text.slice(begin, at));
+      begin = at;
+    }
+    previous = c;
+  });
+  if (begin < text.size())
+    all.push_back(text.drop_front(begin));
+  return all;
+}
+
 Expected<std::string> text::normalize(StringRef text, NormalForm form) {
   if (isASCII(text)) // every normal form of ASCII is itself
     return text.str();

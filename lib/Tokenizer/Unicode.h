@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <string>
+#include <vector>
 
 namespace ctxc::text {
 
@@ -33,6 +34,9 @@ bool isNonspacingMark(char32_t c);
 bool isOther(char32_t c);   // Cc, Cf, Co
 bool isWord(char32_t c);    // \w of UTS 18
 bool isChinese(char32_t c); // as BERT's own tokenizer lists the ideographs
+
+/// What a reader takes for characters (extended grapheme clusters).
+std::vector<llvm::StringRef> graphemes(llvm::StringRef text);
 
 enum class NormalForm { C, D, KC, KD };
 llvm::Expected<std::string> normalize(llvm::StringRef text, NormalForm form);

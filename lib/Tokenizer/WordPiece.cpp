@@ -1,5 +1,5 @@
 // WordPiece (BERT): the longest token that a word begins with, and so on; a word that
-// cannot be divided so is one unknown token.
+// cannot be divided so is one unknown token. WordLevel: a word is one token, or the unknown one.
 #include "Model.h"
 #include "Unicode.h"
 
@@ -14,6 +14,8 @@ public:
   int32_t unknown = 0;
   std::string prefix;
   int64_t maxCharacters = 100;
+  size_t longest =
+      0; ///< of the vocabulary's tokens, in bytes: no longer part of a word is looked up
 
   void tokenize(StringRef piece, std::vector<int64_t> &ids) const override {
     std::vector<size_t> ends; // of characters
@@ -26,7 +28,8 @@ public:
     while (at < piece.size()) {
       std::optional<int32_t> id;
       size_t end = 0;
-      for (size_t i = ends.size(); i-- > 0 && ends[i] > at && !id;) {
+      auto beyond = std::upper_bound(ends.begin(), ends.end(), at + longest);
+      for (size_t i = beyond - ends.begin(); i-- > 0 && ends[i] > at && !id;) {
         end = ends[i];
         id = vocabulary.find((at ? prefix : "") + piece.slice(at, end).str());
       }
@@ -41,7 +44,33 @@ public:
   }
 };
 
+class WordLevel final : public Model {
+public:
+  int32_t unknown = 0;
+
+  void tokenize(StringRef piece, std::vector<int64_t> &ids) const override {
+    ids.push_back(vocabulary.find(piece).value_or(unknown));
+  }
+};
+
 } // namespace
+
+Expected<std::unique_ptr<Model>> text::makeWordLevel(ModelText text) {
+  json::Value settings = std::move(text.settings);
+  Field field(&settings, text.place);
+  if (Error error = field.onlyKeys({"type", "unk_token"}))
+    return std::move(error);
+  Expected<std::string> unknown = field["unk_token"].string();
+  if (!unknown)
+    return unknown.takeError();
+  auto model = std::make_unique<WordLevel>();
+  model->vocabulary = std::move(text.vocabulary);
+  std::optional<int32_t> id = model->vocabulary.find(*unknown);
+  if (!id) // each unknown word would be an error
+    return field["unk_token"].fail(quoted(*unknown) + " is not in the vocabulary");
+  model->unknown = *id;
+  return model;
+}
 
 Expected<std::unique_ptr<Model>> text::makeWordPiece(ModelText text) {
   json::Value settings = std::move(text.settings);
@@ -65,7 +94,9 @@ Expected<std::unique_ptr<Model>> text::makeWordPiece(ModelText text) {
     return field["unk_token"].fail(quoted(*unknown) + " is not in the vocabulary");
   model->unknown = *id;
   model->prefix = *prefix;
-  // With a hostile limit the cost would be quadratic in a word's length.
-  model->maxCharacters = std::min<int64_t>(*most, 10'000);
+  model->maxCharacters = *most;
+  for (int64_t id = 0; id < model->vocabulary.size(); ++id)
+    if (const std::string *token = model->vocabulary.token(id))
+      model->longest = std::max(model->longest, token->size());
   return model;
 }

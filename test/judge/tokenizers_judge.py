@@ -7,6 +7,7 @@ llama.cpp has a name for are read from a GGUF file too. Broken UTF-8 must be rea
 bytes.decode("utf-8", "replace") reads it. Everything must be equal.
 """
 import argparse
+import io
 import json
 import struct
 import subprocess
@@ -15,8 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import sentencepiece
 import transformers
 import gguf
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
                         pre_tokenizers, processors, trainers)
 
@@ -163,6 +166,7 @@ def unknowns():
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("merged_with_next"),
          pre_tokenizers.Split("o", "removed"), pre_tokenizers.Split(Regex("[aeiu]+"), "contiguous"),
          pre_tokenizers.Split(Regex(r"\w*b\w*"), "merged_with_previous", invert=True)])
+    tokenizer.decoder = decoders.BPEDecoder()
     trainer = trainers.BpeTrainer(vocab_size=1500, show_progress=False, special_tokens=["<unk>"],
                                   limit_alphabet=150, end_of_word_suffix="</w>",
                                   continuing_subword_prefix="@@")
@@ -191,8 +195,46 @@ def bert_cased():
     return bert(lowercase=False)
 
 
+def word_level():
+    tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.CharDelimiterSplit("_"), pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation()])
+    return tokenizer, trainers.WordLevelTrainer(vocab_size=1500, show_progress=False, special_tokens=["[UNK]"])
+
+
+def charsmap():
+    """sentencepiece's own normalization (nmt_nfkc), which Unigram models have precompiled."""
+    model, text = io.BytesIO(), iter(["a b c d e f g h i j k l m n o p q r s t u v w x y z"])
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=text, model_writer=model, vocab_size=30,
+                                             hard_vocab_limit=False, minloglevel=2)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
+    return proto.normalizer_spec.precompiled_charsmap
+
+
+def t5():
+    """As T5, ALBERT, XLM-RoBERTa and others have it."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Precompiled(charsmap()), normalizers.Replace(Regex(" {2,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace("▁", prepend_scheme="always")
+    return tokenizer, trainers.UnigramTrainer(vocab_size=4000, show_progress=False, unk_token="<unk>",
+                                              special_tokens=["<pad>", "</s>", "<unk>"])
+
+
+def unigram_bytes():
+    """Without words, and with bytes for what the vocabulary lacks."""
+    tokenizer, _ = t5()
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.Replace(" ", "▁")])
+    tokenizer.pre_tokenizer = pre_tokenizers.FixedLength(length=40)
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    return tokenizer, trainers.UnigramTrainer(vocab_size=4500, show_progress=False, unk_token="<unk>",
+                                              special_tokens=["<unk>", "<s>", "</s>"] + BYTES)
+
+
 KINDS = [gpt2, gpt2_prefixed, llama3, qwen2, o200k, deepseek, cl100k, bloom, starcoder, falcon, llama2, gemma,
-         mistral, metaspace, unknowns, words, bert, bert_cased]
+         mistral, metaspace, unknowns, words, bert, bert_cased, word_level,
+         t5, unigram_bytes]
 
 
 def make(kind, corpus, path):
@@ -205,6 +247,12 @@ def make(kind, corpus, path):
     content["added_tokens"] = [t for t in content["added_tokens"] if t["content"] not in BYTES]
     if kind in (gpt2, llama2) and "merges" in content["model"]:
         content["model"]["merges"] = [" ".join(pair) for pair in content["model"]["merges"]]
+    if content["model"]["type"] == "Unigram":
+        content["model"]["byte_fallback"] = kind is unigram_bytes
+        seen = set()  # the trainer may find a special token in the texts, too
+        for pair in content["model"]["vocab"]:
+            pair[0] += f"#{len(seen)}" if pair[0] in seen else ""
+            seen.add(pair[0])
     tokenizer = Tokenizer.from_str(json.dumps(content))
     tokenizer.add_special_tokens([AddedToken(t) for t in ("<s>", "</s>", "<|im_start|>", "<|endoftext|>")])
     tokenizer.add_special_tokens([AddedToken("<|im_end|>", lstrip=True, rstrip=True)])
@@ -239,6 +287,8 @@ def plain_added(kind, corpus):
     """A trained tokenizer whose added tokens are found by their text alone, as a GGUF file can express."""
     tokenizer, trainer = kind()
     tokenizer.train_from_iterator(corpus, trainer)
+    if kind is qwen2:
+        tokenizer.normalizer = None  # llama.cpp composes nothing
     tokenizer.add_special_tokens([AddedToken(t, normalized=False) for t in ("<s>", "<|im_end|>")])
     tokenizer.add_tokens([AddedToken("<tool>", normalized=False)])
     if kind is llama3:

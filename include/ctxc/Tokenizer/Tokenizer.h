@@ -65,6 +65,9 @@ public:
   /// Frees memory that encode and decode need; their next call builds it again.
   virtual void releaseMemory() {}
 
+  /// What whoever uses the tokenizer should be told, once; empty where there is nothing to tell.
+  std::string warning;
+
 protected:
   Tokenizer() = default;
 };

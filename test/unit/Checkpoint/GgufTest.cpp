@@ -1,5 +1,5 @@
 // GGUF files, valid and hostile, built byte by byte.
-#include "Fixture.h"
+#include "GgufFixture.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include <cmath>
 #include <random>
@@ -10,52 +10,7 @@ using namespace llvm;
 
 namespace {
 
-template <typename T> std::string raw(T x) {
-  std::string bytes(sizeof(T), '\0');
-  std::memcpy(bytes.data(), &x, sizeof(T));
-  return bytes;
-}
-std::string text(StringRef s) { return raw<uint64_t>(s.size()) + s.str(); }
-std::string key(StringRef name, uint32_t type, const std::string &value) {
-  return text(name) + raw(type) + value;
-}
-std::string integer(StringRef name, uint32_t value) { return key(name, 4, raw(value)); }
-std::string real(StringRef name, float value) { return key(name, 6, raw(value)); }
-std::string words(StringRef name, StringRef value) { return key(name, 8, text(value)); }
-
-struct Entry {
-  std::string name;
-  std::vector<uint64_t> sizes; ///< fastest dimension first
-  uint32_t type;
-  uint64_t bytes;
-};
-
-struct Gguf : TempDirectory {
-  uint32_t version = 3;
-  std::vector<std::string> keys;
-  std::vector<Entry> tensors;
-  uint64_t alignment = 32, shift = 0;
-  std::string tail;
-
-  /// The file that the members describe; its data bytes count up.
-  std::string file() const {
-    std::string header =
-        "GGUF" + raw(version) + raw<uint64_t>(tensors.size()) + raw<uint64_t>(keys.size());
-    for (const std::string &k : keys)
-      header += k;
-    std::string data;
-    for (const Entry &t : tensors) {
-      header += text(t.name) + raw<uint32_t>(t.sizes.size());
-      for (uint64_t size : t.sizes)
-        header += raw(size);
-      header += raw(t.type) + raw<uint64_t>(data.size() + shift);
-      for (uint64_t i = 0; i < t.bytes; ++i)
-        data.push_back(char(i % 7));
-      data.resize((data.size() + alignment - 1) / alignment * alignment);
-    }
-    header.resize((header.size() + alignment - 1) / alignment * alignment);
-    return header + data + tail;
-  }
+struct Gguf : GgufBytes {
   std::string problem() const { return messageOf(GgufFile::open(write("m.gguf", file()))); }
   std::string modelProblem() const { return messageOf(Checkpoint::open(write("m.gguf", file()))); }
 };

@@ -131,12 +131,15 @@ TEST_F(TokenizerJsonFiles, Malformed) {
 TEST_F(TokenizerJsonFiles, Vocabularies) {
   using O = json::Object;
   EXPECT_HAS(withModel("vocab", json::Array{json::Array{"a", -1.5}}),
-             "tokenizer.json: model.vocab: expected an object of ids; a Unigram model is not");
+             "tokenizer.json: model.vocab: expected an object of ids");
+  EXPECT_HAS(withModel("vocab", json::Array{json::Array{"a", "b"}}),
+             "tokenizer.json: model.vocab[0]: expected a token and its score");
   EXPECT_HAS(withModel("vocab", O{{"a", 3}, {"b", 3}}),
              "model.vocab: the id 3 is given to 'a' and");
   EXPECT_HAS(withModel("vocab", O{{"a", int64_t(1) << 40}}), "of 'a' is not below 16777216");
   EXPECT_HAS(withModel("vocab", O{{"a", "1"}}), "expected a number");
-  EXPECT_HAS(withModel("type", "Unigram"), "model.type: the model 'Unigram' is not supported");
+  EXPECT_HAS(withModel("type", "Unigram"), "model.vocab: expected a list of tokens and scores");
+  EXPECT_HAS(withModel("type", "Bigram"), "model.type: the model 'Bigram' is not supported");
   EXPECT_HAS(withModel("unk_token", "absent"),
              "model.unk_token: 'absent' is not in the vocabulary");
   EXPECT_HAS(withModel("dropout", 0.1), "model.dropout: tokens would be drawn at random");
@@ -178,8 +181,11 @@ TEST_F(TokenizerJsonFiles, AddedTokens) {
 TEST_F(TokenizerJsonFiles, Components) {
   using O = json::Object;
   using A = json::Array;
-  EXPECT_HAS(with("normalizer", O{{"type", "Precompiled"}}),
-             "normalizer: the normalizer 'Precompiled'");
+  EXPECT_HAS(with("normalizer", O{{"type", "Nmtt"}}), "normalizer: the normalizer 'Nmtt'");
+  EXPECT_HAS(with("normalizer", O{{"type", "Precompiled"}, {"precompiled_charsmap", "AAA"}}),
+             "normalizer.precompiled_charsmap: ");
+  EXPECT_HAS(with("normalizer", O{{"type", "Precompiled"}, {"precompiled_charsmap", "BAAAAA=="}}),
+             "normalizer.precompiled_charsmap: is not a precompiled normalization of 4 bytes");
   EXPECT_HAS(with("normalizer", O{{"type", "Sequence"}, {"normalizers", A{O{{"type", 3}}}}}),
              "normalizer.normalizers[0].type: found a number, expected a string");
   EXPECT_HAS(with("pre_tokenizer", O{{"type", "UnicodeScripts"}}),

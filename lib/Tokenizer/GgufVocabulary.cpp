@@ -1,0 +1,211 @@
+#include "GgufVocabulary.h"
+#include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace llvm;
+using namespace ctxc;
+using namespace ctxc::text;
+
+/// What of a vocabulary the file need not say.
+namespace {
+struct Defaults {
+  StringLiteral name; ///< of tokenizer.ggml.model
+  GgufModel model;
+  std::optional<int64_t> bos, eos, unknown, separator, padding;
+  bool addBos, addEos;
+};
+} // namespace
+
+static const Defaults models[] = {
+    {"llama", GgufModel::SentencePiece, 1, 2, 0, {}, {}, true, false},
+    {"gpt2", GgufModel::BytePairs, 11, 11, {}, {}, {}, false, false},
+    {"gemma4", GgufModel::BytePairs, {}, {}, {}, {}, {}, false, false},
+    {"bert", GgufModel::WordPiece, 101, {}, 100, 102, 0, true, false},
+    {"t5", GgufModel::Unigram, {}, 1, 2, {}, 0, false, true},
+};
+
+std::vector<int64_t> GgufVocabulary::before() const {
+  return addBos && bos ? std::vector<int64_t>{*bos} : std::vector<int64_t>();
+}
+
+std::vector<int64_t> GgufVocabulary::after() const {
+  if (model == GgufModel::WordPiece)
+    return separator ? std::vector<int64_t>{*separator} : std::vector<int64_t>();
+  return addEos && eos ? std::vector<int64_t>{*eos} : std::vector<int64_t>();
+}
+
+Expected<bool> text::ggufFlag(const GgufFile &file, StringRef key, bool absent) {
+  if (!file.metadata().count(key.str()))
+    return absent;
+  if (std::optional<bool> flag = file.flag(key))
+    return *flag;
+  return makeError(file.file().path() + ": key " + quoted(key) + " is not true or false");
+}
+
+/// Tokens that end a text, or mark its parts, are symbols in llama.cpp whatever the file says their
+/// kind is.
+static void markSymbols(GgufVocabulary &v) {
+  static constexpr StringLiteral marks[] = {
+      // of ends
+      "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
+      "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
+      "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>",
+      "<｜end▁of▁sentence｜>", "[e~[",
+      // of the parts of a text whose middle is to be found
+      "<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
+      "<|code_prefix|>", "<|prefix|>", "<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>",
+      "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>", "<|fim_middle|>",
+      "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>",
+      "<|middle|>", "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|fim_repo|>",
+      "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>"};
+  StringMap<int64_t> ids;
+  for (auto [id, token] : enumerate(v.tokens))
+    ids[token] = int64_t(id);
+  for (StringRef mark : marks)
+    if (auto id = ids.find(mark); id != ids.end())
+      v.kinds[id->second] = TokenKind::Control;
+  for (StringRef shown : {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"})
+    if (auto id = ids.find(shown); id != ids.end())
+      v.kinds[id->second] = TokenKind::UserDefined;
+  // Here "</s>" is HTML.
+  if (ids.contains("<|tool_response>") || ids.contains("<|plamo:eos|>"))
+    if (auto id = ids.find("</s>"); id != ids.end())
+      v.kinds[id->second] = TokenKind::Normal;
+}
+
+/// The file does not say which tokens take white space with them; llama.cpp knows it by names.
+static void markStripping(GgufVocabulary &v, const GgufFile &file) {
+  auto has = [&](StringRef key, ArrayRef<StringLiteral> parts) {
+    std::string value = file.text(key).value_or("").lower();
+    return any_of(parts, [&](StringRef part) { return StringRef(value).contains(part); });
+  };
+  auto idOf = [&](StringRef token) { return find(v.tokens, token) - v.tokens.begin(); };
+  auto stripLeft = [&](StringRef token) {
+    if (int64_t id = idOf(token); id < v.size())
+      v.leftStripping.push_back(id);
+  };
+  if (has("tokenizer.ggml.pre", {"jina-v2-de", "jina-v2-es", "jina-v2-code"}) ||
+      has("general.architecture", {"nomic-bert-moe", "jina-bert-v3"})) {
+    stripLeft("<mask>");
+  } else if (has("general.name", {"phi-3", "phi3"})) {
+    for (int64_t id = 0; id < v.size(); ++id)
+      if (v.isSymbol(id) && !is_contained({"<unk>", "<s>", "<|endoftext|>"}, v.tokens[id]))
+        v.rightStripping.push_back(id);
+  } else if (has("general.name", {"modern-bert"})) {
+    stripLeft("[MASK]");
+  }
+}
+
+static Error readIds(GgufVocabulary &v, const GgufFile &file) {
+  for (auto [name, id] : {std::pair{"bos", &v.bos},
+                          {"eos", &v.eos},
+                          {"unknown", &v.unknown},
+                          {"seperator", &v.separator}, // as ggml spells it
+                          {"padding", &v.padding}}) {
+    std::string key = std::string("tokenizer.ggml.") + name + "_token_id";
+    if (*id && **id >= v.size()) // a default
+      id->reset();
+    if (!file.metadata().count(key))
+      continue;
+    *id = file.integer(key);
+    if (!*id || **id < 0 || **id >= v.size())
+      return makeError(file.file().path() + ": key " + quoted(key) +
+                       (*id ? " = " + std::to_string(**id) : "") + " is no token; there are " +
+                       Twine(v.size()));
+  }
+  return Error::success();
+}
+
+static Error readTokens(GgufVocabulary &v, const GgufFile &file) {
+  StringRef path = file.file().path();
+  auto tokens = file.texts("tokenizer.ggml.tokens");
+  if (!tokens || tokens->empty())
+    return makeError(path + ": has no 'tokenizer.ggml.tokens': give token ids instead of text");
+  size_t count = tokens->size();
+  for (auto [id, token] : enumerate(*tokens)) // as llama.cpp calls those without a text
+    v.tokens.push_back(token.empty() ? "[EMPTY_" + std::to_string(id) + "]" : token.str());
+  v.scores = file.numbers("tokenizer.ggml.scores").value_or(std::vector<double>(count));
+  std::vector<double> kinds =
+      file.numbers("tokenizer.ggml.token_type").value_or(std::vector<double>(count, 1));
+  if (v.scores.size() != count || kinds.size() != count)
+    return makeError(path + ": has " + Twine(count) + " tokens, " + Twine(v.scores.size()) +
+                     " scores and " + Twine(kinds.size()) +
+                     " token types; expected as many of each");
+  for (double kind : kinds) {
+    if (!(kind >= 1 && kind <= 6))
+      return makeError(path + ": 'tokenizer.ggml.token_type' has an entry that is not from 1 to 6");
+    v.kinds.push_back(TokenKind(int(kind)));
+  }
+  return Error::success();
+}
+
+static Error readSplit(GgufVocabulary &v, const GgufFile &file, StringRef model) {
+  StringRef key = "tokenizer.ggml.pre", pre = file.text(key).value_or("");
+  if (model == "gemma4")
+    pre = "gemma4";
+  if (pre.empty()) {
+    v.warning = (file.file().path() + ": has no key " + quoted(key) +
+                 ": its texts are split as by llama.cpp, whose default may not be what the model "
+                 "was trained with; convert the model again")
+                    .str();
+    pre = "default";
+  }
+  v.split = findGgufSplit(pre);
+  if (v.split)
+    return Error::success();
+  std::string names;
+  for (const GgufSplit &each : ggufSplits())
+    names += (names.empty() ? "" : ", ") + join(llvm::split(each.names, ' '), ", ");
+  return makeError(file.file().path() + ": key " + quoted(key) + " = " + quoted(pre) +
+                   " is not known: give token ids instead of text; known are " + names);
+}
+
+Expected<GgufVocabulary> GgufVocabulary::read(const GgufFile &file) {
+  StringRef path = file.file().path(), key = "tokenizer.ggml.model";
+  GgufVocabulary v;
+  if (Error error = readTokens(v, file))
+    return std::move(error);
+  StringRef name = file.text(key).value_or("");
+  const Defaults *defaults = find_if(models, [&](const Defaults &d) { return d.name == name; });
+  if (defaults == std::end(models))
+    return makeError(path + ": key " + quoted(key) + " = " + quoted(name) +
+                     " is not supported; llama, gpt2, gemma4, bert and t5 are: give token ids "
+                     "instead of text");
+  v.model = defaults->model;
+  v.bos = defaults->bos;
+  v.eos = defaults->eos;
+  v.unknown = defaults->unknown;
+  v.separator = defaults->separator;
+  v.padding = defaults->padding;
+  bool bosByDefault = defaults->addBos;
+  if (v.model == GgufModel::BytePairs) {
+    if (Error error = readSplit(v, file, name))
+      return std::move(error);
+    if (v.split->has(GgufSplit::NoBos))
+      v.bos.reset();
+    bosByDefault = v.split->has(GgufSplit::Bos);
+  }
+  if (Error error = readIds(v, file))
+    return std::move(error);
+  Expected<bool> addBos = ggufFlag(file, "tokenizer.ggml.add_bos_token", bosByDefault);
+  Expected<bool> addEos = ggufFlag(file, "tokenizer.ggml.add_eos_token", defaults->addEos);
+  if (!addBos || !addEos)
+    return joinErrors(addBos.takeError(), addEos.takeError());
+  v.addBos = *addBos || (v.split && v.split->has(GgufSplit::AlwaysBos));
+  v.addEos = *addEos;
+  if (v.model == GgufModel::WordPiece) { // both always
+    v.addBos = true;
+    v.addEos = false;
+  }
+  for (auto [isAdded, id, what] : {std::tuple{v.addBos, v.bos, "bos"},
+                                   {v.addEos, v.eos, "eos"},
+                                   {v.model == GgufModel::WordPiece, v.separator, "seperator"}})
+    if (isAdded && !id)
+      return makeError(path + ": puts a token around each text and has no 'tokenizer.ggml." + what +
+                       "_token_id': give token ids instead of text");
+  markSymbols(v);
+  markStripping(v, file);
+  return v;
+}
