@@ -29,13 +29,32 @@ const AddedTokens::Token *AddedTokens::Finder::find(StringRef text, size_t &leng
   return nullptr;
 }
 
-Error AddedTokens::add(const Field &field, const Normalizer *normalizer, Vocabulary &vocabulary) {
-  if (Error error = field.onlyKeys(
-          {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}))
-    return error;
-  Expected<int64_t> id = field["id"].count();
-  if (!id)
-    return id.takeError();
+void AddedTokens::Finder::forgetSpecial() {
+  Finder kept;
+  for (const auto &[content, token] : tokens)
+    if (!token.isSpecial)
+      kept.add(content, token);
+  *this = std::move(kept);
+}
+
+void AddedTokens::forgetSpecial() {
+  raw.forgetSpecial();
+  normalized.forgetSpecial();
+}
+
+/// A new token has the next id, whatever a file says, as in the tokenizers package.
+int64_t AddedTokens::idOf(StringRef content, std::optional<int64_t> given,
+                          const Vocabulary &vocabulary) const {
+  std::optional<int32_t> known = vocabulary.idOf(content);
+  if (given && (known || vocabulary.token(*given)))
+    return *given; // what the vocabulary says against it is an error
+  if (known)
+    return *known;
+  return largest >= vocabulary.modelSize() ? largest + 1 : vocabulary.modelSize();
+}
+
+Error AddedTokens::add(const Field &field, std::optional<int64_t> given,
+                       const Normalizer *normalizer, Vocabulary &vocabulary) {
   Expected<std::string> content = field["content"].string();
   if (!content)
     return content.takeError();
@@ -55,9 +74,13 @@ Error AddedTokens::add(const Field &field, const Normalizer *normalizer, Vocabul
   }
   if (content->empty())
     return Error::success();
-  if (Error error = vocabulary.addBesideModel(*content, *id))
+  int64_t id = idOf(*content, given, vocabulary);
+  if (Error error = vocabulary.addBesideModel(*content, id))
     return field.fail(toString(std::move(error)));
-  token.id = int32_t(*id);
+  contents.insert(*content);
+  largest = std::max(largest, id);
+  token.id = int32_t(id);
+  token.isSpecial = *isSpecial;
   if (*isSpecial)
     special.insert(*content);
   std::string found = *content;
@@ -66,7 +89,7 @@ Error AddedTokens::add(const Field &field, const Normalizer *normalizer, Vocabul
     if (!text)
       return text.takeError();
     found = std::move(*text);
-    normalizedContents[*id] = found;
+    normalizedContents[id] = found;
   }
   (inNormalized ? normalized : raw).add(found, token);
   return Error::success();
@@ -80,10 +103,34 @@ Expected<AddedTokens> AddedTokens::read(const Field &field, const Normalizer *no
   Expected<std::vector<Field>> fields = field.array();
   if (!fields)
     return fields.takeError();
-  for (const Field &each : *fields)
-    if (Error error = added.add(each, normalizer, vocabulary))
+  for (const Field &each : *fields) {
+    if (Error error = each.onlyKeys(
+            {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}))
       return std::move(error);
+    Expected<int64_t> id = each["id"].count();
+    if (!id)
+      return id.takeError();
+    if (Error error = added.add(each, *id, normalizer, vocabulary))
+      return std::move(error);
+  }
   return added;
+}
+
+Error AddedTokens::extend(const Field &field, const Normalizer *normalizer,
+                          Vocabulary &vocabulary) {
+  Expected<std::vector<Field>> fields = field.array();
+  if (!fields)
+    return fields.takeError();
+  for (const Field &each : *fields) {
+    Expected<std::string> content = each["content"].string();
+    if (!content)
+      return content.takeError();
+    if (contents.contains(*content))
+      continue;
+    if (Error error = add(each, std::nullopt, normalizer, vocabulary))
+      return error;
+  }
+  return Error::success();
 }
 
 /// Whether the character of `text` that ends at `end`, or begins at `begin`, is a word character.

@@ -27,6 +27,12 @@ public:
   /// list, or an id that the vocabulary gives to another token.
   static llvm::Expected<AddedTokens> read(const Field &field, const Normalizer *normalizer,
                                           Vocabulary &vocabulary);
+  /// Adds tokens of a list without ids that are not among these yet: each has the id that the model
+  /// has for it, or the next.
+  llvm::Error extend(const Field &field, const Normalizer *normalizer, Vocabulary &vocabulary);
+
+  /// From now on special tokens are not found in a text.
+  void forgetSpecial();
 
   /// Splits `text`, from left to right. Tokens take white space with them (lstrip, rstrip) that
   /// `isSpace`.
@@ -50,7 +56,7 @@ public:
 private:
   struct Token {
     int32_t id = 0;
-    bool singleWord = false, stripLeft = false, stripRight = false;
+    bool singleWord = false, stripLeft = false, stripRight = false, isSpecial = false;
   };
   /// The longest token wins, of those that begin first.
   struct Finder {
@@ -58,12 +64,17 @@ private:
     std::array<std::vector<size_t>, 256> lengths; // by first byte; longest first
     void add(llvm::StringRef content, const Token &token);
     const Token *find(llvm::StringRef text, size_t &length) const;
+    void forgetSpecial();
   };
   Finder raw, normalized;
-  llvm::StringSet<> special;
+  llvm::StringSet<> special, contents;
+  int64_t largest = -1; ///< of the ids
   llvm::DenseMap<int64_t, std::string> normalizedContents;
 
-  llvm::Error add(const Field &field, const Normalizer *normalizer, Vocabulary &vocabulary);
+  llvm::Error add(const Field &field, std::optional<int64_t> id, const Normalizer *normalizer,
+                  Vocabulary &vocabulary);
+  int64_t idOf(llvm::StringRef content, std::optional<int64_t> given,
+               const Vocabulary &vocabulary) const;
   static std::vector<Part> split(llvm::StringRef text, const Finder &finder,
                                  bool (*isSpace)(char32_t));
 };

@@ -19,6 +19,7 @@ public:
   const std::string &place() const { return where; } // "FILE: normalizer.normalizers[2]"
   bool isNull() const { return !value || value->kind() == llvm::json::Value::Null; }
   bool isString() const { return value && value->getAsString(); }
+  bool isObject() const { return value && value->getAsObject(); }
 
   /// "PLACE: WHAT".
   llvm::Error fail(const llvm::Twine &what) const;

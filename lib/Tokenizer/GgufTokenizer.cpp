@@ -89,6 +89,9 @@ Expected<std::unique_ptr<Tokenizer>> ctxc::openGgufTokenizer(StringRef path) {
     return std::move(error);
   json::Value symbols = symbolsOf(*v);
   Vocabulary vocabulary;
+  for (int64_t id = 0; id < v->size(); ++id)
+    if (Error error = v->isSymbol(id) ? vocabulary.add(v->tokens[id], id) : Error::success())
+      return makeError(path + ": " + toString(std::move(error)));
   if (Error error =
           AddedTokens::read(Field(&symbols, path.str() + ": symbols"), nullptr, vocabulary)
               .moveInto(tokenizer->symbols))

@@ -30,6 +30,11 @@ std::optional<int32_t> Vocabulary::find(StringRef token) const {
   return entry == ids.end() ? std::nullopt : std::optional<int32_t>(entry->second);
 }
 
+std::optional<int32_t> Vocabulary::idOf(StringRef token) const {
+  auto entry = idsBesideModel.find(token);
+  return entry == idsBesideModel.end() ? find(token) : std::optional<int32_t>(entry->second);
+}
+
 const std::string *Vocabulary::token(int64_t id) const {
   return id >= 0 && id < size() && tokens[id] ? &*tokens[id] : nullptr;
 }

@@ -21,6 +21,9 @@ public:
   /// The same for a token that the model must not find.
   llvm::Error addBesideModel(llvm::StringRef token, int64_t id);
   std::optional<int32_t> find(llvm::StringRef token) const;
+  /// The same, also of what the model must not find.
+  std::optional<int32_t> idOf(llvm::StringRef token) const;
+  int64_t modelSize() const { return ids.size(); } // tokens that the model may find
   /// Null where there is none.
   const std::string *token(int64_t id) const;
   int64_t size() const { return tokens.size(); } // one more than the largest id

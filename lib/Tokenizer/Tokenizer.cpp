@@ -1,4 +1,5 @@
 // Which file of a checkpoint is its tokenizer.
+#include "SideFiles.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
@@ -48,8 +49,12 @@ Expected<std::unique_ptr<Tokenizer>> Tokenizer::open(StringRef directory) {
     return openGgufTokenizer(directory);
   }
   std::string json = inside(directory, "tokenizer.json");
-  if (sys::fs::exists(json))
-    return openTokenizerJson(json);
+  if (sys::fs::exists(json)) {
+    Expected<text::SideFiles> beside = text::SideFiles::read(directory);
+    if (!beside)
+      return beside.takeError();
+    return text::openTokenizerJson(json, *beside);
+  }
   std::string model = inside(directory, "tokenizer.model");
   if (sys::fs::exists(model))
     return openSentencePiece(model, configuredBos(directory));

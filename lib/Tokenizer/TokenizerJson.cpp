@@ -6,6 +6,7 @@
 #include "Normalizer.h"
 #include "PostProcessor.h"
 #include "PreTokenizer.h"
+#include "SideFiles.h"
 #include "Unicode.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
@@ -133,7 +134,8 @@ static Error readMembers(StringRef text, StringRef path, ModelText &model, json:
   return error ? std::move(error) : reader.end();
 }
 
-static Error build(const Field &root, ModelText text, TokenizerJson &tokenizer) {
+static Error build(const Field &root, ModelText text, const SideFiles &beside,
+                   TokenizerJson &tokenizer) {
   // Truncation and padding are for batches; transformers sets them anew for each call.
   if (Error error = root.onlyKeys({"version", "truncation", "padding", "added_tokens", "normalizer",
                                    "pre_tokenizer", "post_processor", "decoder"}))
@@ -155,17 +157,17 @@ static Error build(const Field &root, ModelText text, TokenizerJson &tokenizer) 
   if (Error error = AddedTokens::read(root["added_tokens"], tokenizer.normalizer.get(), vocabulary)
                         .moveInto(tokenizer.added))
     return error;
+  json::Value more = json::Array(beside.added);
+  if (Error error = tokenizer.added.extend(Field(&more, "the files beside " + root.place()),
+                                           tokenizer.normalizer.get(), vocabulary))
+    return error;
+  if (beside.splitsSpecial)
+    tokenizer.added.forgetSpecial();
   return PostProcessor::read(root["post_processor"], vocabulary).moveInto(tokenizer.around);
 }
 
-Expected<std::unique_ptr<Tokenizer>> ctxc::openTokenizerJson(StringRef path) {
-  Expected<std::string> text = readSmallFile(path, 256 << 20);
-  if (!text)
-    return text.takeError();
-  return parseTokenizerJson(*text, path);
-}
-
-Expected<std::unique_ptr<Tokenizer>> ctxc::parseTokenizerJson(StringRef text, StringRef path) {
+static Expected<std::unique_ptr<Tokenizer>> parse(StringRef text, StringRef path,
+                                                  const SideFiles &beside) {
   if (Error error = checkUtf8(text, path))
     return std::move(error);
   ModelText model;
@@ -176,7 +178,23 @@ Expected<std::unique_ptr<Tokenizer>> ctxc::parseTokenizerJson(StringRef text, St
     return makeError(path + ": has no model");
   json::Value value = std::move(members);
   auto tokenizer = std::make_unique<TokenizerJson>();
-  if (Error error = build(Field(&value, path.str() + ":"), std::move(model), *tokenizer))
+  if (Error error = build(Field(&value, path.str() + ":"), std::move(model), beside, *tokenizer))
     return std::move(error);
   return tokenizer;
+}
+
+Expected<std::unique_ptr<Tokenizer>> text::openTokenizerJson(StringRef path,
+                                                             const SideFiles &beside) {
+  Expected<std::string> text = readSmallFile(path, 256 << 20);
+  if (!text)
+    return text.takeError();
+  return parse(*text, path, beside);
+}
+
+Expected<std::unique_ptr<Tokenizer>> ctxc::openTokenizerJson(StringRef path) {
+  return text::openTokenizerJson(path, SideFiles());
+}
+
+Expected<std::unique_ptr<Tokenizer>> ctxc::parseTokenizerJson(StringRef text, StringRef path) {
+  return parse(text, path, SideFiles());
 }

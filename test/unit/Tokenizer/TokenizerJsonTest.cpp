@@ -178,6 +178,35 @@ TEST_F(TokenizerJsonFiles, AddedTokens) {
       "post_processor.cls[1]: the vocabulary has no token of id 70000");
 }
 
+// test/judge/side_files.py compares such directories with transformers.
+TEST_F(TokenizerJsonFiles, TokensOfTheFilesBesideIt) {
+  write("tokenizer.json", textOf(good));
+  auto encode = [&](StringRef text) {
+    return cantFail(cantFail(Tokenizer::open(dir.str()))->encode(text, false));
+  };
+  int64_t next = cantFail(Tokenizer::open(dir.str()))->size();
+  EXPECT_GT(encode("<tool>").size(), 1u);
+  write("added_tokens.json", R"({"<tool>": 70000})");
+  EXPECT_EQ(encode("<tool>"), std::vector<int64_t>{next});
+  write("tokenizer_config.json",
+        R"({"added_tokens_decoder": {"9": {"content": "<a>", "special": true}},
+            "image_token": "<b>", "extra_special_tokens": ["<c>"]})");
+  EXPECT_EQ(encode("<a><c><b>"), (std::vector<int64_t>{next, next + 2, next + 1}));
+  EXPECT_GT(encode("<tool>").size(), 1u); // the older file is not read
+  write("tokenizer_config.json", R"({"split_special_tokens": true, "bos_token": "<a>"})");
+  EXPECT_GT(encode("<a>").size(), 1u);
+  for (auto [config, problem] :
+       {std::pair("[", "tokenizer_config.json: at byte 0"),
+        {R"({"split_special_tokens": 1})", ": split_special_tokens: found"},
+        {R"({"extra_special_tokens": 1})", ": extra_special_tokens: found"},
+        {R"({"bos_token": {}})", ": bos_token.content: found nothing"},
+        {R"({"added_tokens_decoder": {"x": {"content": "a"}}})",
+         "expected an id as the key of a token"}}) {
+    write("tokenizer_config.json", config);
+    EXPECT_HAS(messageOf(Tokenizer::open(dir.str())), problem);
+  }
+}
+
 TEST_F(TokenizerJsonFiles, Components) {
   using O = json::Object;
   using A = json::Array;

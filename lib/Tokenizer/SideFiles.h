@@ -1,0 +1,30 @@
+// What the other files of a checkpoint's directory say about its tokenizer: tokenizer_config.json,
+// special_tokens_map.json and added_tokens.json, as transformers' AutoTokenizer reads them.
+#ifndef CTXC_LIB_TOKENIZER_SIDEFILES_H
+#define CTXC_LIB_TOKENIZER_SIDEFILES_H
+
+#include "ctxc/Tokenizer/Tokenizer.h"
+#include "llvm/Support/JSON.h"
+
+namespace ctxc::text {
+
+struct SideFiles {
+  /// Tokens that a text may spell out, as a tokenizer.json lists them, but without ids: one that is
+  /// not yet in the tokenizer gets the next id.
+  llvm::json::Array added;
+  /// Special tokens that a text spells out are none (split_special_tokens).
+  bool splitsSpecial = false;
+  std::optional<bool> addBos, addEos; ///< for a tokenizer.model
+
+  /// Nothing where the directory has none of these files. Errors: a file is no JSON, or has another
+  /// kind of value where a token or a flag is expected.
+  static llvm::Expected<SideFiles> read(llvm::StringRef directory);
+};
+
+/// tokenizer.json with what the files beside it say.
+llvm::Expected<std::unique_ptr<Tokenizer>> openTokenizerJson(llvm::StringRef path,
+                                                             const SideFiles &beside);
+
+} // namespace ctxc::text
+
+#endif // CTXC_LIB_TOKENIZER_SIDEFILES_H
