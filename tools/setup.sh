@@ -27,6 +27,7 @@ packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libomp-22-dev zlib1g-dev libzstd-dev
   libeigen3-dev libboost-dev libboost-graph-dev libgtest-dev libsentencepiece-dev
   libpcre2-dev libutf8proc-dev libzip-dev libvulkan-dev
+  libprotobuf-dev # which sentencepiece's pkg-config file asks for in Debian 13
   python3 graphviz
 )
 
