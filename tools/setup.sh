@@ -14,7 +14,7 @@
 #                               build/interpretability, beside the judges' packages
 #   tools/setup.sh --mpi        and for models that several machines share: MPICH (docs/clusters.md)
 #   tools/setup.sh --sanitizers and for tools/test-sanitized.sh: that runtime alone
-#   tools/setup.sh --package    and to make Debian packages: dpkg-dev
+#   tools/setup.sh --package    and to make Debian packages: dpkg-dev, file
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
 #                               matplotlib, Google Benchmark, OpenBLAS
 #
@@ -199,7 +199,7 @@ for argument in "$@"; do
   --python) with_python=1 ;;
   --interpretability) with_interpretability=1 ;;
   --mpi) packages+=(mpich libmpich-dev) ;;
-  --package) packages+=(dpkg-dev) ;;
+  --package) packages+=(dpkg-dev file) ;;
   --sanitizers) packages+=(libclang-rt-22-dev) ;;
   -h | --help)
     sed -n '2,22s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
