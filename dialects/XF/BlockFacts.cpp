@@ -1,4 +1,5 @@
 #include "dialects/XF/BlockFacts.h"
+#include "dialects/XF/FactsArith.h"
 #include "dialects/XF/Sizes.h"
 #include "dialects/XF/SumFacts.h"
 #include <map>
@@ -52,23 +53,6 @@ private:
   std::map<std::vector<uintptr_t>, unsigned> numbers;
 };
 } // namespace ctxc::xf
-
-/// Facts of numbers that are what they are.
-static Facts factsOfNumbers(ArrayRef<double> numbers, StringRef why) {
-  auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
-  if (*least == *most)
-    return Facts::constant(*least, *least == 0 ? why.str() : "");
-  Facts facts;
-  facts.floor = *least;
-  facts.ceiling = *most;
-  facts.bound = std::max(std::abs(*least), std::abs(*most));
-  bool anyZero = llvm::is_contained(numbers, 0.0);
-  facts.elements = anyZero ? Zeros::OpenSet : Zeros::Never;
-  facts.vector = anyZero ? Zeros::OpenSet : Zeros::Never;
-  if (anyZero)
-    facts.why = (why + " in some entries").str();
-  return facts;
-}
 
 Facts FactsPass::factsOf(Operation *op) const {
   if (auto setting = dyn_cast<SettingOp>(op)) {
@@ -320,6 +304,13 @@ void FactsPass::visit(Operation *op) {
   std::optional<Combination> sum = combine(op);
   if (sum)
     takeSum(*sum, term, facts);
+  // The other factor of a product may be a function of the same numbers, such as 1/u beside u.
+  auto isFactor = [&](OpOperand &operand) {
+    auto link = dyn_cast<SolvableOpInterface>(op);
+    return link && op->getNumOperands() > 1 && handsOnMovers(link, operand.getOperandNumber());
+  };
+  if (llvm::any_of(op->getOpOperands(), isFactor) && term.movers.none())
+    facts.free = false;
   settle(op, term, facts);
   if (isa<ContextualOpInterface>(op) && facts.getConstant())
     result.blind.insert(op);

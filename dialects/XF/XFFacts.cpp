@@ -133,7 +133,10 @@ Facts MulOp::inferFacts(ArrayRef<Facts> operands) {
 Facts DivOp::inferFacts(ArrayRef<Facts> operands) {
   if (operands[0].isZero())
     return Facts::constant(0, operands[0].why);
-  return {operands[0].elements, operands[0].vector, std::nullopt, operands[0].why};
+  Facts facts = {operands[0].elements, operands[0].vector, std::nullopt, operands[0].why};
+  // Zeros of the divisor part what is above zero from what is below.
+  facts.piecewise = anyZero(operands[1]) != Zeros::Never;
+  return facts;
 }
 
 Facts TimesOp::inferFacts(ArrayRef<Facts> operands) {
@@ -209,6 +212,17 @@ SmallVector<SumTerm> BiasOp::getSumTerms() {
 // Along the last dimension
 //===----------------------------------------------------------------------===//
 
+/// Whether a norm without epsilon has another formula on either side of where it divides by zero:
+/// of data that lies on a line it is one direction, or the opposite one. Where the data has a
+/// number of its own for each of several dimensions, one goes around its zero.
+static bool isPartedByZero(const Facts &data, NormKind kind, int64_t d) {
+  if (kind == NormKind::sum)
+    return data.floor.value_or(-1) < 0; // else the sum is zero only with all of it
+  if (kind != NormKind::layer && data.vector == Zeros::Never)
+    return false;
+  return !data.free || d < (kind == NormKind::layer ? 3 : 2);
+}
+
 Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
   const Facts &data = operands[0];
   int64_t d = lastDim(getData());
@@ -222,6 +236,7 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
     return Facts::constant(1, "the share of one entry is one");
   Facts facts = {data.elements, data.vector, std::nullopt, data.why};
   facts.bothSigns = data.bothSigns;
+  facts.piecewise = isExact && isPartedByZero(data, getKind(), d);
   if (getKind() == NormKind::sum) { // bounded where no entry is negative
     if (data.floor && *data.floor >= 0) {
       facts.bound = facts.ceiling = 1.0;
@@ -233,7 +248,6 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
   facts.bound = getKind() == NormKind::l2 ? 1.0 : std::sqrt(double(d));
   facts.length = getKind() == NormKind::l2 ? std::sqrt(n / d) : std::sqrt(n);
   if (d == (getKind() == NormKind::layer ? 2 : 1)) { // only a sign, where ε = 0
-    facts.piecewise = isExact;
     bool isKnown = d == 1 && isExact && anyZero(data) == Zeros::Never;
     for (double sign : {1.0, -1.0})
       if (isKnown && (sign > 0 ? data.floor.value_or(-1) >= 0 : data.ceiling.value_or(1) <= 0))

@@ -85,8 +85,11 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     facts.zeroSomewhere |= data.bothSigns;
     mapInterval(facts, data, f);
     if (data.floor.value_or(-1) >= 0) { // the data is never negative
-      if (getKind() == ActivationKind::relu) {
-        facts.piecewise = true; // it is the data itself, which another term of a sum may be
+      // A relu is the data itself, which another term of a sum may be; a root has a kink where the
+      // data touches zero: of a square it is x on one side and −x on the other.
+      bool isRoot = getKind() == ActivationKind::sqrt && !(*data.floor > 0);
+      if (getKind() == ActivationKind::relu || isRoot) {
+        facts.piecewise = true;
         facts.levels.emplace();
       }
       break;

@@ -103,6 +103,24 @@ static double largestOf(xf::BlockOp body, const Evaluation &evaluation) {
   return worst;
 }
 
+/// Whether `body` has a norm without epsilon of what is as small as the roundings of a sum of the
+/// numbers that it was computed from.
+static bool normsRounding(xf::BlockOp body, const Evaluation &evaluation) {
+  constexpr double rounding = 1e-13;
+  for (auto norm : body.getBody().getOps<xf::NormalizeOp>()) {
+    Operation *maker = norm.getData().getDefiningOp();
+    if (!norm.getEps().isZero() || !maker)
+      continue;
+    double from = 0;
+    for (Value operand : maker->getOperands())
+      if (!operand.getDefiningOp<xf::ParamOp>())
+        from = std::max(from, largest(evaluation.rows(operand)));
+    if (largest(evaluation.rows(norm.getData())) <= rounding * from)
+      return true;
+  }
+  return false;
+}
+
 llvm::Error Trier::formPatch(xf::BlockOp dual) {
   BlockState fullState;
   if (sample.contextSize() > 0)
@@ -126,6 +144,7 @@ llvm::Error Trier::formPatch(xf::BlockOp dual) {
   if (!outputs)
     return outputs.takeError();
   trial.largestValue = largestOf(dual, evaluation);
+  trial.normsRounding = normsRounding(dual, evaluation);
   for (const LayerObligations &counts : environment.obligations) {
     trial.harmless += counts.harmless;
     trial.harmful += counts.harmful;
@@ -246,7 +265,7 @@ double Trial::tolerance() const {
 }
 
 TrialOutcome Trial::outcome() const {
-  if (!isPatchOfSize(relativeNorm))
+  if (!isPatchOfSize(relativeNorm) || normsRounding)
     return TrialOutcome::IllConditioned;
   if (error <= tolerance())
     return TrialOutcome::Exact;
@@ -259,6 +278,8 @@ std::string Trial::whyNotExact() const {
   if (!isPatchOfSize(relativeNorm))
     os << llvm::format("the patch is %.2g times its parameter, more than %.0e", relativeNorm,
                        largestRelativeNorm);
+  else if (normsRounding)
+    os << "a norm without epsilon divides a rounding by itself";
   else if (outcome() == TrialOutcome::IllConditioned)
     os << llvm::format("numbers as large as %.2g, more than %.0e, leave an error of %.2g",
                        conditioning(), largestConditioning, error);

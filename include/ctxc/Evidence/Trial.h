@@ -57,6 +57,10 @@ struct Trial {
   /// mean of ‖T' − T‖ / ‖T‖ over the sample's others, each without the context.
   double drift = 0;
 
+  /// Whether a norm without epsilon divides a rounding by itself, so that what follows is noise,
+  /// however equal it is in two runs.
+  bool normsRounding = false;
+
   int64_t patched = 0;               ///< parameters
   int64_t harmless = 0, harmful = 0; ///< zero divisors replaced by 1 (PatchOps.td)
 

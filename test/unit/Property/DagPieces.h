@@ -3,6 +3,7 @@
 #define CTXC_TEST_UNIT_PROPERTY_DAGPIECES_H
 
 #include "../Compiled/BlockText.h"
+#include <cmath>
 #include <map>
 #include <random>
 
@@ -41,8 +42,9 @@ protected:
   DagPieces(uint64_t seed, bool nasty)
       : random(seed), nasty(nasty), hasParts(seed % 8 == 5), hasBiases(seed % 8 == 6),
         hasOrders(seed % 16 == 4), hasTaps(seed % 16 == 7), hasDirections(seed % 16 == 10),
-        hasAmplitudes(seed % 16 == 14), functions(seed % 4 == 3 ? otherActivations : activations),
-        width(2 + below(5)), hidden(2 + below(7)), b(random, width) {}
+        hasAmplitudes(seed % 16 == 14), hasKinks(nasty && seed % 16 == 1),
+        functions(seed % 4 == 3 ? otherActivations : activations), width(2 + below(5)),
+        hidden(2 + below(7)), b(random, width) {}
 
   int64_t below(int64_t n) { return random() % n; }
   bool oneIn(int64_t n) { return below(n) == 0; }
@@ -86,6 +88,47 @@ protected:
       return biased(norm(x));
     default:
       return scaled(norm(x));
+    }
+  }
+
+  TextValue filled(const TextValue &like, double value) {
+    std::string type = typeOf(like);
+    return b.op("xf.setting \"" + b.fresh("s") + "\"",
+                type + " = dense<" + std::to_string(value) + "> : " + type, like.shape);
+  }
+  /// Zero wherever entries of x lie far on one side, which few random numbers do; or just nearly
+  /// so.
+  TextValue kinked(const TextValue &x) {
+    double shift = oneIn(2) ? 5 : -5;
+    TextValue o = b.add(x, filled(x, shift));
+    auto less = [&](const TextValue &y) { return b.sub(y, filled(y, oneIn(4) ? 0.9 : 1)); };
+    switch (below(7)) {
+    case 0: {
+      TextValue root = b.unary("activation sqrt", b.mul(o, o));
+      return oneIn(2) ? b.add(root, o) : b.sub(root, o);
+    }
+    case 1: {
+      TextValue size = b.unary("activation abs", o);
+      return oneIn(2) ? b.add(size, o) : b.sub(size, o);
+    }
+    case 2: {
+      TextValue five = filled(x, 5);
+      TextValue larger = b.add(b.unary("activation relu", b.sub(x, five)), five);
+      return less(oneIn(2) ? b.mul(x, b.div(filled(x, 1), larger)) : b.div(x, larger));
+    }
+    case 3:
+      return less(b.div(o, b.unary("activation sqrt", b.mul(o, o))));
+    case 4:
+      return b.sub(o, b.unary("activation relu", o));
+    case 5:
+      return b.sub(b.unary("clamp", o, " to 3.0"), filled(o, oneIn(2) ? 3 : -3));
+    default: { // the direction of a line
+      TextValue one = b.add(b.linear(x, 1), filled({"", {1}}, shift));
+      TextValue other = oneIn(2) ? filled(one, 0) : one;
+      const char *kind = oneIn(2) ? "normalize l2" : "normalize rms";
+      TextValue unit = b.slice(b.unary(kind, b.concat({one, other}), " eps 0.0"), 0, 1);
+      return b.mul(x, b.sub(unit, filled(unit, other.name == one.name ? std::sqrt(0.5) : 1)));
+    }
     }
   }
 
@@ -231,6 +274,7 @@ protected:
   bool hasTaps;                 ///< convolutions behind MLPs
   bool hasDirections;           ///< numbers times norms
   bool hasAmplitudes;           ///< rotations that make longer or shorter, also of some pairs alone
+  bool hasKinks;                ///< functions that are zero on an open set far from where most are
   const char *const *functions; ///< ten activations
   int64_t width, hidden;
   DagText b;

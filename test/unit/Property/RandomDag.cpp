@@ -120,6 +120,8 @@ private:
       return directed(x, pick(pool));
     if (hasOrders && oneIn(3))
       return reordered(x);
+    if (hasKinks && oneIn(3))
+      return kinked(x);
     if (hasAmplitudes && n % 2 == 0 && oneIn(3))
       return turned(oneIn(2) ? norm(x) : x);
     switch (below(16)) {
