@@ -10,6 +10,7 @@
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/Timer.h"
+#include "ctxc/Transforms/DropOutputs.h"
 #include "ctxc/Transforms/FoldLayers.h"
 #include "ctxc/Transforms/PermuteParts.h"
 #include "dialects/Graph/Graph.h"
@@ -203,6 +204,7 @@ Error Model::import() {
     return result.takeError();
   imported = std::move(result->module);
   sourceLines = std::move(result->sourceLines);
+  dropUnreadOutputs(*imported);
   permuteParts(*imported);
   for (FoldedLayers &folded : foldLayers(*imported, settings.planning.startLayer))
     mlir::emitRemark(folded.layer.getLoc(),

@@ -3,6 +3,7 @@
 #include "BuildFromPlans.h"
 #include "FreeName.h"
 #include "ctxc/Transforms/BuildPatch.h"
+#include "ctxc/Transforms/DropOutputs.h"
 #include "ctxc/Transforms/FoldLayers.h"
 #include "ctxc/Transforms/PermuteParts.h"
 
@@ -12,6 +13,7 @@ namespace ctxc {
 
 #define GEN_PASS_DEF_BUILDAPPLIED
 #define GEN_PASS_DEF_BUILDDUAL
+#define GEN_PASS_DEF_DROPUNREADOUTPUTS
 #define GEN_PASS_DEF_FOLDLAYERS
 #define GEN_PASS_DEF_OUTLINEMODELENDS
 #define GEN_PASS_DEF_PACKLINEARS
@@ -26,6 +28,10 @@ struct OutlineModelEnds : impl::OutlineModelEndsBase<OutlineModelEnds> {
       if (failed(outlineModelEnds(model)))
         signalPassFailure();
   }
+};
+
+struct DropUnreadOutputs : impl::DropUnreadOutputsBase<DropUnreadOutputs> {
+  void runOnOperation() override { numDropped += dropUnreadOutputs(getOperation()); }
 };
 
 struct FoldLayers : impl::FoldLayersBase<FoldLayers> {

@@ -33,6 +33,25 @@ def OutlineModelEnds : Pass<"xf-outline-model-ends", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ctxc::xf::XFDialect"];
 }
 
+def DropUnreadOutputs : Pass<"xf-drop-unread-outputs", "::mlir::ModuleOp"> {
+  let summary = "remove outputs of layers that do not reach the logits";
+  let description = [{
+    An output that nothing reads need not be what it is with the context. `ctxc` does this to every
+    model that it reads.
+
+    ```mlir
+    %y:2 = xf.layer @b(%x) at "layers.0." : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    xf.yield %y#0 : tensor<4xf32>
+    ```
+    becomes
+    ```mlir
+    %y = xf.layer @b(%x) at "layers.0." : (tensor<4xf32>) -> tensor<4xf32>
+    xf.yield %y : tensor<4xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numDropped", "num-dropped", "outputs of layers that were removed">];
+}
+
 def FoldLayers : Pass<"xf-fold-layers", "::mlir::ModuleOp"> {
   let summary = "join layers that are only a mixer with the next layer that can be patched";
   let description = [{
