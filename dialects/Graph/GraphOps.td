@@ -106,7 +106,8 @@ def Graph_FunctionOp : Graph_Op<"function", [Symbol, IsolatedFromAbove, SingleBl
     If an op names this function in its attribute `graph.body`, the function of its operands is the op's meaning. `axes` has,
     for each argument, the axis of the tokens, or -1 for an argument that is the same for all tokens, such as a parameter;
     `result_axis` is the axis of the result. An `xf.contextual` is computed from all tokens of its run, any other op from
-    the tokens of a step. `counted` says that the program has no positions as input, and counts its tokens to get them.
+    the tokens of a step; of what positions and parameters alone make, it gets the entries at the tokens' positions.
+    `counted` says that the program has no positions as input, and counts its tokens to get them.
 
     - C1: there is an axis for each argument, which is -1 or one of its axes, and the same holds for the result.
     - C2: the body ends in a `graph.return` of one value; otherwise it has only calls, inputs that are positions, and

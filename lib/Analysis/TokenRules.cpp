@@ -336,7 +336,7 @@ constexpr Named rules[] = {
      "nan_to_num ne neg pow prelu reciprocal relu relu6 remainder round rsqrt rsub sigmoid sign "
      "silu sin softplus sqrt square sub tan tanh where xlogy",
      entries},
-    {"_to_copy alias clone contiguous copy detach dropout lift_fresh_copy to", entries},
+    {"_to_copy alias clone contiguous copy detach dropout fill lift_fresh_copy to", entries},
     {"type_as", copies},
     {"_unsafe_view reshape view flatten unflatten", order},
     {"movedim mT numpy_T permute squeeze swapaxes t transpose unsqueeze view_as_complex "

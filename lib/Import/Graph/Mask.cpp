@@ -68,11 +68,16 @@ std::optional<double> ctxc::pt2::numberIn(Value value, const TokenAxes &axes) {
   if (axes.isData(value) || axes.countAxes(value) > 1)
     return std::nullopt;
   Places at(rankOf(value));
+  bool hasColumns = false;
   for (auto [axis, line] : llvm::enumerate(at)) {
     if (axes.axis(value) == axis)
       line.row = 1;
-    else if (!isOne(value, axis))
+    else if (isOne(value, axis))
+      continue;
+    else if (std::exchange(hasColumns, true)) // two that depend on each other could cancel
       return std::nullopt;
+    else
+      line.column = 1;
   }
   Found found = Follower(axes, writtenNumbers, obstacle).entry(value, at);
   auto *line = found ? std::get_if<Line>(&*found) : nullptr;

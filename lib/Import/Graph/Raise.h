@@ -101,6 +101,7 @@ private:
   Results stacked(graph::CallOp call);
   Results placed(graph::CallOp call);
   Results written(graph::CallOp call);
+  Results filled(graph::CallOp call);
   Results row(graph::CallOp call);
   Results topK(graph::CallOp call);
   Results indexed(graph::CallOp call);

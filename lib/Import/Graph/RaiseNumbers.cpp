@@ -1,5 +1,6 @@
 // Numbers that are added or that limit others, and values that are made of stored tensors alone.
 #include "GraphValues.h"
+#include "Mask.h"
 #include "Raise.h"
 
 using namespace mlir;
@@ -12,6 +13,20 @@ Value Raiser::plus(Location loc, Value x, double number) {
   Value ones = xf::createOnes(builder, loc, ranked(x).getShape());
   Value term = xf::TimesOp::create(builder, loc, ones, llvm::APFloat(float(number)));
   return xf::AddOp::create(builder, loc, x, term);
+}
+
+/// A number in all entries.
+Raiser::Results Raiser::filled(graph::CallOp call) {
+  Value tensor = call.getTensor("value");
+  std::optional<double> number = tensor ? numberIn(tensor, axes) : numberOf(call, "value");
+  auto type = tokenType(call.getResult(0), axes);
+  bool isNumber = type && isa<FloatType>(type->getElementType()) && number &&
+                  std::isfinite(float(*number)) && !(tensor && isData(tensor));
+  llvm::consumeError(type.takeError());
+  if (!isNumber)
+    return {};
+  Value ones = xf::createOnes(builder, call.getLoc(), type->getShape());
+  return {xf::TimesOp::create(builder, call.getLoc(), ones, llvm::APFloat(float(*number)))};
 }
 
 /// x + c, x − c, and c − x.

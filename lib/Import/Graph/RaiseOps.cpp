@@ -39,16 +39,18 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
                     .Case("stack", &Raiser::stacked)
                     .Case("slice_scatter", &Raiser::placed)
                     .Case("copy", &Raiser::written)
+                    .Case("fill", &Raiser::filled)
                     .Case("embedding", &Raiser::row)
                     .Case("topk", &Raiser::topK)
                     .Case("index", &Raiser::indexed)
                     .Case("gather", &Raiser::gathered)
                     .Cases({"sum", "mean"}, &Raiser::summed)
                     .Default(nullptr);
-  bool isOfShape = llvm::is_contained(
-      {&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded, &Raiser::part,
-       &Raiser::row, &Raiser::indexed, &Raiser::gathered, &Raiser::placed, &Raiser::written},
-      method);
+  bool isOfShape =
+      llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded,
+                          &Raiser::part, &Raiser::row, &Raiser::indexed, &Raiser::gathered,
+                          &Raiser::placed, &Raiser::written, &Raiser::filled},
+                         method);
   // All others compute with floating-point numbers.
   auto computes = [&](Value operand) {
     Value raised = lookup(operand);

@@ -242,6 +242,16 @@ Error ProgramReader::readNode(JsonView node) {
   JsonView inputs = node["inputs"], outputs = node["outputs"];
   if (!target || !inputs.isArray() || !outputs.isArray())
     return makeError(where + ": a node has no target, no inputs or no outputs");
+  if (target->starts_with("torch.ops.higher_order.")) {
+    std::optional<SourceLine> line =
+        innermostLine(node["metadata"]["stack_trace"].text().value_or(""));
+    bool isWritten = line && !line->file.starts_with("<");
+    std::string place =
+        isWritten ? " (" + line->file.str() + ":" + std::to_string(line->line) + ")" : "";
+    return makeError(where + ": '" + target->drop_front(strlen("torch.ops.")) + "'" + place +
+                     " runs other programs by what it reads, as branches and loops do; expected "
+                     "calls of ops alone: write it without that, or export what it runs");
+  }
   SmallVector<StringRef> names;
   auto add = [&](JsonView tensor) { names.push_back(tensor["name"].text().value_or("")); };
   for (JsonView output : outputs) {

@@ -258,6 +258,7 @@ void pt2::recompose(graph::ProgramOp program) {
       {"aten.sub.Tensor", recomposeFromNumber},
       {"aten.sub.Tensor", recomposeDifference},
       {"aten.where.self", recomposeChoice}};
+  spellOut(program);
   for (auto call : llvm::make_early_inc_range(program.getBody().getOps<graph::CallOp>()))
     for (auto [target, rule] : rules)
       if (call.getTarget() == target)

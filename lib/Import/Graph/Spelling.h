@@ -11,6 +11,9 @@ namespace ctxc::pt2 {
 /// arguments.
 std::string nameOfOp(llvm::StringRef target);
 
+/// Writes sums with factors, interpolations and sums of products as the ops that they are made of.
+void spellOut(graph::ProgramOp program);
+
 /// Replaces what `run_decompositions()` with PyTorch's own table makes of an op by the op itself,
 /// where a pattern reads that; and erases calls whose results nothing reads.
 void recompose(graph::ProgramOp program);

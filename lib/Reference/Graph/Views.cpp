@@ -25,6 +25,8 @@ static Results expandedTo(Call &c, const Array &x) {
 static Results expanded(Call &c) { return expandedTo(c, c.tensor("self")); }
 static Results copy(Call &c) { return expandedTo(c, c.tensor("src")); }
 
+static Results fill(Call &c) { return expandedTo(c, c.tensorOrNumber("value")); }
+
 static Results broadcastTensors(Call &c) {
   Results results;
   for (auto [i, x] : llvm::enumerate(c.tensors("tensors"))) {
@@ -359,6 +361,7 @@ Meanings ctxc::reference::viewMeanings() {
                                                             {"new_full", constant},
                                                             {"new_empty", constant},
                                                             {"scalar_tensor", constant},
+                                                            {"fill", fill},
                                                             {"arange", arange},
                                                             {"eye", eye},
                                                             {"tril", triangle},
