@@ -56,7 +56,7 @@ def digest_of(program: torch.export.ExportedProgram) -> str:
     for name, tensor in {**program.state_dict, **program.constants}.items():
         if isinstance(tensor, torch.Tensor) and tensor.device.type != "meta":
             plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            lines.append(f"{name} {zlib.crc32(plain.numpy()):08x}\n")
+            lines.append(f"{name} {zlib.crc32(plain.numpy().tobytes()):08x}\n")
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
@@ -175,7 +175,7 @@ def numbers_of(module: torch.nn.Module, program: torch.export.ExportedProgram, i
     fixed = isinstance(node.meta["val"].shape[1], int)
     in_doubles = sum(tensor.numel() for tensor in held.values()) <= MOST_DOUBLES
     output = next(reversed(program.graph.nodes)).args[0]
-    known = [each.meta["val"].shape[-1] for each in output if isinstance(each, torch.fx.Node)]  # type: ignore
+    known = [each.meta["val"].shape[-1] for each in output if isinstance(each, torch.fx.Node)]
     most = next((size for size in known if isinstance(size, int)), 64)
     runs: list[dict[str, Any]] = []
     why = ""
