@@ -1,6 +1,7 @@
 // tokenizer.model, read and run by the sentencepiece library. Its processor takes ten times the
 // file's size, so that it exists only while text is turned into tokens; to turn tokens into text, a
 // processor with the tokens' own pieces is enough.
+#include "SentencePieceBeside.h"
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
@@ -18,9 +19,9 @@ using Processor = sentencepiece::SentencePieceProcessor;
 
 class SentencePiece final : public Tokenizer {
 public:
-  /// Without a `file` the processor is kept.
+  /// Without a `file` the processor is kept. `changes` follow the model whenever it is read.
   SentencePiece(std::unique_ptr<Processor> processor, std::optional<int64_t> configuredBos,
-                StringRef file);
+                StringRef file, StringRef changes = "");
 
   Expected<std::vector<int64_t>> encode(StringRef text, bool addSpecial) const override;
   Expected<std::vector<int64_t>> encodeChat(StringRef text) const override;
@@ -41,7 +42,7 @@ private:
   Expected<const Processor *> processor() const;
   Expected<std::string> decodeByItsPieces(ArrayRef<int64_t> ids) const;
 
-  std::string file; ///< the file from which a processor can be loaded again
+  std::string file, changes; ///< the file from which a processor can be loaded again
   mutable std::unique_ptr<Processor> loaded;
   std::vector<int64_t> needed;  ///< pieces that any processor must have
   std::string spelled;          ///< all pieces, one after the other
@@ -71,11 +72,11 @@ static Expected<std::unique_ptr<Processor>> load(StringRef bytes, StringRef path
   return processor;
 }
 
-static Expected<std::unique_ptr<Processor>> loadFile(StringRef path) {
+static Expected<std::unique_ptr<Processor>> loadFile(StringRef path, StringRef changes = "") {
   Expected<std::string> bytes = readSmallFile(path, 256 << 20);
   if (!bytes)
     return bytes.takeError();
-  return load(*bytes, path);
+  return load(*bytes + changes.str(), path);
 }
 
 Expected<std::unique_ptr<Tokenizer>> ctxc::openSentencePiece(StringRef path,
@@ -94,9 +95,31 @@ Expected<std::unique_ptr<Tokenizer>> ctxc::parseSentencePiece(StringRef bytes, S
   return std::make_unique<SentencePiece>(std::move(*processor), bos, "");
 }
 
+// Of two normalizer_specs, the second one's fields hold: no normalization (precompiled_charsmap),
+// no add_dummy_prefix, no remove_extra_whitespaces.
+static constexpr StringLiteral textAsItIs =
+    StringLiteral::withInnerNUL("\x1a\x06\x12\x00\x18\x00\x20\x00");
+
+Expected<text::SentencePieceModel>
+text::openSentencePieceModel(StringRef path, std::optional<int64_t> bos, bool isTextAsItIs) {
+  StringRef changes = isTextAsItIs ? StringRef(textAsItIs) : "";
+  auto processor = loadFile(path, changes);
+  if (!processor)
+    return processor.takeError();
+  SentencePieceModel model;
+  for (int id = 0; id < (*processor)->GetPieceSize(); ++id)
+    if ((*processor)->IsControl(id))
+      model.controls.push_back(id);
+  model.unknown = (*processor)->unk_id();
+  model.bos = bos.value_or((*processor)->bos_id());
+  model.tokenizer = std::make_unique<SentencePiece>(std::move(*processor), bos, path, changes);
+  return model;
+}
+
 SentencePiece::SentencePiece(std::unique_ptr<Processor> processor,
-                             std::optional<int64_t> configuredBos, StringRef path)
-    : file(path), loaded(std::move(processor)), bos(configuredBos) {
+                             std::optional<int64_t> configuredBos, StringRef path,
+                             StringRef changes)
+    : file(path), changes(changes), loaded(std::move(processor)), bos(configuredBos) {
   if (!bos || *bos < 0 || *bos >= loaded->GetPieceSize())
     bos = loaded->bos_id();
   if (*bos < 0)
@@ -116,7 +139,7 @@ static Error changedError(StringRef file) {
 
 Expected<const Processor *> SentencePiece::processor() const {
   if (!loaded) {
-    auto again = loadFile(file);
+    auto again = loadFile(file, changes);
     if (!again)
       return again.takeError();
     if ((*again)->GetPieceSize() != size())
@@ -233,7 +256,7 @@ Expected<std::string> SentencePiece::decodeByItsPieces(ArrayRef<int64_t> ids) co
   std::optional<std::string> model = modelOf((*map)->bytes(), pieces);
   if (!model)
     return changedError(file);
-  auto processor = load(*model, file);
+  auto processor = load(*model + changes, file);
   if (!processor)
     return processor.takeError();
   for (auto [place, id] : enumerate(pieces))

@@ -206,24 +206,33 @@ Expected<SideFiles> SideFiles::read(StringRef directory) {
   Members keys = config->members();
   SideFiles files;
   Tokens tokens;
+  files.isThere = !config->values.empty() || !map->values.empty() || !encoder->values.empty();
   bool hasDecoder = false;
+  std::optional<bool> splits, legacy;
   for (const auto &[key, value] : keys) {
     if (key == "added_tokens_decoder") {
       hasDecoder = true;
       if (Error error = addDecoder(value, tokens))
         return std::move(error);
     }
-    bool isSplit = key == "split_special_tokens", isBos = key == "add_bos_token";
-    if (!isSplit && !isBos && key != "add_eos_token")
-      continue;
-    Expected<bool> flag = value.boolean(false);
-    if (!flag)
-      return flag.takeError();
-    if (isSplit)
-      files.splitsSpecial = *flag;
-    else
-      (isBos ? files.addBos : files.addEos) = *flag;
+    if (key == "tokenizer_class" && value.isString())
+      files.isLlama = is_contained({"LlamaTokenizer", "LlamaTokenizerFast"}, *value.string());
+    for (auto [name, flag] :
+         {std::pair<StringRef, std::optional<bool> *>{"split_special_tokens", &splits},
+          {"legacy", &legacy},
+          {"add_bos_token", &files.addBos},
+          {"add_eos_token", &files.addEos},
+          {"add_prefix_space", &files.addPrefixSpace}}) {
+      if (key != name || value.isNull())
+        continue;
+      Expected<bool> read = value.boolean();
+      if (!read)
+        return read.takeError();
+      *flag = *read;
+    }
   }
+  files.splitsSpecial = splits.value_or(false);
+  files.isLegacy = legacy.value_or(false);
   if (!hasDecoder) { // older files; of one role, the map's token holds
     Members named = map->members();
     if (Error error = addEncoder(encoder->members(), specialOf(keys, named), tokens))
@@ -237,6 +246,12 @@ Expected<SideFiles> SideFiles::read(StringRef directory) {
     return std::move(error);
   if (Error error = addExtra(keys, tokens))
     return std::move(error);
+  for (const auto &[key, value] : keys)
+    if (key == "bos_token" || key == "eos_token") {
+      Field content = value.isObject() ? value["content"] : value;
+      if (content.isString())
+        (key == "bos_token" ? files.bos : files.eos) = *content.string();
+    }
   files.added = std::move(tokens.all);
   return files;
 }

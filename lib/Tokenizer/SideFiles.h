@@ -14,7 +14,14 @@ struct SideFiles {
   llvm::json::Array added;
   /// Special tokens that a text spells out are none (split_special_tokens).
   bool splitsSpecial = false;
-  std::optional<bool> addBos, addEos; ///< for a tokenizer.model
+  // For a tokenizer.model:
+  bool isThere = false;               ///< one of the files, at least
+  std::optional<bool> addBos, addEos; ///< whether a text gets the tokens `bos` and `eos` around it
+  std::optional<std::string> bos, eos;
+  /// The class is transformers' LlamaTokenizer: whether a text gets a space in front, and (legacy)
+  /// also each part behind a token that is spelled out.
+  bool isLlama = false, isLegacy = false;
+  std::optional<bool> addPrefixSpace;
 
   /// Nothing where the directory has none of these files. Errors: a file is no JSON, or has another
   /// kind of value where a token or a flag is expected.

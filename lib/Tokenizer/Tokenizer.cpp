@@ -1,5 +1,5 @@
 // Which file of a checkpoint is its tokenizer.
-#include "SideFiles.h"
+#include "SentencePieceBeside.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
@@ -49,13 +49,14 @@ Expected<std::unique_ptr<Tokenizer>> Tokenizer::open(StringRef directory) {
     return openGgufTokenizer(directory);
   }
   std::string json = inside(directory, "tokenizer.json");
-  if (sys::fs::exists(json)) {
-    Expected<text::SideFiles> beside = text::SideFiles::read(directory);
-    if (!beside)
-      return beside.takeError();
+  Expected<text::SideFiles> beside = text::SideFiles::read(directory);
+  if (!beside)
+    return beside.takeError();
+  if (sys::fs::exists(json))
     return text::openTokenizerJson(json, *beside);
-  }
   std::string model = inside(directory, "tokenizer.model");
+  if (sys::fs::exists(model) && beside->isThere)
+    return text::openSentencePiece(model, configuredBos(directory), *beside);
   if (sys::fs::exists(model))
     return openSentencePiece(model, configuredBos(directory));
   return makeError(directory + ": has no tokenizer.json and no tokenizer.model: give token ids "

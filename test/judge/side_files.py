@@ -2,16 +2,18 @@
 
   side_files.py JUDGE-TOKENIZE [--count N] [--seed N]
 
-Directories are drawn: tokens that only tokenizer_config.json, special_tokens_map.json or added_tokens.json have,
+Directories are drawn, with a tokenizer.json or a tokenizer.model of Llama's class: tokens that only tokenizer_config.json, special_tokens_map.json or added_tokens.json have,
 roles of tokens, ids with gaps, flags.
 """
 import argparse
+import io
 import json
 import random
 import sys
 import tempfile
 from pathlib import Path
 
+import sentencepiece
 import transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -34,7 +36,7 @@ def trained(corpus):
 
 
 # What the files say about a token, all of them the same.
-FLAGS = {t: {"lstrip": i % 3 == 1, "rstrip": i % 4 == 2, "single_word": t == "Wort", "normalized": False}
+FLAGS = {"<|im_end|>": {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False}} | {t: {"lstrip": i % 3 == 1, "rstrip": i % 4 == 2, "single_word": t == "Wort", "normalized": False}
          for i, t in enumerate(NEW)}
 
 
@@ -43,6 +45,35 @@ def token(draw, content):
     if content in OLD or (draw.random() < 0.5 and not any(FLAGS[content].values())):
         return content
     return {"content": content, **FLAGS[content], "special": True, "__type": "AddedToken"}
+
+
+def piece_model(corpus):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(corpus), model_writer=model, vocab_size=900, model_type="bpe", byte_fallback=True,
+        normalization_rule_name="identity", remove_extra_whitespaces=False, minloglevel=2, unk_id=0, bos_id=1,
+        eos_id=2)
+    return model.getvalue()
+
+
+def write_pieces(draw, content, path):
+    """A tokenizer.model of Llama's class."""
+    (path / "tokenizer.model").write_bytes(content)
+    (path / "config.json").write_text(json.dumps({"model_type": "llama", "bos_token_id": 1, "eos_token_id": 2}))
+    config = {"tokenizer_class": draw.choice(("LlamaTokenizer", "LlamaTokenizerFast"))}
+    for flag in ("legacy", "add_bos_token", "add_eos_token", "add_prefix_space"):
+        if draw.random() < 0.5:
+            config[flag] = draw.random() < 0.5
+    if draw.random() < 0.5:
+        config.update(bos_token="<s>", eos_token=token(draw, draw.choice(("</s>", "<|im_end|>"))))
+    special = draw.sample(NEW + OLD[2:], 3)
+    listed = [t for t in special if draw.random() < 0.7]
+    if draw.random() < 0.5:
+        config["added_tokens_decoder"] = {str(900 + i): {"content": t, **FLAGS[t], "special": True}
+                                          for i, t in enumerate(listed)}
+    else:
+        (path / "added_tokens.json").write_text(json.dumps({t: 900 + i for i, t in enumerate(listed)}))
+    (path / "tokenizer_config.json").write_text(json.dumps(config))
 
 
 def write(draw, content, path):
@@ -90,13 +121,17 @@ def main():
     draw = random.Random(args.seed)
     lines = texts.texts(args.root, 60, args.seed, NEW + OLD + ["<gap>"])
     lines += [f"a{t} {t.upper()}b  {t} c".encode() for t in NEW + OLD + ["<gap>"]]
-    content = trained([line.decode("utf-8", "replace") for line in lines])
+    corpus = [line.decode("utf-8", "replace") for line in lines]
+    content, pieces = trained(corpus), piece_model(corpus)
     bad = 0
     for i in range(args.count):
         with tempfile.TemporaryDirectory() as name:
             path = Path(name)
             (path / "model").mkdir()
-            write(draw, content, path / "model")
+            if i % 3 == 0:
+                write_pieces(draw, pieces, path / "model")
+            else:
+                write(draw, content, path / "model")
             tokenizer = transformers.AutoTokenizer.from_pretrained(path / "model")
             expected = [[tokenizer(text).input_ids, tokenizer(text, add_special_tokens=False).input_ids]
                         for text in (line.decode("utf-8", "replace") for line in lines)]
@@ -104,7 +139,7 @@ def main():
             differ = differences(found, expected, lines)
             if differ:
                 print(f"{i}:", *(f"\n  {file.name}: {file.read_text()}" for file in (path / "model").iterdir()
-                                 if file.name != "tokenizer.json"))
+                                 if not file.name.startswith("tokenizer.")))
             bad += differ
     print(f"{args.count} directories, {bad} texts differ")
     return 1 if bad else 0

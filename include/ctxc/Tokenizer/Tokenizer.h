@@ -1,7 +1,8 @@
 //===- Tokenizer.h - text to token ids and back ---------------------------===//
 //
 // The tokenizer of a checkpoint directory: tokenizer.json if there is one (transformers reads it),
-// otherwise the sentencepiece model tokenizer.model; or the tokenizer of a GGUF file.
+// otherwise the sentencepiece model tokenizer.model, each with what tokenizer_config.json,
+// special_tokens_map.json and added_tokens.json say; or the tokenizer of a GGUF file.
 //
 // Text is UTF-8; invalid bytes are read as U+FFFD, one for each maximal
 // invalid part, as by Python's bytes.decode("utf-8", "replace").
@@ -31,12 +32,13 @@ public:
   /// The ids of `text`. With `addSpecial`, also the tokens that the tokenizer
   /// puts around a text: those of tokenizer.json's post-processor, such as a
   /// begin-of-sequence token; for tokenizer.model, the begin-of-sequence id of
-  /// config.json, or else its own (an error if there is neither).
+  /// config.json, or else its own (an error if there is neither), or what tokenizer_config.json
+  /// says.
   ///
-  /// Added tokens of a tokenizer.json such as "<|im_end|>" are recognised inside
-  /// `text`; control pieces of a tokenizer.model are not. A tokenizer.json's truncation
-  /// and padding are ignored, as in transformers. Error: a
-  /// regular expression exceeded its limit on steps.
+  /// Added tokens such as "<|im_end|>", of a tokenizer.json, a GGUF file, or the files beside a
+  /// tokenizer, are recognised inside `text`; control pieces of a tokenizer.model without such
+  /// files are not. A tokenizer.json's truncation and padding are ignored, as in transformers.
+  /// Error: a regular expression exceeded its limit on steps.
   virtual llvm::Expected<std::vector<int64_t>> encode(llvm::StringRef text,
                                                       bool addSpecial) const = 0;
 

@@ -101,6 +101,41 @@ TEST_F(TokenizerFiles, OneThatChangedIsAnError) {
   }
 }
 
+// test/judge/side_files.py compares such directories with transformers.
+TEST_F(TokenizerFiles, TokensAndFlagsOfTheFilesBesideIt) {
+  using Ids = std::vector<int64_t>;
+  ASSERT_FALSE(
+      sys::fs::copy_file(std::string(shipped) + "/tokenizer.model", path("tokenizer.model")));
+  auto opened = [&](StringRef config) {
+    write("tokenizer_config.json", config);
+    return cantFail(Tokenizer::open(dir.str()));
+  };
+  const std::string tool = R"("added_tokens_decoder": {"2048": {"content": "<tool>"},
+                              "2049": {"content": "<end>", "special": true}})";
+  std::unique_ptr<Tokenizer> tokenizer = opened("{" + tool + "}");
+  EXPECT_EQ(cantFail(tokenizer->encode("<tool>king<end>", false)).front(), 2048);
+  EXPECT_EQ(cantFail(tokenizer->encode("<tool>king<end>", true)).front(), 2);
+  Ids ids = {452, 2048, 415, 2049};
+  EXPECT_EQ(cantFail(tokenizer->decode(ids)), "The<tool> king");
+  tokenizer->releaseMemory();
+  EXPECT_EQ(cantFail(tokenizer->decode(ids)), "The<tool> king");
+  EXPECT_EQ(tokenizer->piece(2049), "<end>");
+  EXPECT_EQ(tokenizer->size(), 2050);
+  EXPECT_EQ(messageOf(tokenizer->decode({452, 2050})),
+            "token id 2050 is out of range; the tokenizer has 2050 ids");
+  // Of Llama's class: spaces in front, and tokens around a text as the config says.
+  const std::string llama = R"({"tokenizer_class": "LlamaTokenizer", "bos_token": "<bos>",
+                               "eos_token": "<eos>", )";
+  tokenizer = opened(llama + R"("add_eos_token": true, )" + tool + "}");
+  EXPECT_EQ(cantFail(tokenizer->encode("king<tool> king", true)), (Ids{415, 2048, 415, 1}));
+  EXPECT_EQ(cantFail(tokenizer->decode({415, 2048, 415})), "king<tool> king");
+  tokenizer = opened(llama + R"("legacy": true, "add_bos_token": true, )" + tool + "}");
+  EXPECT_EQ(cantFail(tokenizer->encode("king<tool>king", true)), (Ids{2, 415, 2048, 415}));
+  tokenizer = opened(llama + R"("add_prefix_space": false, )" + tool + "}");
+  EXPECT_EQ(cantFail(tokenizer->encode(" king<tool> king", true)), (Ids{415, 2048, 415}));
+  EXPECT_FALSE(tokenizer->addsSpecial());
+}
+
 TEST_F(TokenizerFiles, AbsentOnesPointAtTokens) {
   EXPECT_HAS(opened(), "has no tokenizer.json and no tokenizer.model: give token ids "
                        "instead of text");
