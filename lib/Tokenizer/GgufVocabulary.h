@@ -5,6 +5,7 @@
 
 #include "GgufSplits.h"
 #include "ctxc/Checkpoint/Gguf.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace ctxc::text {
 
@@ -40,8 +41,8 @@ struct GgufVocabulary {
            kinds[id] == TokenKind::Unknown;
   }
   /// What white space an added token takes with it.
-  bool stripsLeft(int64_t id) const { return llvm::is_contained(leftStripping, id); }
-  bool stripsRight(int64_t id) const { return llvm::is_contained(rightStripping, id); }
+  bool stripsLeft(int64_t id) const { return llvm::binary_search(leftStripping, id); }
+  bool stripsRight(int64_t id) const { return llvm::binary_search(rightStripping, id); }
 
   /// The ids that are put around a text.
   std::vector<int64_t> before() const;
@@ -50,7 +51,7 @@ struct GgufVocabulary {
   /// Errors name the key: it is absent, malformed, or has a value that is not known.
   static llvm::Expected<GgufVocabulary> read(const GgufFile &file);
 
-  std::vector<int64_t> leftStripping, rightStripping;
+  std::vector<int64_t> leftStripping, rightStripping; ///< ascending
 };
 
 /// The file's value of a key that says yes or no; an error if it is of another kind.

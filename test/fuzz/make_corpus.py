@@ -6,6 +6,7 @@
 Proofs and witnesses are ctxc's own, about Inputs/proved.mlir. All else is made here, but for the
 configs and tokenizers of the tests.
 """
+import base64
 import json
 import struct
 import subprocess
@@ -195,6 +196,39 @@ def tokenizers(write):
             write("sentencepiece", sentencepiece(kind, byte_fallback))
 
 
+def charsmap():
+    """A precompiled normalization that makes "A" to "a": a double array of Darts with one key."""
+    units = [0] * 0x142
+    units[0] = 0x100 << 10
+    units[0x100 ^ ord("A")] = 1 << 10 | 1 << 8 | ord("A")
+    units[0x140] = 1 << 31
+    return struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + b"a\0"
+
+
+def vocabularies(write):
+    """Word pieces and Unigram, in GGUF files and as a tokenizer.json."""
+    keys, tensors = llama_gguf()
+    pieces = ["[UNK]", "[CLS]", "[SEP]", "▁to", "be", "▁be"]
+    write("gguf", gguf({**keys, "tokenizer.ggml.model": (8, "bert"), "tokenizer.ggml.tokens": (9, (8, pieces)),
+                        "tokenizer.ggml.token_type": (9, (5, [2, 3, 3, 1, 1, 1])),
+                        "tokenizer.ggml.unknown_token_id": (4, 0), "tokenizer.ggml.bos_token_id": (4, 1),
+                        "tokenizer.ggml.seperator_token_id": (4, 2)}, tensors))
+    pieces = ["<pad>", "</s>", "<unk>", "▁", "a", "▁a"]
+    write("gguf", gguf({**keys, "tokenizer.ggml.model": (8, "t5"), "tokenizer.ggml.tokens": (9, (8, pieces)),
+                        "tokenizer.ggml.token_type": (9, (5, [3, 3, 2, 1, 1, 1])),
+                        "tokenizer.ggml.scores": (9, (6, [0.0, 0.0, 0.0, -1.0, -2.0, -2.5])),
+                        "tokenizer.ggml.precompiled_charsmap": (9, (0, list(charsmap()))),
+                        "tokenizer.ggml.remove_extra_whitespaces": (7, 1)}, tensors))
+    write("tokenizer-json", json.dumps({
+        "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap()).decode()}, {"type": "Nmt"}]},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "CharDelimiterSplit", "delimiter": "_"}, {"type": "FixedLength", "length": 3}]},
+        "decoder": {"type": "BPEDecoder", "suffix": "</w>"},
+        "model": {"type": "Unigram", "unk_id": 0, "byte_fallback": True,
+                  "vocab": [["<unk>", 0], ["a", -1.5], ["ab", -2], ["<0x62>", -9]]}}).encode())
+
+
 TEMPLATES = ["""{%- for message in messages %}
 {{- '<|im_start|>' + message['role'] + '\\n' + message.content | trim + '<|im_end|>\\n' }}
 {%- endfor %}
@@ -330,6 +364,7 @@ def main():
     models(write)
     programs(write)
     nested(write)
+    vocabularies(write)
     print(counts)
 
 
