@@ -40,8 +40,10 @@ make_build_folder() {
     fail "the build folder $build cannot be written; CTXC_BUILD names another place"
 }
 
-# gigabytes KILOBYTES: 0.4 GB
-gigabytes() { awk -v kilobytes="$1" 'BEGIN { printf "%.1f GB", kilobytes / 1e6 }'; }
+# gigabytes KILOBYTES: 0.4 GB; below 0.1 GB, in MB.
+gigabytes() {
+  awk -v kilobytes="$1" 'BEGIN { if (kilobytes < 1e5) printf "%.0f MB", kilobytes / 1e3; else printf "%.1f GB", kilobytes / 1e6 }'
+}
 
 # need_disk FOLDER KILOBYTES WHAT: fails where the folder's disk has less room than WHAT takes.
 need_disk() {

@@ -78,4 +78,5 @@ before_summary() {
   "$root/tools/tested.py" "$build" || true
   printf '\n%s' "$held"
 }
-ctest --test-dir "$build" -j "$jobs" --output-on-failure "$@" | before_summary
+ctest --test-dir "$build" -j "$jobs" --output-on-failure --output-junit "$build/tested.xml" \
+  --test-output-size-passed 100000000 "$@" | before_summary

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the last run of CTest skipped, and what was last tested where.
+"""What the last run of tools/test.sh skipped, and what was last tested where.
 
   tested.py BUILD                    lists what was skipped, by reason, and when others last ran it
   tested.py BUILD --record           also writes what ran here into test/tested.tsv
@@ -15,6 +15,7 @@ import datetime
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 RECORD = Path(__file__).resolve().parent.parent / "test/tested.tsv"
 NEVER = "never"
@@ -27,26 +28,28 @@ def processor():
 
 
 def sections(build):
-    """(name, output) of each test in CTest's log of its last run."""
-    text = (build / "Testing/Temporary/LastTest.log").read_text(errors="replace")
-    for part in re.split(r"^\d+/\d+ Testing: ", text, flags=re.M)[1:]:
-        yield part.split("\n", 1)[0], part
+    """(name, whether it was skipped, whether it passed, output) of each test of the last run by tools/test.sh."""
+    for test in ElementTree.parse(build / "tested.xml").iter("testcase"):
+        skipped, failed = test.find("skipped") is not None, test.find("failure") is not None
+        yield test.get("name"), skipped, not skipped and not failed, test.findtext("system-out") or ""
 
 
 def results(build):
-    """The tests that passed, and the reasons of those that were skipped: {reason: [test]}."""
+    """The tests that passed, and the reasons of those that were skipped: {reason: [test]}. Those of a program that
+    names its own are taken one by one."""
     passed, skipped = set(), {}
-    for name, output in sections(build):
-        for reason, test in re.findall(r": Skipped\n(.*)\n(?:.*\n)??\[  SKIPPED \] (\S+)", output):
+    for name, was_skipped, has_passed, output in sections(build):
+        found = re.findall(r": Skipped\n(.*)\n\s*\[  SKIPPED \] (\S+)", output)
+        found += [(reason, f"{name}: {test}")
+                  for test, reason in re.findall(r"^(\w+ \([\w.]+\)) \.\.\. skipped '(.*)'$", output, re.M)]
+        if was_skipped and not found:
+            said = re.search(r"^skipped: (.*)$", output, re.M)
+            found = [(said[1] if said else (output.strip() or "no reason was given").splitlines()[-1], name)]
+        for reason, test in found:
             skipped.setdefault(reason.strip(), []).append(test)
         passed.update(re.findall(r"^\[       OK \] (\S+)", output, re.M))
-        for test, reason in re.findall(r"^(\w+ \([\w.]+\)) \.\.\. skipped '(.*)'$", output, re.M):
-            skipped.setdefault(reason, []).append(f"{name}: {test}")
         passed.update(f"{name}: {test}" for test in re.findall(r"^(\w+ \([\w.]+\)) \.\.\. ok$", output, re.M))
-        whole = re.search(r"^skipped: (.*)$", output, re.M)
-        if whole:
-            skipped.setdefault(whole[1], []).append(name)
-        elif re.search(r"^Test Passed\.$", output, re.M):
+        if has_passed:
             passed.add(name)
     return passed, skipped
 

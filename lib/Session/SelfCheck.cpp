@@ -182,12 +182,12 @@ Expected<std::string> Comparison::compare(StringRef name) {
     where = "; the first layer whose output differs is '" + first + "'";
   else if (compared)
     where = "; the layers' outputs are PyTorch's up to '" + before + "'";
-  return makeError(what + "of " + llvm::Twine(tokens) + " tokens a logit differs by " +
-                   shown(difference.most) + " from PyTorch's, of which the largest is " +
-                   shown(difference.largest) + ", and rounding explains " +
-                   shown(difference.explained(run.rounding)) + where +
-                   ". This is an error of ctxc, which would make its verdicts and patches wrong: "
-                   "please report it. --no-self-check goes on all the same");
+  return makeError(
+      what + "of " + llvm::Twine(tokens) + " tokens a logit differs by " + shown(difference.most) +
+      " from PyTorch's, of which the largest is " + shown(difference.largest) +
+      ", and rounding explains " + shown(difference.explained(run.rounding)) + where +
+      ". This is an error of ctxc, which would make its verdicts and patches wrong: "
+      "please report it. Without the comparison with its source it is used all the same");
 }
 
 Expected<std::string> ctxc::compareWithSource(StringRef name, mlir::ModuleOp module,
@@ -241,7 +241,7 @@ Error Model::compareWithSource(const ImportedModel &read) {
     return Error::success();
   };
   if (!settings.selfCheck)
-    return tell("--no-self-check was given");
+    return tell("the comparison with its source was turned off");
   if (!read.source->why.empty())
     return tell("it has no numbers of PyTorch: " + read.source->why);
   UserCache known = comparisons();

@@ -49,6 +49,7 @@ static constexpr std::pair<StringRef, StringRef> flagsOfWords[] = {
     {"a context were found", "ctxc check --witness"},
     {"a witness file", "ctxc check --witness"},
     {"a proof file", "ctxc check --proof"},
+    {"the comparison with its source", "--no-self-check"},
 };
 
 std::string driver::withFlags(StringRef message) {
