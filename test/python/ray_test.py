@@ -12,7 +12,7 @@ try:
     import ray
     import ray.data
 except ImportError:
-    print("ray is not installed: skipped")
+    print("skipped: ray is not installed")
     sys.exit(77)
 
 import ctxc
