@@ -56,7 +56,7 @@ def results(build):
 
 def general(reason, build):
     """The reason without what differs from machine to machine: folders."""
-    return re.sub(r"/\S*/(?=[^/\s;]+)", "…/", reason.replace(str(build), "build"))
+    return re.sub(r"(?<!\S)/\S*/(?=[^/\s;]+)", "…/", reason.replace(str(build.resolve()), "build"))
 
 
 def read():
