@@ -74,12 +74,27 @@ def _make(archive, suite, sources, options, include):
     made.rename(archive)
 
 
+def _need_overlay(work):
+    """Layers cannot lie everywhere, such as in another layer."""
+    trial = Path(work) / f"overlay-{os.getpid()}"
+    folders = [trial / name for name in ("lower", "changes", "work", "root")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    lower, changes, kept, root = map(str, folders)
+    run = subprocess.run(["unshare", "--mount", "mount", "-t", "overlay", "overlay", "-o",
+                          f"lowerdir={lower},upperdir={changes},workdir={kept}", root], capture_output=True, text=True)
+    shutil.rmtree(trial)
+    if run.returncode:
+        raise NotHere(f"no overlay can be mounted where {work} is: {run.stderr.strip().splitlines()[0]}")
+
+
 def base(work, suite=None, include=()):
     """The folder of the lowest layer, with the packages of `include` too."""
     if os.geteuid():
         raise NotHere("making an empty Debian needs root")
     if not shutil.which("mmdebstrap"):
         raise NotHere("mmdebstrap is not there; tools/setup.sh --judges installs it")
+    _need_overlay(work)
     suite = suite or _release()
     sources = _sources() if suite == _release() else []
     options = _apt_options()
