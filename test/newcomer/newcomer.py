@@ -9,8 +9,9 @@
   newcomer.py SOURCE WORK install                docs/install.md's blocks, and the demo by what they install
   newcomer.py SOURCE WORK docker                 the Dockerfile's instructions, and the demo by their last stage
 
---suite NAME takes another Debian than this one. --build has configurations also build ctxc. With --cache FOLDER the builds read this machine's ccache; without, everything is compiled. The commands are read from
-README.md: its blocks with MARK before them, in their order.
+--suite NAME takes another Debian than this one. --build has configurations also build ctxc. With --cache FOLDER the
+builds read this machine's ccache; without, everything is compiled. The commands are read from README.md: its blocks with
+MARK before them, in their order.
 """
 
 import argparse
@@ -27,7 +28,6 @@ from configurations import BREAKS, CONFIGURATIONS, MESSAGES
 from debian import SKIPPED, USER, Layer, NotHere, base, inside
 
 MARK = "<!-- not run: test/newcomer runs it in an empty Debian -->"
-HOMES = {"root": "/root", USER: f"/home/{USER}"}
 # Where this machine's clone and the compiler's cache are seen inside.
 CLONE, CACHE = "/media/ctxc.git", "/media/ccache"
 
@@ -200,6 +200,7 @@ def breaks(newcomer, user):
     found = {setting.name: setting for setting in CONFIGURATIONS}
     missed = [name for name, (setting, broken) in BREAKS.items()
               if not tried(newcomer, machine, found[setting], broken)]
+    shutil.rmtree(newcomer.work / f"settings-{os.getpid()}")
     return "not found by its configuration: " + ", ".join(missed) if missed else None
 
 
@@ -212,7 +213,7 @@ def main():
     for name in ("source", "work"):
         parser.add_argument(name, type=Path)
     parser.add_argument("what", choices=PARTS)
-    parser.add_argument("user", nargs="?", choices=HOMES, default="root")
+    parser.add_argument("user", nargs="?", choices=("root", USER), default="root")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--suite")
