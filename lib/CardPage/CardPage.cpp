@@ -150,10 +150,11 @@ void writeCurve(llvm::raw_ostream &os, llvm::ArrayRef<CurvePoint> curve) {
 
 std::string leadOf(Shown of) {
   const Card &card = of.card;
-  std::string text = "<p class=\"lead\">An adapter of " + counted(card.numbers, "number") +
-                     " (rank " + std::to_string(of.settings.rank) + ") in the place of " +
-                     counted(card.tokensSaved, "token") + " recovers <b>" +
-                     percent(card.all.share()) + "</b> of what the context does";
+  std::string what = whatIsFitted(of.settings);
+  what[0] = llvm::toUpper(what[0]);
+  std::string text = "<p class=\"lead\">" + what + " (" + counted(card.numbers, "number") +
+                     ") in the place of " + counted(of.settings.contextTokens, "token") +
+                     " recovers <b>" + percent(card.all.share()) + "</b> of what the context does";
   text += ", on " + counted(card.all.tokens, "token") + " of " + counted(card.sequences, "text") +
           ". It is approximate. ";
   if (card.dependent.tokens && card.dependent.share() < card.all.share())

@@ -137,9 +137,10 @@ llvm::Error Judge::addSeconds(const SplitModel &model, const Adapter &adapter, C
       return error;
   }
   card.secondsOfPrefix = card.secondsOfContext = *known->secondsOfContext;
-  if (!adapter.seen.empty()) // has been read before the request
+  const bool isInCache = !adapter.seen.empty() || !adapter.entries.empty();
+  if (isInCache) // nothing is read for a request
     card.secondsOfPrefix = 0;
-  if (!adapter.seen.empty() || adapter.prefix == request.context)
+  if (isInCache || adapter.prefix == request.context)
     return llvm::Error::success();
   return secondsToRead(model, adapter.prefix).moveInto(card.secondsOfPrefix);
 }
@@ -192,7 +193,7 @@ llvm::Expected<Card> Judge::evaluate(SplitModel model, const Adapter &adapter) {
   AdaptedWeights weights(model.weights);
   if (llvm::Error error = weights.add(adapter))
     return std::move(error);
-  auto prefix = OwnedFront::make(model, adapter.prefix, adapter.seen);
+  auto prefix = OwnedFront::make(model, adapter);
   if (!prefix)
     return prefix.takeError();
   auto scores = score(model, weights, prefix->get(), request, request.context, request.front,

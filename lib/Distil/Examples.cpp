@@ -39,7 +39,7 @@ llvm::Expected<std::vector<Example>> ctxc::examples(SplitModel model, const Adap
   };
   auto answer = [&](Weights &weights, llvm::ArrayRef<int64_t> front, Part part) -> llvm::Error {
     asked.context = front.vec();
-    if (!front.empty())
+    if (!front.empty() || asked.entries)
       return write(weights, asked, all, part);
     // A prompt is then the first that is read; an empty one has no answer.
     SampleRequest alone = asked;
@@ -54,13 +54,15 @@ llvm::Expected<std::vector<Example>> ctxc::examples(SplitModel model, const Adap
   };
   if (llvm::Error error = answer(model.weights, request.context, &Example::full))
     return std::move(error);
-  auto prefix = OwnedFront::make(model, adapter.prefix, adapter.seen);
+  auto prefix = OwnedFront::make(model, adapter);
   if (!prefix)
     return prefix.takeError();
   asked.pinned = prefix->get().pinned;
+  asked.entries = prefix->get().entries;
   if (llvm::Error error = answer(adapted, adapter.prefix, &Example::adapted))
     return std::move(error);
   asked.pinned = nullptr;
+  asked.entries = nullptr;
   if (llvm::Error error = answer(model.weights, request.front, &Example::plain))
     return std::move(error);
   return all;

@@ -58,11 +58,13 @@ static void addKept(xf::BlockOp block, llvm::ArrayRef<std::vector<float>> rows,
 
 llvm::Expected<std::vector<KeysAndValues>> ctxc::prefixCache(SplitModel model,
                                                              const Adapter &adapter) {
+  if (!adapter.entries.empty())
+    return adapter.entries.attentions;
   if (adapter.prefix.empty())
     return makeError("no token stands in front of the texts");
   if (llvm::Error error = checkPrefixCache(model))
     return std::move(error);
-  auto front = OwnedFront::make(model, adapter.prefix, adapter.seen);
+  auto front = OwnedFront::make(model, adapter);
   if (!front)
     return front.takeError();
   AdaptedWeights adapted(model.weights);

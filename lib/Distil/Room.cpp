@@ -147,6 +147,26 @@ llvm::Error ctxc::checkRoomToFit(const SplitModel &model, const DistilRequest &r
                "fit fewer texts, shorten the context");
 }
 
+llvm::Error ctxc::checkRoomToFitEntries(const SplitModel &model, const EntriesRequest &request,
+                                        llvm::ArrayRef<PassageSequence> full,
+                                        llvm::ArrayRef<PassageSequence> adapted) {
+  const uint64_t tokens = tokensIn(request.texts), places = request.context.size();
+  uint64_t most = 0; // of a head of keys: what its queries read (EntryRows), and the fit beside it
+  for (const SplitAttention &at : model.split.attentions) {
+    auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
+    const uint64_t rows = tokens * (shapeOf(at.query)[0] / shapeOf(at.key)[0]);
+    most = std::max<uint64_t>(most, rows * (places + 3 * request.count + 2 * shapeOf(at.key)[1] +
+                                            4 * shapeOf(at.value)[1]));
+  }
+  return check(
+      "fitting entries to " + llvm::Twine(tokens) + " tokens of text after a context of " +
+          llvm::Twine(places) + " tokens",
+      {{"while the model reads them with the context and with the entries",
+        Passage::sizeOf(model.steps, full).most + Passage::sizeOf(model.steps, adapted).most},
+       {"for what a head reads", most * sizeof(float)}},
+      "fit fewer texts, shorten the context");
+}
+
 llvm::Error ctxc::checkRoomToRead(const SplitModel &model, const Front &front,
                                   llvm::ArrayRef<TextSequence> texts, size_t logits) {
   return check("choosing what to keep of a context of " + llvm::Twine(front.tokens.size()) +
@@ -168,7 +188,9 @@ llvm::Error ctxc::checkRoomToSample(const SplitModel &model, const Front &front,
 
 llvm::Error ctxc::checkRoomToEvaluate(const SplitModel &model, const EvaluateRequest &request,
                                       bool keeps, const Adapter *adapter) {
-  const Front prefix = adapter ? adapter->prefix : request.context;
+  Front prefix = request.context;
+  if (adapter)
+    prefix = adapter->entries.empty() ? Front(adapter->prefix) : Front(adapter->entries);
   uint64_t changed = adapter ? 0 : bytesOfSites(model), read = 0, known = 0;
   if (adapter)
     for (const MatrixChange &change : adapter->matrices)

@@ -3,6 +3,7 @@
 #define CTXC_LIB_DISTIL_ROOM_H
 
 #include "Sequences.h"
+#include "ctxc/Distil/Entries.h"
 #include "ctxc/Distil/Evaluate.h"
 
 namespace ctxc {
@@ -11,6 +12,11 @@ namespace ctxc {
 llvm::Error checkRoomToFit(const SplitModel &model, const DistilRequest &request,
                            llvm::ArrayRef<PassageSequence> full,
                            llvm::ArrayRef<PassageSequence> reduced);
+
+/// For the closed form of virtual entries, of both runs' sequences.
+llvm::Error checkRoomToFitEntries(const SplitModel &model, const EntriesRequest &request,
+                                  llvm::ArrayRef<PassageSequence> full,
+                                  llvm::ArrayRef<PassageSequence> adapted);
 
 /// To read texts after `front`, and to compute the logits of so many tokens at once.
 llvm::Error checkRoomToRead(const SplitModel &model, const Front &front,

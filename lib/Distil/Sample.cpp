@@ -19,8 +19,9 @@ constexpr int64_t mostBytes = int64_t(1) << 30;
 class Sampler {
 public:
   Sampler(SplitModel model, const SampleRequest &request)
-      : model(model), request(request),
-        front(request.pinned ? Front(*request.pinned) : Front(request.context)),
+      : model(model), request(request), front(request.entries  ? Front(*request.entries)
+                                              : request.pinned ? Front(*request.pinned)
+                                                               : Front(request.context)),
         cache(model.steps) {}
   llvm::Expected<Sampled> run();
 
@@ -72,6 +73,8 @@ llvm::Expected<std::vector<float>> Sampler::read(std::vector<PassageSequence> se
     return passage.takeError();
   if (llvm::Error error = passage->runUpTo(*head))
     return std::move(error);
+  if (passage->rows() == 0) // entries, behind which nothing is predicted
+    return std::vector<float>();
   std::vector<int64_t> last;
   for (size_t i = 0; i < count; ++i)
     last.push_back(passage->firstRow(i + 1) - 1);
@@ -81,7 +84,7 @@ llvm::Expected<std::vector<float>> Sampler::read(std::vector<PassageSequence> se
 llvm::Error Sampler::readContext() {
   std::vector<PassageSequence> sequences;
   addAfter(sequences, front, {});
-  sequences.front().cached = cache.add(front.tokens.size());
+  sequences.front().cached = cache.add(front.size());
   return read(std::move(sequences)).moveInto(afterContext);
 }
 
@@ -118,7 +121,7 @@ llvm::Error Sampler::write(size_t from, size_t count) {
   std::vector<Text> texts;
   for (size_t number = from; number < from + count; ++number) {
     const std::vector<int64_t> &prompt = request.prompts[number];
-    int64_t capacity = front.tokens.size() + prompt.size() + request.length;
+    int64_t capacity = front.size() + prompt.size() + request.length;
     texts.push_back(
         {number, cache.fork(0, capacity), prompt, front.end(), Random(request.seed, number)});
     result.texts.push_back({prompt, int64_t(prompt.size())});
@@ -132,7 +135,7 @@ llvm::Error Sampler::write(size_t from, size_t count) {
     if (!reading.empty())
       if (llvm::Error error = read(reading).moveInto(logits))
         return error;
-    const size_t width = afterContext.size();
+    const size_t width = model.split.program.vocabulary;
     size_t row = 0;
     std::vector<Text *> left;
     for (Text *text : going) {
@@ -159,8 +162,10 @@ llvm::Error Sampler::write(size_t from, size_t count) {
 }
 
 llvm::Expected<Sampled> Sampler::run() {
-  if (request.context.empty())
+  if (front.empty())
     return makeError("the context is empty");
+  if (request.entries && llvm::any_of(request.prompts, [](auto &p) { return p.empty(); }))
+    return makeError("nothing is predicted behind virtual entries alone; expected a prompt");
   if (!(request.temperature >= 0) || !std::isfinite(request.temperature))
     return makeError(llvm::formatv("found a temperature of {0}, expected a number from 0 on",
                                    request.temperature));
@@ -168,7 +173,7 @@ llvm::Expected<Sampled> Sampler::run() {
   for (const std::vector<int64_t> &prompt : request.prompts)
     longest = std::max(longest, prompt.size());
   const int64_t ofToken = Passage::bytesPerToken(model.steps);
-  const int64_t each = ofToken * (front.tokens.size() + longest + request.length);
+  const int64_t each = ofToken * (front.size() + longest + request.length);
   const size_t together =
       std::clamp<int64_t>(mostBytes / std::max<int64_t>(each, 1), 1, mostTogether);
   const size_t atOnce = std::min(together, request.prompts.size());

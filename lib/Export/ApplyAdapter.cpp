@@ -132,6 +132,10 @@ static Expected<CheckpointChange> changeOf(const Checkpoint &checkpoint, const A
 Expected<ApplyReport> ctxc::applyAdapter(const Checkpoint &checkpoint, const Adapter &adapter,
                                          const AdapterOrigin &origin, StringRef outDir,
                                          std::optional<DType> storage) {
+  if (!adapter.entries.empty())
+    return makeError(
+        "virtual entries stand in the cache, and are in no weight; give the adapter to "
+        "PEFT, or its prefix_cache.safetensors to the program that runs the model");
   if (Error e = checkChangeable(checkpoint, storage, "an adapter",
                                 "PEFT, or llama.cpp with its GGUF file, adds beside them"))
     return std::move(e);

@@ -3,6 +3,7 @@
 #include "ExpertLora.h"
 #include "Lora.h"
 #include "PeftConfig.h"
+#include "PrefixAdapter.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
@@ -91,13 +92,9 @@ static Error writeCache(StringRef path, ArrayRef<KeysAndValues> cache,
   return writeSafetensors(path, std::move(tensors), strings);
 }
 
-Error ctxc::writeLastingAdapter(StringRef outDir, const Adapter &adapter,
-                                const Checkpoint &checkpoint, ArrayRef<AdapterFile> files,
-                                ArrayRef<KeysAndValues> cache) {
-  if (adapter.matrices.empty())
-    return makeError("the adapter changes no matrix");
-  PeftConfig config;
-  std::vector<TensorSource> tensors;
+/// The tensors of changes, and what the config says of them.
+static Error addChanges(const Adapter &adapter, const Checkpoint &checkpoint, PeftConfig &config,
+                        std::vector<TensorSource> &tensors) {
   for (const MatrixChange &change : adapter.matrices)
     if (!expertPlace(change.parameter))
       if (Error e = addMatrix(change, checkpoint, config, tensors))
@@ -107,6 +104,22 @@ Error ctxc::writeLastingAdapter(StringRef outDir, const Adapter &adapter,
   for (const VectorChange &change : adapter.vectors)
     if (Error e = addVector(change, checkpoint, config, tensors))
       return e;
+  return Error::success();
+}
+
+Error ctxc::writeLastingAdapter(StringRef outDir, const Adapter &adapter,
+                                const Checkpoint &checkpoint, ArrayRef<AdapterFile> files,
+                                ArrayRef<KeysAndValues> cache) {
+  const bool hasEntries = !adapter.entries.empty();
+  if (adapter.matrices.empty() && !hasEntries)
+    return makeError("the adapter changes no matrix");
+  if (!adapter.matrices.empty() && hasEntries)
+    return makeError("an adapter of PEFT has either changes of matrices or virtual entries");
+  PeftConfig config;
+  std::vector<TensorSource> tensors;
+  if (Error e = hasEntries ? prefixTensor(adapter.entries).moveInto(tensors.emplace_back())
+                           : addChanges(adapter, checkpoint, config, tensors))
+    return e;
   AdapterModel model;
   model.directory = checkpoint.directory().str();
   model.modelType = checkpoint.config().getString("model_type").value_or("").str();
@@ -125,6 +138,8 @@ Error ctxc::writeLastingAdapter(StringRef outDir, const Adapter &adapter,
     if (!cache.empty())
       if (Error e = writeCache(pathIn(directory, "prefix_cache.safetensors"), cache, strings))
         return e;
-    return writePeftConfig(pathIn(directory, "adapter_config.json"), config, model);
+    const std::string path = pathIn(directory, "adapter_config.json");
+    return hasEntries ? writeJson(path, prefixConfig(adapter.entries, model))
+                      : writePeftConfig(path, config, model);
   });
 }

@@ -69,8 +69,12 @@ Error ctxc::writePeftConfig(StringRef path, const PeftConfig &adapter, const Ada
                       {"target_modules", std::move(modules)}};
   if (!parameters.empty())
     config["target_parameters"] = std::move(parameters);
+  return writeJson(path, std::move(config));
+}
+
+Error ctxc::writeJson(StringRef path, json::Object object) {
   return writeFileAtomically(path, [&](raw_pwrite_stream &os) {
-    os << formatv("{0:2}", json::Value(std::move(config))) << "\n";
+    os << formatv("{0:2}", json::Value(std::move(object))) << "\n";
     return Error::success();
   });
 }

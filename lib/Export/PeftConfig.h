@@ -3,6 +3,7 @@
 #define CTXC_LIB_EXPORT_PEFTCONFIG_H
 
 #include "ctxc/Export/Adapter.h"
+#include "llvm/Support/JSON.h"
 
 namespace ctxc {
 
@@ -23,6 +24,7 @@ struct PeftConfig {
 /// another order.
 std::string moduleOf(llvm::StringRef module);
 
+llvm::Error writeJson(llvm::StringRef path, llvm::json::Object object);
 llvm::Error writePeftConfig(llvm::StringRef path, const PeftConfig &config,
                             const AdapterModel &model);
 

@@ -2,6 +2,7 @@
 #include "ExpertLora.h"
 #include "Lora.h"
 #include "PeftConfig.h"
+#include "PrefixAdapter.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Support/Error.h"
@@ -53,8 +54,12 @@ Error Reader::readConfig() {
   if (!value->getAsObject())
     return makeError(path + ": expected an object");
   config = std::move(*value->getAsObject());
-  if (config.getString("peft_type").value_or("") != "LORA")
-    return makeError(path + ": found an adapter of another kind, expected peft_type LORA");
+  StringRef kind = config.getString("peft_type").value_or("");
+  if (kind == prefixTuning)
+    return Error::success();
+  if (kind != "LORA")
+    return makeError(path + ": found an adapter of another kind, expected peft_type LORA or " +
+                     prefixTuning);
   if (config.getBoolean("use_dora").value_or(false))
     return makeError(path + ": use_dora is set; its scale of columns is not known here");
   if (config.getString("bias").value_or("none") != "none")
@@ -277,6 +282,11 @@ Expected<Adapter> Reader::read(ArrayRef<int64_t> prefix) {
     return opened.takeError();
   file = std::move(*opened);
   Adapter adapter;
+  if (config.getString("peft_type") == prefixTuning) {
+    if (Error e = readPrefix(directory, config, *file).moveInto(adapter.entries))
+      return std::move(e);
+    return adapter;
+  }
   adapter.prefix = prefix.vec();
   if (Error e = readFront(adapter))
     return std::move(e);

@@ -1,6 +1,6 @@
 // The gradient of attention: each sequence by itself, with the keys of those that it continues.
 #include "Models.h"
-#include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Gradient/AttentionScores.h"
 #include "ctxc/Support/Error.h"
 #include <cmath>
 
@@ -23,17 +23,10 @@ std::vector<int64_t> keyRows(const TapeTokens &tokens, size_t number) {
 class Attention {
 public:
   static llvm::Expected<Attention> make(xf::AttentionOp op, Tape &tape) {
-    if (op.getBidirectional())
-      return makeError("'" + op->getName().getStringRef() +
-                       "' sees later tokens; this model cannot be refined");
-    Attention made(op, tape);
-    if (op.getSinks()) {
-      auto sinks = tape.parameter(op, op.getSinks());
-      if (!sinks)
-        return sinks.takeError();
-      made.sinks = *sinks;
-    }
-    return made;
+    auto scores = AttentionScores::make(op, tape);
+    if (!scores)
+      return scores.takeError();
+    return Attention(op, tape, std::move(*scores));
   }
 
   Rows evaluate();
@@ -41,30 +34,15 @@ public:
   void pullBack();
 
 private:
-  Attention(xf::AttentionOp op, Tape &tape) : op(op), tape(tape) {
-    heads = shapeOf(op.getQuery())[0];
-    width = shapeOf(op.getQuery())[1];
-    groups = shapeOf(op.getKey())[0];
-    valueWidth = shapeOf(op.getValue())[1];
-    scale = op.getScale().convertToFloat();
-    cap = op.getSoftcap() ? op.getSoftcap()->convertToFloat() : 0;
-  }
+  Attention(xf::AttentionOp op, Tape &tape, AttentionScores scores)
+      : op(op), tape(tape), scores(std::move(scores)), heads(this->scores.heads),
+        groups(this->scores.groups), width(this->scores.width),
+        valueWidth(this->scores.valueWidth) {}
   Rows gather(const Rows &all, ArrayRef<int64_t> rows, int64_t head, int64_t size) const {
     Rows some(rows.size(), size);
     for (auto [i, row] : llvm::enumerate(rows))
       some.row(i) = all.row(row).segment(head * size, size);
     return some;
-  }
-  /// A sequence's queries of a head, from its rows.
-  auto queries(const Rows &all, const TapeTokens::Sequence &s, int64_t head, int64_t size) const {
-    return all.block(s.first, head * size, s.count, size);
-  }
-  /// What a slope adds to a product.
-  float slopeBias(float slope, int64_t position) const {
-    if (!op.getRounded())
-      return slope * float(position);
-    auto rounded = [](float x) { return bf16ToFloat(floatToBf16(x)); };
-    return rounded(rounded(slope) * rounded(float(position)));
   }
   /// The softmax's weights (queries × keys); `capped` has what each score is multiplied by in the
   /// derivative of the cap.
@@ -73,41 +51,23 @@ private:
 
   mutable xf::AttentionOp op; // its accessors are not const
   Tape &tape;
-  const float *sinks = nullptr;
-  int64_t heads, width, groups, valueWidth;
-  float scale, cap;
+  AttentionScores scores;
+  int64_t heads, groups, width, valueWidth;
 };
 
 Rows Attention::weights(const TapeTokens::Sequence &s, ArrayRef<int64_t> keys, int64_t head,
                         const Rows &k, Rows *capped) const {
-  ArrayRef<int32_t> positions = tape.getTokens().positions;
-  Rows scores = queries(tape.rows(op.getQuery()), s, head, width) * k.transpose();
-  if (op.getSlopes())
-    for (int64_t i = 0; i < s.count; ++i)
-      for (auto [j, key] : llvm::enumerate(keys))
-        scores(i, j) += slopeBias(tape.rows(op.getSlopes())(s.first + i, head), positions[key]);
-  scores *= scale;
-  if (cap > 0) {
-    scores = (scores / cap).array().tanh();
-    if (capped)
-      *capped = 1 - scores.array().square();
-    scores *= cap;
-  }
+  std::vector<int32_t> positions;
+  for (int64_t key : keys)
+    positions.push_back(tape.getTokens().positions[key]);
+  Rows scores = this->scores.of(s.first, s.count, head, k, positions, capped);
+  const float *sinks = this->scores.sinks();
   for (int64_t i = 0; i < s.count; ++i) {
-    const int64_t at = positions[s.first + i];
-    const int64_t window = op.getWindow() ? int64_t(tape.rows(op.getWindow())(s.first + i, 0)) : 0;
-    float largest = sinks ? sinks[head] : -HUGE_VALF;
-    auto isSeen = [&](size_t j) {
-      const int64_t position = positions[keys[j]];
-      return position <= at && (window == 0 || at - position < window);
-    };
-    for (size_t j = 0; j < keys.size(); ++j)
-      if (isSeen(j))
-        largest = std::max(largest, scores(i, j));
+    float largest = std::max(scores.row(i).maxCoeff(), sinks ? sinks[head] : -HUGE_VALF);
     double sum = sinks ? std::exp(sinks[head] - largest) : 0;
-    for (size_t j = 0; j < keys.size(); ++j) {
-      scores(i, j) = isSeen(j) ? std::exp(scores(i, j) - largest) : 0;
-      sum += scores(i, j);
+    for (float &score : scores.row(i)) {
+      score = std::exp(score - largest);
+      sum += score;
     }
     scores.row(i) /= float(sum);
   }
@@ -163,6 +123,7 @@ void Attention::addReads(Eigen::VectorXd &reads) {
 void Attention::pullBack() {
   const TapeTokens &tokens = tape.getTokens();
   const Rows d = tape.gradient(op.getResult());
+  const float scale = op.getScale().convertToFloat();
   Rows ofQuery = Rows::Zero(tape.count(), heads * width);
   Rows ofKey = Rows::Zero(tape.count(), groups * width);
   Rows ofValue = Rows::Zero(tape.count(), groups * valueWidth);
@@ -180,16 +141,17 @@ void Attention::pullBack() {
         Rows k = gather(tape.rows(op.getKey()), keys, group, width);
         Rows v = gather(tape.rows(op.getValue()), keys, group, valueWidth), capped;
         Rows p = weights(s, keys, head, k, &capped);
-        auto ofResult = queries(d, s, head, valueWidth);
+        auto ofResult = d.block(s.first, head * valueWidth, s.count, valueWidth);
         valuePart.middleCols(group * valueWidth, valueWidth) += p.transpose() * ofResult;
-        Rows scores = ofResult * v.transpose();
-        Eigen::VectorXf along = scores.cwiseProduct(p).rowwise().sum();
-        scores = scale * p.cwiseProduct(scores.colwise() - along);
-        if (cap > 0)
-          scores = scores.cwiseProduct(capped);
-        ofQuery.block(s.first, head * width, s.count, width) = scores * k;
+        Rows ofScores = ofResult * v.transpose();
+        Eigen::VectorXf along = ofScores.cwiseProduct(p).rowwise().sum();
+        ofScores = scale * p.cwiseProduct(ofScores.colwise() - along);
+        if (capped.size())
+          ofScores = ofScores.cwiseProduct(capped);
+        ofQuery.block(s.first, head * width, s.count, width) = ofScores * k;
         keyPart.middleCols(group * width, width) +=
-            scores.transpose() * queries(tape.rows(op.getQuery()), s, head, width);
+            ofScores.transpose() *
+            tape.rows(op.getQuery()).block(s.first, head * width, s.count, width);
       }
     }
   });

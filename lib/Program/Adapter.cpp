@@ -6,8 +6,15 @@
 using namespace mlir;
 using namespace ctxc;
 
-int64_t Adapter::size() const {
+int64_t VirtualEntries::size() const {
   int64_t numbers = 0;
+  for (const KeysAndValues &each : attentions)
+    numbers += each.keys.size() + each.values.size();
+  return numbers;
+}
+
+int64_t Adapter::size() const {
+  int64_t numbers = entries.size();
   for (const MatrixChange &change : matrices)
     numbers += change.left.size() + change.right.size();
   for (const VectorChange &change : vectors)

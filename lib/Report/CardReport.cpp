@@ -96,8 +96,24 @@ void ctxc::writeSampled(llvm::raw_ostream &os, const CardSettings::Fit &fit) {
   os << "\n";
 }
 
+std::string ctxc::whatIsFitted(const CardSettings &settings) {
+  return settings.entries ? std::to_string(settings.entries) + " virtual " +
+                                (settings.entries == 1 ? "entry" : "entries") + " of the cache"
+                          : "an adapter of rank " + std::to_string(settings.rank);
+}
+
+static void writeTriedEntries(llvm::raw_ostream &os, const CardSettings &settings) {
+  if (settings.entriesTried.empty())
+    return;
+  os << "recovered on texts that were left out:";
+  llvm::ListSeparator separator(",");
+  for (const EntriesTried &tried : settings.entriesTried)
+    os << separator << " " << tried.count << " entries" << format(" %.1f %%", 100 * tried.share);
+  os << "\n";
+}
+
 void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
-  os << "approximate: an adapter of rank " << settings.rank << " in the place of "
+  os << "approximate: " << whatIsFitted(settings) << " in the place of "
      << counted(settings.contextTokens, "token") << " of context\n";
   if (!settings.seen.empty())
     os << "texts see what the model without the adapter keeps of " << settings.seen.size()
@@ -112,6 +128,7 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
     writeRefined(os, *settings.fit);
   if (settings.fit)
     writeSampled(os, *settings.fit);
+  writeTriedEntries(os, settings);
   os << "judged on " << counted(card.all.tokens, "token") << " of "
      << counted(card.sequences, "text")
      << (settings.fit && settings.fit->splitsText
@@ -284,6 +301,14 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
     json["drift"] = llvm::json::Object{{"tokens", card.unrelatedTokens},
                                        {"adapted", card.drift},
                                        {"context", card.driftOfContext}};
+  if (settings.entries)
+    json["entries"] = settings.entries;
+  if (!settings.entriesTried.empty()) {
+    llvm::json::Array tried;
+    for (const EntriesTried &each : settings.entriesTried)
+      tried.push_back(llvm::json::Object{{"entries", each.count}, {"share", each.share}});
+    json["entries_tried"] = std::move(tried);
+  }
   if (!settings.objective.empty())
     json["objective"] = settings.objective;
   if (!settings.tradeOff.empty())

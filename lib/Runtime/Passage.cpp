@@ -3,6 +3,8 @@
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/KernelCalls.h"
 #include "lib/Runtime/ParallelFor.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ctxc;
@@ -111,6 +113,28 @@ std::vector<Rows> PassageCache::rows(size_t number, size_t step) const {
   return all;
 }
 
+/// Whether each token leaves something of its own, which later ones see wherever they stand.
+static llvm::Error checkPins(const Program &program) {
+  for (ProgramStep step : program.steps) {
+    Operation *other = nullptr;
+    step.block.walk([&](xf::ContextualOpInterface op) {
+      if (!isa<xf::AttentionOp>(op))
+        other = op;
+    });
+    if (other)
+      return makeError(
+          "'" + other->getName().getStringRef() +
+          "' does not keep tokens one by one, so that neither some of them nor entries "
+          "in their place can stand alone; keep tokens as text");
+  }
+  return llvm::Error::success();
+}
+
+/// The position behind a sequence.
+static int64_t endOf(const PassageSequence &sequence) {
+  return sequence.entries ? sequence.entries->count() : sequence.positions.back() + 1;
+}
+
 llvm::Expected<Passage> Passage::start(StepKernels &kernels, Weights &weights,
                                        std::vector<PassageSequence> sequences,
                                        PassageCache *cache) {
@@ -121,7 +145,18 @@ llvm::Expected<Passage> Passage::start(StepKernels &kernels, Weights &weights,
   Passage passage(kernels, weights);
   passage.cache = cache;
   for (const PassageSequence &sequence : sequences) {
-    int64_t last = sequence.after ? sequences[*sequence.after].positions.back() : -1;
+    if (sequence.entries) {
+      if (llvm::Error error = checkPins(program))
+        return std::move(error);
+      passage.first.push_back(passage.ids.size());
+      passage.held.push_back(0);
+      continue;
+    }
+    int64_t last = -1;
+    if (sequence.after)
+      last = endOf(sequences[*sequence.after]) - 1;
+    else if (!sequence.positions.empty())
+      last = std::min<int64_t>(sequence.positions.front(), 0) - 1;
     int64_t held = 0, capacity = sequence.tokens.size();
     if (sequence.cached) {
       const CompiledRun &run = *cache->runs[*sequence.cached];
@@ -151,6 +186,48 @@ static Rows sliceRows(const Rows &all, int64_t count, int64_t from, int64_t size
   return Rows(all.begin() + from * width, all.begin() + (from + size) * width);
 }
 
+/// Puts the entries of a step's attentions where those keep what they have read.
+llvm::Error Passage::fillWithEntries(size_t step, const VirtualEntries &entries,
+                                     CompiledRun &run) const {
+  const int64_t count = entries.count();
+  size_t attention = 0, operand = 0;
+  for (size_t before = 0; before < step; ++before)
+    kernels->program.steps[before].block.walk([&](xf::AttentionOp) { ++attention; });
+  std::iota(run.slots.begin(), run.slots.begin() + count, 0);
+  StepState &state = run.steps[step];
+  state.makeRoom(0, count, run.capacity);
+  auto fill = [&](const std::vector<float> &numbers, int64_t heads, int64_t width) {
+    const size_t bytes = width * sizeof(float);
+    char *memory = state.memory(operand++, heads * bytes, heads);
+    for (int64_t head = 0; head < heads; ++head)
+      std::memcpy(memory + head * state.room * bytes, numbers.data() + head * count * width,
+                  count * bytes);
+  };
+  for (xf::AttentionOp op :
+       kernels->program.steps[step].block.getBody().getOps<xf::AttentionOp>()) {
+    ArrayRef<int64_t> key = op.getKey().getType().getShape(),
+                      value = op.getValue().getType().getShape();
+    const KeysAndValues *own =
+        attention < entries.attentions.size() ? &entries.attentions[attention] : nullptr;
+    ++attention;
+    auto shape = [&](int64_t heads, int64_t tokens, int64_t keyWidth, int64_t valueWidth) {
+      return llvm::formatv("{0} heads of {1} entries with keys of {2} numbers and values of {3}",
+                           heads, tokens, keyWidth, valueWidth)
+          .str();
+    };
+    std::string expected = shape(key[0], count, key[1], value[1]),
+                found = own ? shape(own->heads, own->tokens, own->keyWidth, own->valueWidth)
+                            : "no entries";
+    if (found != expected)
+      return makeError("attention " + llvm::Twine(attention) + " is given " + found +
+                       ", expected " + expected + ", as the model's attention has");
+    fill(own->keys, key[0], key[1]);
+    fill(own->values, key[0], value[1]);
+  }
+  run.count = count;
+  return llvm::Error::success();
+}
+
 /// Each sequence by itself, with a copy of what the one that it continues has left of this step, or
 /// in the cache.
 llvm::Error Passage::runContextual(size_t step) {
@@ -160,7 +237,7 @@ llvm::Error Passage::runContextual(size_t step) {
   auto outputs = llvm::to_vector(at.layer.getOutputs());
   std::vector<Rows> results(outputs.size());
   for (auto [i, sequence] : llvm::enumerate(sequences)) {
-    int64_t size = sequence.tokens.size();
+    const int64_t size = sequence.entries ? sequence.entries->count() : sequence.tokens.size();
     if (sequence.cached) {
       runs.push_back(cache->runs[*sequence.cached].get());
       runs[i]->count = held[i];
@@ -173,6 +250,11 @@ llvm::Error Passage::runContextual(size_t step) {
         runs[i]->steps[step] = past->steps[step].copy(past->count, runs[i]->capacity);
     }
     CompiledRun *run = runs[i];
+    if (sequence.entries) {
+      if (llvm::Error error = fillWithEntries(step, *sequence.entries, *run))
+        return error;
+      continue;
+    }
     std::copy_n(positions.begin() + first[i], size, run->slots.begin() + run->count);
     StepCall frame;
     frame.rows = size;
@@ -208,22 +290,6 @@ void Passage::pinOutputs(size_t step) {
         llvm::copy(pinned->second, all.begin() + first[i] * (all.size() / rows()));
     }
   }
-}
-
-/// Whether each token leaves something of its own, which later ones see wherever they stand.
-static llvm::Error checkPins(const Program &program) {
-  for (ProgramStep step : program.steps) {
-    Operation *other = nullptr;
-    step.block.walk([&](xf::ContextualOpInterface op) {
-      if (!isa<xf::AttentionOp>(op))
-        other = op;
-    });
-    if (other)
-      return makeError("'" + other->getName().getStringRef() +
-                       "' does not keep tokens one by one, so that none of them can stay alone; "
-                       "keep tokens as text");
-  }
-  return llvm::Error::success();
 }
 
 llvm::Expected<PinnedTokens> Passage::pin(StepKernels &kernels, Weights &weights,
@@ -263,6 +329,11 @@ llvm::Error Passage::run(size_t step) {
     if (llvm::Error error = runContextual(step))
       return error;
     pinOutputs(step);
+    return llvm::Error::success();
+  }
+  if (rows() == 0) { // entries alone
+    for (Value output : at.layer.getOutputs())
+      known[output] = {};
     return llvm::Error::success();
   }
   StepCall frame;

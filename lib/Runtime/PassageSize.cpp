@@ -24,7 +24,8 @@ PassageSize Passage::sizeOf(const StepKernels &kernels, ArrayRef<PassageSequence
   std::vector<int64_t> seen;     // by each
   for (const PassageSequence &sequence : sequences) {
     const int64_t size = sequence.tokens.size();
-    seen.push_back(size + (sequence.after ? seen[*sequence.after] : 0));
+    seen.push_back((sequence.entries ? sequence.entries->count() : size) +
+                   (sequence.after ? seen[*sequence.after] : 0));
     rows += size;
     slots += seen.back();
     longest = std::max(longest, seen.back());

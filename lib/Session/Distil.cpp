@@ -103,6 +103,28 @@ Expected<Distilled> Model::distil(const DistilRequest &request) {
   });
 }
 
+static size_t longestOf(const EntriesRequest &request) {
+  size_t longest = 0;
+  for (const TextSequence &text : request.texts)
+    longest = std::max(longest, request.context.size() + text.tokens.size());
+  return longest;
+}
+
+Expected<VirtualEntries> Model::fitEntries(const EntriesRequest &request) {
+  return withSplit([&](SplitModel model) {
+    warnOfLength(longestOf(request));
+    return ctxc::fitEntries(model, request);
+  });
+}
+
+Expected<ChosenEntries> Model::chooseEntries(const EntriesRequest &request,
+                                             llvm::ArrayRef<int64_t> front) {
+  return withSplit([&](SplitModel model) {
+    warnOfLength(longestOf(request));
+    return ctxc::chooseEntries(model, request, front);
+  });
+}
+
 /// withSplit, of a function that gives nothing but an error.
 template <typename Function> Error Model::checkSplit(Function function) {
   return withSplit([&](SplitModel model) -> Expected<bool> {
@@ -115,6 +137,10 @@ template <typename Function> Error Model::checkSplit(Function function) {
 
 Error Model::checkRoomToEvaluate(const EvaluateRequest &request) {
   return checkSplit([&](SplitModel model) { return ctxc::checkRoomToEvaluate(model, request); });
+}
+
+Expected<VirtualEntries> Model::shapesOfEntries(int64_t count) {
+  return withSplit([&](SplitModel model) { return ctxc::shapesOfEntries(model, count); });
 }
 
 Error Model::checkPrefixCache() {

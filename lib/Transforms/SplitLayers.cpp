@@ -32,8 +32,9 @@ struct Part {
 /// The parts of one block.
 struct Parts {
   SmallVector<Part> steps;
-  SmallVector<unsigned> matrices; ///< of each site: its step
-  SmallVector<Part> targets;      ///< of each site
+  SmallVector<unsigned> matrices;                               ///< of each site: its step
+  SmallVector<Part> targets;                                    ///< of each site
+  SmallVector<std::pair<xf::AttentionOp, unsigned>> attentions; ///< with their steps
 };
 
 class Splitter {
@@ -195,8 +196,20 @@ Part Splitter::buildTarget(const FitSite &site) {
 
 FailureOr<Parts> Splitter::run() {
   Parts parts;
+  SmallVector<xf::AttentionOp> attentions(block.getBody().getOps<xf::AttentionOp>());
+  ArrayRef<xf::AttentionOp> ahead = attentions;
+  auto cutAttentions = [&](Operation *before) { // null: all that are left
+    for (; !ahead.empty() && (!before || xf::AttentionOp(ahead.front())->isBeforeInBlock(before));
+         ahead = ahead.drop_front()) {
+      xf::AttentionOp attention = ahead.front();
+      cut(neededFor(llvm::to_vector(attention->getOperands())));
+      parts.attentions.push_back({attention, stretches.size()});
+      cut(neededFor(attention.getResult()));
+    }
+  };
   for (const FitSite &site : sites) {
     Operation *matrix = site.first();
+    cutAttentions(matrix);
     SmallVector<Value> before = othersOf(site.links);
     llvm::append_range(before, readByProduct(site));
     Ops needed = neededFor(before);
@@ -206,6 +219,7 @@ FailureOr<Parts> Splitter::run() {
     parts.matrices.push_back(stretches.size());
     cut(neededFor(site.product()));
   }
+  cutAttentions(nullptr);
   Operation *yield = block.getBody().front().getTerminator();
   cut(neededFor(llvm::to_vector(yield->getOperands())));
 
@@ -321,7 +335,7 @@ FailureOr<SplitProgram> splitLayers(Program program, SitesCallback sitesOf) {
     SmallVector<FitSite> sites;
     if (step.index)
       sites = sitesOf(step.layer, step.block, *step.index);
-    if (sites.empty()) {
+    if (sites.empty() && step.block.getBody().getOps<xf::AttentionOp>().empty()) {
       split.program.steps.push_back(step);
       continue;
     }
@@ -349,6 +363,12 @@ FailureOr<SplitProgram> splitLayers(Program program, SitesCallback sitesOf) {
       split.program.steps.push_back(made);
     }
     split.program.steps.back().index = step.index;
+    for (auto [attention, part] : parts.attentions) {
+      xf::AttentionOp op = attention;
+      split.attentions.push_back({first + part, values.lookup(op.getQuery()),
+                                  values.lookup(op.getKey()), values.lookup(op.getValue()),
+                                  values.lookup(op.getResult())});
+    }
     for (auto [site, target, matrix] : llvm::zip(sites, parts.targets, parts.matrices)) {
       ProgramStep made;
       made.layer = callPart(b, step.layer, target, values);

@@ -7,7 +7,8 @@ For every checkpoint an adapter of a context is made, with norms' scales left as
 one's. PEFT loads it, with no warning of a key, and every number of the card that `ctxc evaluate` writes is computed
 again from transformers' logits: of the model with the context, without it, and with the adapter. With
 transformers' cache as `--prefix-cache` wrote it, the logits are those behind the kept tokens themselves; where
-that cache has latents, the option is refused. A second adapter, of another alpha and rank, which PEFT itself
+that cache has latents, the option is refused. Virtual entries of the cache, as PEFT's prefix tuning, get the same
+comparison. A second adapter, of another alpha and rank, which PEFT itself
 made, gets the same comparison. Beside these adapters stands a GGUF file: the gguf package reads it, its names are
 those of the package's own map, and each (alpha / rank) B A is that of the safetensors file, bit for bit. Exit
 code: 0 if all agree.
@@ -261,6 +262,16 @@ def judge_checkpoint(ctxc, checkpoint, number):
                 good = False
             good &= agree(ctxc, checkpoint, folder / "cached", context, folder / "train.jsonl", folder,
                           "beside a cache")
+        entries = programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
+                                "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl",
+                                "--entries", "4", "-o", folder / "entries"])
+        if "prefix tuning has keys and values of one shape" in entries.stderr:
+            print("  entries: keys and values differ in width, which is refused")
+        elif entries.returncode:
+            print(f"  WRONG: distil --entries: {entries.stderr}")
+            good = False
+        else:
+            good &= agree(ctxc, checkpoint, folder / "entries", context, folder / "train.jsonl", folder, "entries")
         config = json.loads((folder / "adapter" / "adapter_config.json").read_text())
         targets = sorted({module.rsplit(".", 1)[1] for module in config["target_modules"]})
         if targets:

@@ -34,6 +34,9 @@ static Expected<int> runEvaluate(const Arguments &arguments) {
       readLastingAdapter(arguments.positional(1), *model.checkpoint(), opened->context.front);
   if (!adapter)
     return adapter.takeError();
+  if (!adapter->entries.empty() && arguments.has("--strength"))
+    return makeError("--strength: applies to changes of weights, but " + arguments.positional(1) +
+                     " has virtual entries of the cache; leave it out");
   scale(*adapter, *strength);
   EvaluateRequest about = aboutOf(*opened);
   if (Error error = readTexts(arguments, "--text", model).moveInto(about.texts))
@@ -69,9 +72,8 @@ Command driver::evaluateCommand() {
       "measure how well an adapter replaces a context",
       {"MODEL", "DIR"},
       contextOptions(),
-      "DIR is a LoRA adapter in PEFT's format, from ctxc or another program. Give texts "
-      "that it\n"
-      "was not fitted on.",
+      "DIR is an adapter in PEFT's format, from ctxc or another program: LoRA, or prefix tuning.\n"
+      "Give texts that it was not fitted on.",
       "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
       runEvaluate};
   const OptionSpec own[] = {

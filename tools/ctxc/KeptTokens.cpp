@@ -43,8 +43,10 @@ Expected<KeepOptions> driver::keepOptions(const Arguments &arguments) {
     return makeError("--keep-unit: with --keep-cache no text is kept that a person could read; "
                      "expected one of both");
   options.writesCache = arguments.has("--prefix-cache");
-  if (options.writesCache && options.share == 0 && !arguments.has("--keep"))
-    return makeError("--prefix-cache: nothing is kept; expected --keep-share or --keep with it");
+  if (options.writesCache && options.share == 0 && !arguments.has("--keep") &&
+      !arguments.has("--entries"))
+    return makeError("--prefix-cache: nothing is kept; expected --keep-share, --keep or --entries "
+                     "with it");
   options.inCache = arguments.has("--keep-cache");
   options.unit = llvm::StringSwitch<TextUnit>(arguments.get("--keep-unit", "token"))
                      .Case("word", TextUnit::Word)

@@ -18,6 +18,7 @@ OptionSpec objectiveOption();
 struct Fitted {
   Distilled made;
   std::vector<TradeOff> tried; ///< for Safe
+  std::vector<EntriesTried> entriesTried = {};
 };
 
 /// Fits `request`, and leaves there what was fitted. For Safe, half of what is protected is taken

@@ -54,6 +54,7 @@ Expected<CardSettings> driver::settingsOf(Opened &opened, const Adapter &adapter
   settings.prefix = adapter.prefix;
   settings.seen = adapter.seen;
   settings.rank = adapter.rank();
+  settings.entries = adapter.entries.count();
   settings.bootstrapSeed = opened.seed;
   if (Error error = opened.model->hash().moveInto(settings.modelHash))
     return std::move(error);

@@ -13,8 +13,10 @@
 namespace ctxc {
 
 struct SampleRequest {
-  std::vector<int64_t> context;         ///< with the tokenizer's tokens in front; not empty
-  const PinnedTokens *pinned = nullptr; ///< the texts see these of its tokens, in place of it
+  std::vector<int64_t> context;            ///< with the tokenizer's tokens in front; not empty
+  const PinnedTokens *pinned = nullptr;    ///< the texts see these of its tokens, in place of it
+  const VirtualEntries *entries = nullptr; ///< they see these in place of any context; no prompt
+                                           ///< is then empty
   /// The beginnings of the texts, one for each text; each may be empty.
   std::vector<std::vector<int64_t>> prompts;
   int64_t length = 40;        ///< of an answer, in tokens, unless it ends earlier

@@ -6,6 +6,9 @@
 // `prefix` has the tokens in front of every text, and `seen` the places of those that texts see,
 // where these are not all.
 //
+// Virtual entries are the adapter of PEFT's prefix tuning: peft_type PREFIX_TUNING, and the tensor
+// prompt_embeddings.
+//
 // prefix_cache.safetensors has what the model keeps of these tokens: layers.N.keys and
 // layers.N.values, each (heads, tokens, width), N counted over the layers with attention. Its
 // metadata has `prefix` and `seen` too.
@@ -27,6 +30,10 @@ struct AdapterFile {
 /// Whether transformers has one parameter for the experts' matrices that a checkpoint stores as
 /// `bank` (SliceName.h), which an adapter can then change.
 bool hasExpertName(llvm::StringRef bank);
+
+/// Fails where PEFT's prefix tuning has no place for entries of these shapes: it has one number of
+/// heads and one width for all layers, and for keys and values.
+llvm::Error checkPrefixTuning(const VirtualEntries &entries);
 
 /// Writes the directory `outDir`, which must not exist; on any failure nothing remains. `cache`: of
 /// the adapter's prefix; without it, there is no prefix_cache.safetensors. Errors: an adapter that

@@ -29,6 +29,23 @@ struct VectorChange {
   std::vector<float> delta;
 };
 
+/// What one attention keeps of some tokens: their keys (behind a rotation) and values.
+struct KeysAndValues {
+  int64_t heads = 0, tokens = 0, keyWidth = 0, valueWidth = 0;
+  std::vector<float> keys, values; ///< heads × tokens × width
+};
+
+/// Keys and values of no token, which stand in every attention's cache in the place of a context:
+/// at the positions from 0 on, and a text begins at the position behind them.
+struct VirtualEntries {
+  std::vector<KeysAndValues> attentions; ///< in the program's order, with as many tokens each
+
+  int64_t count() const { return attentions.empty() ? 0 : attentions.front().tokens; }
+  bool empty() const { return count() == 0; }
+  /// How many numbers they are.
+  int64_t size() const;
+};
+
 struct Adapter {
   std::vector<MatrixChange> matrices; ///< each parameter once
   std::vector<VectorChange> vectors;
@@ -39,18 +56,16 @@ struct Adapter {
   /// model has then read the whole prefix without the adapter, and what it keeps of the other
   /// tokens (keys and values) is dropped.
   std::vector<int64_t> seen;
+  /// What stands before a text in the place of a prefix, which is then empty.
+  VirtualEntries entries;
 
-  /// How many of the prefix's tokens stand before a text.
-  int64_t inFront() const { return seen.empty() ? prefix.size() : seen.size(); }
+  /// How many tokens of the prefix, or virtual entries, stand before a text.
+  int64_t inFront() const {
+    return !entries.empty() ? entries.count() : seen.empty() ? prefix.size() : seen.size();
+  }
   /// How many numbers it has.
   int64_t size() const;
   int64_t rank() const; ///< the largest of its matrices
-};
-
-/// What one attention keeps of some tokens: their keys (behind a rotation) and values.
-struct KeysAndValues {
-  int64_t heads = 0, tokens = 0, keyWidth = 0, valueWidth = 0;
-  std::vector<float> keys, values; ///< heads × tokens × width
 };
 
 /// Multiplies all changes by `strength`; 0 removes them. The prefix does not change.

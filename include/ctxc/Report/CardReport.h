@@ -5,6 +5,7 @@
 #ifndef CTXC_REPORT_CARDREPORT_H
 #define CTXC_REPORT_CARDREPORT_H
 
+#include "ctxc/Distil/Entries.h"
 #include "ctxc/Distil/Evaluate.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -48,7 +49,9 @@ struct CardSettings {
   int64_t contextTokens = 0;         ///< with the tokens in front
   std::vector<int64_t> prefix, seen; ///< as the adapter's
   int64_t rank = 0;
-  double strength = 1; ///< by which the changes are multiplied
+  int64_t entries = 0; ///< virtual entries of the cache, in the place of changed weights
+  std::vector<EntriesTried> entriesTried; ///< with how many, on texts that were left out
+  double strength = 1;                    ///< by which the changes are multiplied
   /// If tokens of the context are kept: what these recover by themselves, without the adapter.
   std::optional<double> keptShare;
   /// None if the adapter was made elsewhere.
@@ -84,6 +87,9 @@ std::optional<int64_t> requestsToPay(const Card &card, const CardSettings &setti
 /// Whether there are enough tokens that answers take from the context, and enough others, to report
 /// the two separately.
 bool saysWhatIsTaken(const Card &card);
+
+/// "an adapter of rank 16", "16 virtual entries".
+std::string whatIsFitted(const CardSettings &settings);
 
 void writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings);
 /// `format` is "ctxc-card"; docs/distil.md describes the members.

@@ -15,6 +15,7 @@
 #ifndef CTXC_RUNTIME_PASSAGE_H
 #define CTXC_RUNTIME_PASSAGE_H
 
+#include "ctxc/Program/Adapter.h"
 #include "ctxc/Program/Program.h"
 #include "ctxc/Program/Weights.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
@@ -90,13 +91,17 @@ struct PinnedTokens {
   llvm::DenseMap<mlir::Value, std::vector<float>> values;
 };
 
-/// Tokens at positions that increase, beyond those of the sequence that they continue.
+/// Tokens at positions that increase, beyond those of the sequence that they continue. The first
+/// position of one that continues none may be negative, where the model has no table of positions.
 struct PassageSequence {
   std::vector<int64_t> tokens, positions;
   std::optional<size_t> after = std::nullopt; ///< the number of an earlier sequence
   std::optional<size_t> cached =
       std::nullopt; ///< in place of that: one of the cache, to which it is added
   const PinnedTokens *pinned = nullptr; ///< whose values these tokens have, before every step
+  /// In the place of tokens, what every attention keeps of none: the sequence has no row, and
+  /// `tokens` and `positions` are empty. An attention's entries are read when its step runs.
+  const VirtualEntries *entries = nullptr;
 };
 
 /// The bytes that a passage takes besides the weights.
@@ -148,6 +153,7 @@ public:
 private:
   Passage(StepKernels &kernels, Weights &weights) : kernels(&kernels), weights(&weights) {}
   llvm::Error runContextual(size_t step);
+  llvm::Error fillWithEntries(size_t step, const VirtualEntries &entries, CompiledRun &run) const;
   void pinOutputs(size_t step);
   void freeUnread(mlir::Value value, size_t after);
 

@@ -25,6 +25,7 @@
 #define CTXC_SESSION_MODEL_H
 
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Distil/Entries.h"
 #include "ctxc/Distil/Examples.h"
 #include "ctxc/Distil/Sample.h"
 #include "ctxc/Export/PatchFile.h"
@@ -176,6 +177,13 @@ public:
   /// Fits an adapter that stands for the request's context (ctxc::distil). Runs on compiled
   /// kernels, over weights in float32 (LoadOptions::storage).
   llvm::Expected<Distilled> distil(const DistilRequest &request);
+  /// Virtual entries that stand for the request's context (ctxc::fitEntries). Runs as distil does.
+  llvm::Expected<VirtualEntries> fitEntries(const EntriesRequest &request);
+  /// The same with as many as a context needs (ctxc::chooseEntries).
+  llvm::Expected<ChosenEntries> chooseEntries(const EntriesRequest &request,
+                                              llvm::ArrayRef<int64_t> front);
+  /// The shapes of such entries (ctxc::shapesOfEntries).
+  llvm::Expected<VirtualEntries> shapesOfEntries(int64_t count);
   /// The places of the tokens of a context that stay in front of texts beside an adapter
   /// (ctxc::mostTelling). Runs as distil does.
   llvm::Expected<std::vector<int64_t>> mostTelling(llvm::ArrayRef<int64_t> context, int64_t front,

@@ -1,11 +1,12 @@
-//===- SplitLayers.h - layers in parts, so that matrices can be fitted ----===//
+//===- SplitLayers.h - layers in parts, so that parts of them can be fitted ===//
 //
 // To fit a matrix, the run has to stop in front of it, when its input and the wanted output are
 // known, and nothing behind it has been computed yet. So each layer with matrices to fit becomes
 // several steps: the ops before a matrix, only the product with the matrix, and the ops after it. A
 // step that computes only a product can be repeated with another matrix. The last matrices of a
 // mixture's experts are fitted together, and with that of its shared experts; the product is then
-// the sum of all of them.
+// the sum of all of them. Each attention is a step of its own, too, so that what it reads can be
+// fitted.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_TRANSFORMS_SPLITLAYERS_H
@@ -63,11 +64,18 @@ struct SplitSite : SplitMatrix {
   std::optional<SplitExperts> experts; ///< `matrix` is their bank, and y the sum of all products
 };
 
+/// An attention, the only op of its step that reads other tokens.
+struct SplitAttention {
+  size_t step = 0;
+  mlir::Value query, key, value, result; ///< the split model's
+};
+
 struct SplitProgram {
   Program program;
   /// One step for each site: (goal in the full run, other values of the chain) → target.
   Program targets;
-  std::vector<SplitSite> sites; ///< in the order of the steps
+  std::vector<SplitSite> sites;           ///< in the order of the steps
+  std::vector<SplitAttention> attentions; ///< in the order of the steps
 };
 
 /// The matrices of a layer to fit, in the order in which they are fitted: none reads what a later
