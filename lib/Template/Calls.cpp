@@ -68,6 +68,27 @@ private:
   int64_t index;
 };
 
+/// Whether what it is called with differs from what it was called with before, in the same loop.
+class Changed final : public Callable {
+public:
+  explicit Changed(std::shared_ptr<std::optional<std::vector<Value>>> last)
+      : last(std::move(last)) {}
+  Value call(Machine &machine, Arguments arguments) const override {
+    if (!arguments.named.empty())
+      return machine.fail("'changed' has no argument '" + arguments.named.front().first + "'");
+    const std::vector<Value> &now = arguments.positional;
+    bool isSame = *last && (*last)->size() == now.size();
+    for (size_t i = 0; isSame && i < now.size(); ++i)
+      isSame = machine.equal((**last)[i], now[i]);
+    if (!isSame)
+      *last = now;
+    return Value::boolean(!isSame);
+  }
+
+private:
+  std::shared_ptr<std::optional<std::vector<Value>>> last;
+};
+
 } // namespace
 
 Value Macro::call(Machine &machine, Arguments arguments) const {
@@ -114,6 +135,11 @@ Value Macro::call(Machine &machine, Arguments arguments) const {
 
 Value jinja::makeMacro(const Statement &macro, std::shared_ptr<Scope> scope) {
   return Value::function(std::make_shared<Macro>(macro, std::move(scope)));
+}
+
+Value jinja::makeChanged() {
+  return Value::function(
+      std::make_shared<Changed>(std::make_shared<std::optional<std::vector<Value>>>()));
 }
 
 Value jinja::makeCycle(int64_t index) { return Value::function(std::make_shared<Cycle>(index)); }
@@ -195,8 +221,20 @@ static Value currentTime(Machine &machine, Arguments arguments) {
     return Value();
   if (!bound[0] || !bound[0]->is(Kind::String))
     return machine.fail("'strftime_now' takes a format");
-  // A space at the end tells an empty result from one that does not fit.
-  std::string format = bound[0]->string().str() + " ";
+  // Python's time here belongs to no zone; a space at the end tells an empty result from one that
+  // does not fit.
+  std::string format;
+  StringRef given = bound[0]->string();
+  for (size_t i = 0; i < given.size(); ++i) {
+    StringRef two = given.substr(i, 2);
+    if (two == "%f")
+      return machine.fail("the format of 'strftime_now' has %f, which is not supported");
+    if (two.starts_with("%") && two.size() == 2)
+      ++i;
+    if (two != "%Z" && two != "%z")
+      format += two.starts_with("%") ? two : two.take_front();
+  }
+  format += " ";
   char text[1024];
   size_t size = std::strftime(text, sizeof(text), format.c_str(), &machine.now);
   if (!size || StringRef(format).contains('\0'))

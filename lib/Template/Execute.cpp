@@ -151,7 +151,7 @@ void Machine::assign(const Target &target, const Value &value) {
 
 /// The variable `loop` of one iteration.
 static Value loopVariable(Machine &machine, llvm::ArrayRef<Value> items, int64_t index,
-                          int64_t depth) {
+                          int64_t depth, const Value &changed) {
   int64_t count = items.size();
   Entries loop;
   auto set = [&](StringRef name, Value value) {
@@ -169,6 +169,7 @@ static Value loopVariable(Machine &machine, llvm::ArrayRef<Value> items, int64_t
   set("previtem", index > 0 ? items[index - 1] : Value::undefined("there is no previous item"));
   set("nextitem", index + 1 < count ? items[index + 1] : Value::undefined("there is no next item"));
   set("cycle", makeCycle(index));
+  set("changed", changed);
   return machine.dict(std::move(loop));
 }
 
@@ -192,9 +193,10 @@ Machine::Flow Machine::loop(const Statement &statement) {
     }
     items = std::move(chosen);
   }
+  const Value changed = makeChanged();
   for (auto [index, item] : llvm::enumerate(items)) {
     enter();
-    scope->set("loop", loopVariable(*this, items, index, 1));
+    scope->set("loop", loopVariable(*this, items, index, 1, changed));
     assign(statement.targets.front(), item);
     if (failed() || execute(statement.bodies.front()) == Flow::Break || failed())
       return Flow::Next;

@@ -139,6 +139,10 @@ Value makeMacro(const Statement &macro, std::shared_ptr<Scope> scope);
 std::optional<Value> method(const Value &object, llvm::StringRef name);
 /// The function of a loop's `cycle`.
 Value makeCycle(int64_t index);
+/// `loop.changed` of one loop.
+Value makeChanged();
+/// The method `format` of `pattern`.
+Value makeFormat(llvm::StringRef pattern);
 /// json.dumps with these settings; `indent` below 0: on one line.
 struct JsonStyle {
   bool ascii = false, sorted = false;

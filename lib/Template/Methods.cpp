@@ -282,6 +282,8 @@ static llvm::ArrayRef<Method> listMethods() {
 
 std::optional<Value> jinja::method(const Value &object, StringRef name) {
   llvm::ArrayRef<Method> all;
+  if (object.is(Kind::String) && name == "format")
+    return makeFormat(object.string());
   if (object.is(Kind::String))
     all = textMethods();
   else if (object.is(Kind::Dict))

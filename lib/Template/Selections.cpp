@@ -62,6 +62,9 @@ static Value map(Machine &machine, const Value &subject, Arguments arguments) {
 }
 
 Value jinja::select(Machine &machine, StringRef name, const Value &subject, Arguments arguments) {
+  // As Jinja does, which then looks at no argument either: none and 0 have no elements here.
+  if (!subject.is(Kind::Generator) && !subject.truth())
+    return machine.sequence(Kind::Generator, {});
   if (name == "map")
     return map(machine, subject, std::move(arguments));
   bool hasPath = name.ends_with("attr"), keeps = name.starts_with("select");

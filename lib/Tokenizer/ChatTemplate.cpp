@@ -75,6 +75,26 @@ static Error readTemplates(const json::Value &value, StringRef path, TokenizerCo
   return Error::success();
 }
 
+/// Adds the tokens that the member `key` names: of one role, or an object of several.
+static Error addTokens(StringRef key, const json::Value &value, StringRef path,
+                       TokenizerConfig &config) {
+  auto add = [&](StringRef name, const json::Value &token) {
+    bool isKnown =
+        llvm::any_of(config.specialTokens, [&](const auto &known) { return known.first == name; });
+    if (std::optional<std::string> content = contentOf(token); content && !isKnown)
+      config.specialTokens.emplace_back(name, std::move(*content));
+  };
+  if (key.ends_with("_token"))
+    add(key, value);
+  else if (const json::Object *tokens = value.getAsObject())
+    for (const auto &[name, token] : *tokens) {
+      if (!contentOf(token))
+        return makeError(path + ": " + key + "." + name.str() + ": expected a token");
+      add(name, token);
+    }
+  return Error::success();
+}
+
 static Error readConfig(StringRef path, TokenizerConfig &config) {
   if (!sys::fs::exists(path))
     return Error::success();
@@ -85,9 +105,9 @@ static Error readConfig(StringRef path, TokenizerConfig &config) {
     return error;
   StrictJson reader(*text, path);
   auto member = [&](StringRef key) -> Error {
-    const auto *special =
-        llvm::find_if(specialNames, [&](const auto &names) { return names.first == key; });
-    bool isSpecial = special != std::end(specialNames);
+    // A model's own roles, such as image_token, are known to templates as well.
+    bool isSpecial = key.ends_with("_token") || key == "extra_special_tokens" ||
+                     key == "model_specific_special_tokens";
     if (!isSpecial && key != "chat_template")
       return reader.skip();
     Expected<StringRef> raw = reader.raw();
@@ -96,13 +116,7 @@ static Error readConfig(StringRef path, TokenizerConfig &config) {
     Expected<json::Value> value = parseStrictJson(*raw, (path + ": " + key).str());
     if (!value)
       return value.takeError();
-    if (!isSpecial)
-      return readTemplates(*value, path, config);
-    bool isKnown =
-        llvm::any_of(config.specialTokens, [&](const auto &token) { return token.first == key; });
-    if (std::optional<std::string> content = contentOf(*value); content && !isKnown)
-      config.specialTokens.emplace_back(key, std::move(*content));
-    return Error::success();
+    return isSpecial ? addTokens(key, *value, path, config) : readTemplates(*value, path, config);
   };
   if (Error error = reader.object(member))
     return error;

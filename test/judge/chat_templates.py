@@ -1,15 +1,17 @@
 """Compares ctxc's conversations, as text and as tokens, with those of transformers' apply_chat_template.
 
-  chat_templates.py JUDGE-CHAT [--templates DIR]
+  chat_templates.py JUDGE-CHAT [--templates DIR] [--generated N] [--seed S]
 
 The templates of chat/ use what public ones use, each in its own way; --templates compares a folder of others
 (*.jinja). A tokenizer is made here, with special tokens that some messages spell out; the template stands in
-tokenizer_config.json, in a list of named ones, in chat_template.jinja or in a GGUF file. What one side refuses, the
-other must refuse.
+tokenizer_config.json, in a list of named ones, in chat_template.jinja or in a GGUF file (but for directory-*, which see tokens
+that such a file does not name). What one side refuses, the other must refuse. With --generated, that many templates are made
+of drawn parts.
 """
 import argparse
 import datetime
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -42,6 +44,29 @@ class Now(datetime.datetime):
     @classmethod
     def now(cls, tz=None):
         return cls.fromtimestamp(SECONDS)
+
+
+def drawn_format(choose):
+    fill, align = choose.choice(["", "*", "0", "é"]), choose.choice(["", "<", ">", "^"])
+    width, precision = choose.choice(["", "1", "7", "12"]), choose.choice(["", ".0", ".2", ".5"])
+    return (fill + align if align else "") + choose.choice(["", "+", " "]) + choose.choice(["", "0"]) * (not align) + width + \
+        choose.choice(["", ","]) + precision + choose.choice(["", "d", "f", "e", "g", "%", "s"])
+
+
+def drawn_part(choose):
+    """A part of a template, which both sides may refuse."""
+    value = choose.choice(["'ab'", "'Größe'", "7", "-12345", "3.14159", "-0.5", "1e9", "true", "none", "messages|length"])
+    inner = choose.choice(["m.role", "m.content|length > 20", "m.role, loop.first", "'x'", "m.role == 'user'"])
+    directives = "".join(choose.choice("aAbBdHIjmMpSUwWyYZz%") for _ in range(3))
+    return choose.choice([
+        "{{ '[%s]'.format(%s) }}" % ("{:" + drawn_format(choose) + "}", value),
+        "{{ '{}/{!r}:{{}}'.format(%s, %s) }}" % (value, value),
+        "{{ '{1}{0}{x}'.format(%s, 'b', x=%s) }}" % (value, value),
+        "{{ strftime_now('%s') }}" % "".join(f"%{c} " for c in directives),
+        "{%% for m in messages %%}{%% if loop.changed(%s) %%}[{{ m.role }}]{%% endif %%}{%% endfor %%}" % inner,
+        "{% for t in tools %}{{ t }}{% endfor %}", "{% for t in tools or [] %}{{ t }}{% endfor %}",
+        "{% if tools is iterable %}it{% endif %}{{ tools is none }}", "{{ bos_token }}{{ eos_token }}",
+        "{% for m in messages %}{{ m.content }}\n{% endfor %}", "{{ nothing.x }}", "{{ %s|string|upper }}" % value])
 
 
 def make_tokenizer():
@@ -83,7 +108,8 @@ def write_directory(tokenizer, template, folder, form):
     folder.mkdir()
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": {"__type": "AddedToken", "content": "</s>", "lstrip": False},
-              "model_max_length": 1000000000000000019884624838656, "pad_token": None}
+              "model_max_length": 1000000000000000019884624838656, "pad_token": None, "image_token": "<|im_start|>",
+              "extra_special_tokens": {"boi_token": "<|im_end|>"}}
     if form != "without bos":
         config["bos_token"] = "<s>"
     if form == "file":
@@ -118,26 +144,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", metavar="JUDGE-CHAT")
     parser.add_argument("--templates", type=Path, default=Path(__file__).parent / "chat")
+    parser.add_argument("--generated", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     chat_template_utils.datetime = Now
-    templates = sorted(args.templates.glob("*.jinja"))
+    templates = {file.stem: file.read_bytes().decode() for file in sorted(args.templates.glob("*.jinja"))}
+    choose = random.Random(args.seed)
+    templates |= {f"drawn {i}": "".join(drawn_part(choose) for _ in range(choose.randint(1, 3))) for i in range(args.generated)}
     tokenizer, jobs, answers, names = make_tokenizer(), [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        for template in templates:
-            text = template.read_bytes().decode()
+        for stem, text in templates.items():
             for form in ("text", "without bos", "list", "file"):
-                place = Path(folder) / f"{template.stem} {form}"
+                place = Path(folder) / f"{stem} {form}"
                 write_directory(tokenizer, text, place, form)
                 theirs = transformers.AutoTokenizer.from_pretrained(place)
                 for messages in list(conversations())[:None if form == "text" else 3]:
                     jobs.append({"path": str(place), "messages": messages})
                     answers.append(expected(theirs, messages))
-                    names.append(f"{template.stem}, {form}")
-                    if form == "text":
+                    names.append(f"{stem}, {form}")
+                    if form == "text" and not stem.startswith("directory-"):
                         jobs.append({"path": str(place) + ".gguf", "messages": messages})
                         answers.append(answers[-1])
-                        names.append(f"{template.stem}, GGUF")
-            write_gguf(tokenizer, text, f"{folder}/{template.stem} text.gguf")
+                        names.append(f"{stem}, GGUF")
+            write_gguf(tokenizer, text, f"{folder}/{stem} text.gguf")
         job_file = Path(folder) / "jobs.json"
         job_file.write_text(json.dumps(jobs))
         found = json.loads(subprocess.run([args.program, job_file, str(SECONDS)], check=True,
