@@ -34,7 +34,7 @@ Expected<json::Value> readConfig(StringRef directory) {
   Expected<std::string> text = readSmallFile(path, maxConfigBytes);
   if (!text)
     return text.takeError();
-  Expected<json::Value> value = parseStrictJson(*text, path);
+  Expected<json::Value> value = parsePythonJson(*text, path);
   if (value && !value->getAsObject())
     return makeError(path + ": expected a JSON object");
   return value;
@@ -164,7 +164,7 @@ void Checkpoint::setTensors(std::vector<TensorView> tensors) {
 }
 
 Expected<std::unique_ptr<Checkpoint>> Checkpoint::openGguf(StringRef path) {
-  Expected<std::unique_ptr<GgufFile>> file = GgufFile::open(path);
+  Expected<std::unique_ptr<GgufFile>> file = GgufFile::openModel(path);
   if (!file)
     return file.takeError();
   Expected<GgufModel> model = readGgufModel(**file);
@@ -184,7 +184,7 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::fromMemory(StringRef name, Str
   std::unique_ptr<Checkpoint> checkpoint(new Checkpoint);
   checkpoint->path = name.str();
   checkpoint->inMemory = true;
-  Expected<json::Value> value = parseStrictJson(config, checkpoint->configPath());
+  Expected<json::Value> value = parsePythonJson(config, checkpoint->configPath());
   if (!value)
     return value.takeError();
   if (!value->getAsObject())
@@ -231,8 +231,11 @@ std::vector<Checkpoint::WeightFile> Checkpoint::weightFiles() const {
   std::vector<WeightFile> files;
   for (const std::unique_ptr<SafetensorsFile> &shard : shards)
     files.push_back({&shard->file(), shard->dataStart()});
-  if (gguf)
+  if (gguf) {
     files.push_back({&gguf->file(), gguf->dataStart()});
+    for (const std::unique_ptr<GgufFile> &part : gguf->parts())
+      files.push_back({&part->file(), part->dataStart()});
+  }
   return files;
 }
 

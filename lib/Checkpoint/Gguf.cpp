@@ -257,6 +257,8 @@ Expected<std::unique_ptr<GgufFile>> GgufFile::open(StringRef path) {
       reader.fail("tensor " + quoted(entries.back().view.name) + " is given twice");
   }
   int64_t alignment = file->integer("general.alignment").value_or(32);
+  if (file->values.count("general.alignment") && !file->integer("general.alignment"))
+    alignment = 0;
   if (alignment <= 0 || !isPowerOf2_64(alignment) || alignment > (1 << 20))
     reader.fail("key 'general.alignment' = " + Twine(alignment) + "; expected a power of two");
   if (reader.failed())
@@ -271,7 +273,8 @@ Expected<std::unique_ptr<GgufFile>> GgufFile::open(StringRef path) {
     if (entry.offset != alignTo(end, alignment))
       return makeError(what + " begins at offset " + Twine(entry.offset) +
                        " of the data; expected " + Twine(alignTo(end, alignment)) +
-                       ", right after the one before");
+                       ", right after the one before, by a general.alignment of " +
+                       Twine(alignment));
     end = entry.offset + entry.view.bytes;
     if (start > bytes.size() || end > bytes.size() - start)
       return makeError(what + " goes beyond the end of the file; the file is cut short or damaged");
@@ -281,7 +284,7 @@ Expected<std::unique_ptr<GgufFile>> GgufFile::open(StringRef path) {
   if (!entries.empty() && start + alignTo(end, alignment) < bytes.size())
     return makeError(path + ": has bytes after its last tensor; expected " +
                      Twine(start + alignTo(end, alignment)) + " bytes, found " +
-                     Twine(bytes.size()));
+                     Twine(bytes.size()) + ", with a general.alignment of " + Twine(alignment));
   return file;
 }
 

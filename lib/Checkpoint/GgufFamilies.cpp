@@ -1,6 +1,7 @@
 #include "GgufFamilies.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace ctxc;
@@ -118,18 +119,33 @@ void completeQwen3Moe(GgufConfig &c) {
 
 void completeOlmoe(GgufConfig &c) { readExperts(c, /*sumToOne=*/false); }
 
+/// llama.cpp goes on to scale the rotation of layers with a window where the file says that none
+/// is.
+void checkWindowsRotation(GgufConfig &c) {
+  double factor =
+      c.keys.number("rope.scaling.factor").value_or(c.keys.number("rope.scale_linear").value_or(0));
+  if (c.keys.text("rope.scaling.type") == std::string("none") && factor != 0 && factor != 1)
+    c.keys.problem("rope.scaling.type", "stands beside a rope.scaling.factor, of which llama.cpp "
+                                        "takes one for layers with a window; expected no factor");
+}
+
 /// Gemma's largest models, of 46 and 62 layers, alone divide by the width of a head's share of the
 /// residual stream.
-void completeGemma2(GgufConfig &c) {
+void completeGemma(GgufConfig &c, bool isLargest) {
   c.config["query_pre_attn_scalar"] =
-      c.layers == 46 || c.layers == 62 ? c.hidden / std::max<int64_t>(c.heads, 1) : c.headSize;
+      isLargest ? c.hidden / std::max<int64_t>(c.heads, 1) : c.headSize;
   c.needed("attention.sliding_window", "sliding_window");
-  c.number("attn_logit_softcapping", "attn_logit_softcapping");
   c.number("final_logit_softcapping", "final_logit_softcapping");
 }
 
+void completeGemma2(GgufConfig &c) {
+  completeGemma(c, c.layers == 46);
+  checkWindowsRotation(c);
+  c.number("attn_logit_softcapping", "attn_logit_softcapping");
+}
+
 void completeGemma3(GgufConfig &c) {
-  completeGemma2(c);
+  completeGemma(c, c.layers == 62);
   double local = c.keys.number("rope.freq_base_swa").value_or(10000);
   json::Value full = std::move(*c.config.get("rope_parameters"));
   c.config["rope_parameters"] = json::Object{
@@ -141,14 +157,20 @@ void completeOlmo(GgufConfig &c) { c.number("attention.clamp_kqv", "clip_qkv"); 
 
 void completeGranite(GgufConfig &c) {
   completeBiases(c);
-  c.number("attention.scale", "attention_multiplier");
-  c.number("embedding_scale", "embedding_multiplier");
-  c.number("residual_scale", "residual_multiplier");
-  c.number("logit_scale", "logits_scaling");
+  c.factor("attention.scale", "attention_multiplier", 1 / std::sqrt(double(c.headSize)));
+  c.factor("embedding_scale", "embedding_multiplier");
+  c.factor("residual_scale", "residual_multiplier");
+  double scale = c.keys.neededNumber("logit_scale");
+  if (scale == 0)
+    c.keys.problem("logit_scale", "divides by zero");
+  c.config["logits_scaling"] = scale;
+  if (!c.keys.flag("rope.scaling.finetuned").value_or(true))
+    c.keys.problem("rope.scaling.finetuned",
+                   "is not supported: it means that there is no rotation");
 }
 
 void completeCohere(GgufConfig &c) {
-  c.number("logit_scale", "logit_scale");
+  c.factor("logit_scale", "logit_scale");
   c.config["attention_bias"] = c.has("attn_q.bias");
   c.config["use_qk_norm"] = c.has("attn_q_norm.weight");
 }
@@ -172,6 +194,7 @@ void completeNemotron(GgufConfig &c) { completeBiases(c); }
 /// The rotation is YaRN's without rounding its bounds, which a file does not say.
 void completeGptOss(GgufConfig &c) {
   completeMixtral(c);
+  checkWindowsRotation(c);
   c.keys.require("expert_feed_forward_length", *c.config.getInteger("intermediate_size"));
   c.needed("attention.sliding_window", "sliding_window");
   c.config["attention_bias"] = c.has("attn_q.bias");
@@ -211,7 +234,7 @@ void completeFalcon(GgufConfig &c) {
 }
 
 void completeNeoX(GgufConfig &c) {
-  c.config["use_parallel_residual"] = c.keys.flag("use_parallel_residual").value_or(true);
+  c.config["use_parallel_residual"] = c.keys.neededFlag("use_parallel_residual");
   for (StringRef key : {"num_key_value_heads", "head_dim"})
     c.config.erase(key);
 }
@@ -229,33 +252,33 @@ constexpr StringLiteral stem = "model.layers.", h = "transformer.h.", nx = "gpt_
 
 constexpr GgufFamily families[] = {
     // clang-format off: one line a family
-    {"bloom", "bloom", "", blocks, bloomModel, bloom, h, epsilon, false, 10000, completeBloom},
-    {"command-r", "cohere", "", {}, {}, {}, stem, eps, false, 10000, completeCohere},
-    {"falcon", "falcon", "blk.0.attn_norm_2.weight", blocks, bloomModel, falconTwoNorms, h, epsilon, false, 10000, completeFalcon},
-    {"falcon", "falcon", "", blocks, bloomModel, bloom, h, epsilon, false, 10000, completeFalcon},
+    {"bloom", "bloom", "", blocks, bloomModel, bloom, h, epsilon, false, completeBloom},
+    {"command-r", "cohere", "", {}, {}, {}, stem, eps, false, completeCohere},
+    {"falcon", "falcon", "blk.0.attn_norm_2.weight", blocks, bloomModel, falconTwoNorms, h, epsilon, false, completeFalcon},
+    {"falcon", "falcon", "", blocks, bloomModel, bloom, h, epsilon, false, completeFalcon},
     {"gemma", "gemma", "", whole},
-    {"gemma2", "gemma2", "", whole, {}, sandwich, stem, rms, false, 10000, completeGemma2},
-    {"gemma3", "gemma3_text", "", whole, {}, sandwich, stem, rms, false, 1e6, completeGemma3},
-    {"glm4", "glm4", "", {}, {}, glm4, stem, rms, true, 10000, completeGlm4},
-    {"gpt-oss", "gpt_oss", "", {}, {}, gptOss, stem, rms, false, 150000, completeGptOss},
-    {"gpt2", "gpt2", "", plain, gpt2Model, gpt2, h, epsilon, false, 10000, completeGpt2},
-    {"gptneox", "gpt_neox", "", blocks, neoxModel, neox, nx, eps, true, 10000, completeNeoX},
-    {"granite", "granite", "", interleaved, {}, {}, stem, rms, false, 10000, completeGranite},
-    {"llama", "mixtral", experts, interleaved, {}, mixtral, stem, rms, false, 10000, completeMixtral},
-    {"llama", "llama", "", interleaved, {}, {}, stem, rms, false, 10000, completeBiases},
-    {"nemotron", "nemotron", "", whole, {}, {}, stem, "norm_eps", true, 10000, completeNemotron},
-    {"olmo", "olmo", "", interleaved, {}, {}, stem, "", false, 10000, completeOlmo},
+    {"gemma2", "gemma2", "", whole, {}, sandwich, stem, rms, false, completeGemma2},
+    {"gemma3", "gemma3_text", "", whole, {}, sandwich, stem, rms, false, completeGemma3},
+    {"glm4", "glm4", "", {}, {}, glm4, stem, rms, true, completeGlm4},
+    {"gpt-oss", "gpt_oss", "", {}, {}, gptOss, stem, rms, false, completeGptOss},
+    {"gpt2", "gpt2", "", plain, gpt2Model, gpt2, h, epsilon, false, completeGpt2},
+    {"gptneox", "gpt_neox", "", blocks, neoxModel, neox, nx, eps, true, completeNeoX},
+    {"granite", "granite", "", interleaved, {}, {}, stem, rms, false, completeGranite},
+    {"llama", "mixtral", experts, interleaved, {}, mixtral, stem, rms, false, completeMixtral},
+    {"llama", "llama", "", interleaved, {}, {}, stem, rms, false, completeBiases},
+    {"nemotron", "nemotron", "", whole, {}, {}, stem, "norm_eps", true, completeNemotron},
+    {"olmo", "olmo", "", interleaved, {}, {}, stem, "", false, completeOlmo},
     {"olmo2", "olmo2", "", {}, {}, sandwich},
-    {"olmoe", "olmoe", "", {}, {}, {}, stem, rms, false, 10000, completeOlmoe},
+    {"olmoe", "olmoe", "", {}, {}, {}, stem, rms, false, completeOlmoe},
     {"phi2", "phi", "", {}, phi2Model, phi2, stem, eps, true},
-    {"phi3", "phi3", "", {}, {}, phi3, stem, rms, true, 10000, completePhi3},
+    {"phi3", "phi3", "", {}, {}, phi3, stem, rms, true, completePhi3},
     {"qwen2", "qwen2"},
-    {"qwen2moe", "qwen2_moe", "", {}, {}, {}, stem, rms, false, 10000, completeQwen2Moe},
+    {"qwen2moe", "qwen2_moe", "", {}, {}, {}, stem, rms, false, completeQwen2Moe},
     {"qwen3", "qwen3"},
-    {"qwen3moe", "qwen3_moe", "", {}, {}, {}, stem, rms, false, 10000, completeQwen3Moe},
-    {"smollm3", "smollm3", "", interleaved, {}, {}, stem, rms, false, 10000, completeBiases},
-    {"stablelm", "stablelm", "", {}, {}, {}, stem, eps, true, 10000, completeStableLm},
-    {"starcoder2", "starcoder2", "", {}, {}, starcoder2, stem, "norm_epsilon", false, 10000, completeStarcoder2},
+    {"qwen3moe", "qwen3_moe", "", {}, {}, {}, stem, rms, false, completeQwen3Moe},
+    {"smollm3", "smollm3", "", interleaved, {}, {}, stem, rms, false, completeBiases},
+    {"stablelm", "stablelm", "", {}, {}, {}, stem, eps, true, completeStableLm},
+    {"starcoder2", "starcoder2", "", {}, {}, starcoder2, stem, "norm_epsilon", false, completeStarcoder2},
     // clang-format on
 };
 
@@ -272,6 +295,11 @@ std::optional<StringRef> lookup(ArrayRef<GgufName> own, ArrayRef<GgufName> commo
 void GgufConfig::number(StringRef from, StringRef to) {
   if (std::optional<double> found = keys.number(from))
     config[to] = *found;
+}
+
+void GgufConfig::factor(StringRef from, StringRef to, double absent) {
+  double found = keys.number(from).value_or(0);
+  config[to] = found == 0 ? absent : found;
 }
 
 void GgufConfig::rename(StringRef from, StringRef to) {

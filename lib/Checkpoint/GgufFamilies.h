@@ -26,6 +26,8 @@ struct GgufConfig {
   bool has(llvm::StringRef name) const { return file.find(("blk.0." + name).str()); }
   /// config[`to`] is the metadata's number `from`, where it is there.
   void number(llvm::StringRef from, llvm::StringRef to);
+  /// config[`to`] is the factor `from`, for which 0 stands where there is none: `absent`.
+  void factor(llvm::StringRef from, llvm::StringRef to, double absent = 1);
   /// The key `from`, which must be there.
   void needed(llvm::StringRef from, llvm::StringRef to) { config[to] = keys.needed(from); }
   /// Gives config[`from`] the name `to`.
@@ -44,7 +46,6 @@ struct GgufFamily {
   llvm::StringLiteral layers = "model.layers."; ///< what leads a layer's
   llvm::StringLiteral epsilon = "rms_norm_eps"; ///< the norms' ε in config.json; empty: 1e-5
   bool rotatesPart = false;                     ///< config.json says how much of a head is rotated
-  double base = 10000;                          ///< of the rotation, where the file gives none
   void (*complete)(GgufConfig &) = nullptr;
 };
 

@@ -1,77 +1,66 @@
-//===- GgufKeys.h - the architecture's keys of a GGUF file, each read once ===//
+//===- GgufKeys.h - the metadata of a GGUF file, key by key ---------------===//
 #ifndef CTXC_LIB_CHECKPOINT_GGUFKEYS_H
 #define CTXC_LIB_CHECKPOINT_GGUFKEYS_H
 
-#include "ctxc/Checkpoint/Gguf.h"
-#include "ctxc/Checkpoint/StrictJson.h"
-#include "ctxc/Support/Error.h"
-#include <set>
+#include "ctxc/Checkpoint/ConfigReader.h"
+#include "ctxc/Checkpoint/GgufModel.h"
 
 namespace ctxc {
 
-/// Reads the keys that begin with the architecture's name; one that was not read is a problem.
+/// The keys that begin with `prefix`, without it; an array of very many entries is a text that says
+/// so.
+llvm::json::Object jsonOfGguf(const GgufFile &file, llvm::StringRef prefix);
+
+/// Reads the keys that begin with the architecture's name; what is not read goes by the table
+/// ggufArchitectureKeys.
 class GgufKeys {
 public:
-  GgufKeys(const GgufFile &file, llvm::StringRef architecture)
-      : file(file), path(file.file().path()), prefix(architecture.str() + ".") {}
+  GgufKeys(const GgufFile &file, llvm::StringRef architecture, Problems &problems)
+      : values(jsonOfGguf(file, architecture.str() + ".")),
+        reader(values, file.file().path(), architecture.str() + ".", ggufArchitectureKeys,
+               problems) {}
 
-  bool has(llvm::StringRef key) const { return file.metadata().count(prefix + key.str()); }
-
+  bool has(llvm::StringRef key) const { return reader.has(key); }
   std::optional<int64_t> integer(llvm::StringRef key) {
-    return expect(key, file.integer(take(key)), "an integer");
+    return reader.has(key) ? std::optional(reader.integer(key, 0, 0, most)) : std::nullopt;
   }
-  int64_t needed(llvm::StringRef key) {
-    if (!has(key))
-      problem("has no key " + quoted(prefix + key.str()));
-    return integer(key).value_or(1);
-  }
+  int64_t needed(llvm::StringRef key) { return reader.integer(key, std::nullopt, 1, most); }
   std::optional<double> number(llvm::StringRef key) {
-    return expect(key, file.number(take(key)), "a number");
+    return reader.has(key) ? std::optional(reader.number(key, 0, -1e30, 1e30)) : std::nullopt;
   }
-  std::optional<llvm::StringRef> text(llvm::StringRef key) {
-    return expect(key, file.text(take(key)), "text");
+  double neededNumber(llvm::StringRef key) {
+    if (!reader.has(key))
+      reader.missing(key);
+    return number(key).value_or(1);
+  }
+  bool neededFlag(llvm::StringRef key) {
+    if (!reader.has(key))
+      reader.missing(key);
+    return flag(key).value_or(false);
+  }
+  std::optional<std::string> text(llvm::StringRef key) {
+    return reader.has(key) ? std::optional(reader.text(key, "")) : std::nullopt;
   }
   std::optional<bool> flag(llvm::StringRef key) {
-    return expect(key, file.flag(take(key)), "true or false");
+    return reader.has(key) ? std::optional(reader.flag(key, false)) : std::nullopt;
   }
-  void ignore(llvm::StringRef key) { take(key); }
+  void ignore(llvm::StringRef key) { reader.value(key); }
 
   /// A key whose one supported value is `supported`.
   void require(llvm::StringRef key, int64_t supported, llvm::StringRef why = "") {
     std::optional<int64_t> found = integer(key);
     if (found && *found != supported)
-      problem("key " + quoted(prefix + key.str()) + " = " + llvm::Twine(*found) +
-              " is not supported; expected " + llvm::Twine(supported) + why);
+      reader.problem(key, "is not supported; expected " + llvm::Twine(supported) + why);
   }
-
-  void problem(const llvm::Twine &message) {
-    problems = joinErrors(std::move(problems), makeError(path + ": " + message));
-  }
-  llvm::Error finish() {
-    for (const auto &[key, value] : file.metadata())
-      if (llvm::StringRef(key).starts_with(prefix) && !read.count(key))
-        problem("key " + quoted(key) +
-                " is not known here, and may change what the model computes");
-    return std::move(problems);
-  }
+  /// A problem of one key, with its value.
+  void problem(llvm::StringRef key, const llvm::Twine &message) { reader.problem(key, message); }
+  void problem(const llvm::Twine &message) { reader.problem(message); }
+  void finish() { reader.finish(); }
 
 private:
-  std::string take(llvm::StringRef key) {
-    std::string whole = prefix + key.str();
-    read.insert(whole);
-    return whole;
-  }
-  template <typename T>
-  std::optional<T> expect(llvm::StringRef key, std::optional<T> found, llvm::StringRef what) {
-    if (!found && has(key))
-      problem("key " + quoted(prefix + key.str()) + " is not " + what);
-    return found;
-  }
-
-  const GgufFile &file;
-  std::string path, prefix;
-  std::set<std::string> read;
-  llvm::Error problems = llvm::Error::success();
+  static constexpr int64_t most = int64_t(1) << 40;
+  llvm::json::Object values;
+  ConfigReader reader;
 };
 
 } // namespace ctxc

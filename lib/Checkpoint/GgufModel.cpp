@@ -1,5 +1,6 @@
 #include "ctxc/Checkpoint/GgufModel.h"
 #include "GgufFamilies.h"
+#include "ctxc/Checkpoint/FormatKeys.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <cstring>
@@ -57,7 +58,7 @@ void readDivisors(const GgufFile &file, int64_t dim, GgufKeys &keys, json::Objec
   double growth = keys.number("rope.scaling.attn_factor").value_or(1);
   if (one.empty() && shorter.empty() && longer.empty()) {
     if (growth != 1 && rope["rope_type"] != "yarn")
-      keys.problem("key 'rope.scaling.attn_factor' stands without tensors of longrope's factors");
+      keys.problem("rope.scaling.attn_factor", "stands without tensors of longrope's factors");
     return;
   }
   if (rope["rope_type"] != "default")
@@ -78,36 +79,45 @@ void readDivisors(const GgufFile &file, int64_t dim, GgufKeys &keys, json::Objec
   rope["original_max_position_embeddings"] = 1 << 20; // beyond all positions: no effect
 }
 
-/// YaRN's numbers; queries and keys grow by what the file says and 0.1 ln factor + 1, each.
+/// YaRN's numbers; queries and keys grow by what the file says and 0.1 ln factor + 1, each. Its
+/// ramp is the same whatever the file says, as in llama.cpp.
 void readYarn(GgufKeys &keys, double factor, json::Object &rope) {
   rope["rope_type"] = "yarn";
   rope["factor"] = factor;
   if (std::optional<int64_t> original = keys.integer("rope.scaling.original_context_length"))
     rope["original_max_position_embeddings"] = *original;
-  rope["beta_fast"] = keys.number("rope.scaling.yarn_beta_fast").value_or(32);
-  rope["beta_slow"] = keys.number("rope.scaling.yarn_beta_slow").value_or(1);
-  double growth = keys.number("rope.scaling.attn_factor").value_or(1) *
-                  keys.number("rope.scaling.yarn_attn_factor").value_or(1);
+  rope["beta_fast"] = 32;
+  rope["beta_slow"] = 1;
+  double growth = keys.number("rope.scaling.attn_factor").value_or(1);
   rope["attention_factor"] = growth * (factor > 1 ? 0.1 * std::log(factor) + 1 : 1);
-  if (keys.number("rope.scaling.yarn_ext_factor").value_or(1) != 1)
-    keys.problem("key 'rope.scaling.yarn_ext_factor' is not supported; expected 1");
 }
 
 /// The rotation's keys, as `rope_parameters`.
 json::Object readRope(const GgufFile &file, const GgufFamily &family, int64_t dim, GgufKeys &keys) {
-  json::Object rope{{"rope_type", "default"},
-                    {"rope_theta", keys.number("rope.freq_base").value_or(family.base)}};
-  StringRef type = keys.text("rope.scaling.type").value_or("none");
-  std::optional<double> factor = keys.number("rope.scaling.factor");
-  if (type == "linear" && factor && *factor > 0) {
-    rope["rope_type"] = "linear";
-    rope["factor"] = *factor;
-  } else if (type == "yarn" && factor && *factor > 0) {
-    readYarn(keys, *factor, rope);
-  } else if (type != "none" && type != "longrope") {
-    keys.problem("rope scaling of type " + quoted(type) +
-                 " is not supported; linear and yarn, with a factor, and longrope are");
+  const double base = keys.number("rope.freq_base").value_or(10000);
+  if (base < 1e-3)
+    keys.problem("rope.freq_base", "is not understood; expected a positive number");
+  json::Object rope{{"rope_type", "default"}, {"rope_theta", base}};
+  std::string type = keys.text("rope.scaling.type").value_or("linear");
+  StringRef factorKey = "rope.scaling.factor";
+  std::optional<double> given = keys.number(factorKey), older = keys.number("rope.scale_linear");
+  if (!given && older) {
+    factorKey = "rope.scale_linear";
+    given = older;
   }
+  const double factor = given.value_or(0) == 0 ? 1 : *given;
+  if (factor < 0)
+    keys.problem(factorKey, "is not understood; expected a positive number");
+  else if (type == "linear" && factor != 1) {
+    rope["rope_type"] = "linear";
+    rope["factor"] = factor;
+  } else if (type == "yarn")
+    readYarn(keys, factor, rope);
+  else if (type == "longrope" && factor != 1)
+    keys.problem(factorKey, "stands beside a rope.scaling.type of longrope, which has its own "
+                            "factors; expected 1 or no such key");
+  else if (type != "linear" && type != "none" && type != "longrope")
+    keys.problem("rope.scaling.type", "is not supported; linear, none, yarn and longrope are");
   int64_t rotated = dim;
   if (family.rotatesPart) {
     rotated = keys.integer("rope.dimension_count").value_or(dim);
@@ -117,23 +127,27 @@ json::Object readRope(const GgufFile &file, const GgufFamily &family, int64_t di
     else
       rope["partial_rotary_factor"] = 1;
   } else {
-    keys.require("rope.dimension_count", dim);
+    keys.require("rope.dimension_count", dim,
+                 ", the width of a head (attention.key_length, or else embedding_length divided by "
+                 "attention.head_count)");
   }
   readDivisors(file, rotated, keys, rope);
-  for (StringRef key : {"rope.scaling.original_context_length", "rope.scaling.finetuned"})
-    keys.ignore(key); // keys of the other types
+  keys.integer("rope.scaling.original_context_length"); // a key of the other types
+  keys.flag("rope.scaling.finetuned");
   return rope;
 }
 
-/// The ε of the norms, which a family without a key for it has fixed.
+/// The ε of the norms, without which llama.cpp reads no file either.
 void readEpsilon(const GgufFamily &family, GgufKeys &keys, json::Object &config) {
-  std::optional<double> layer = keys.number("attention.layer_norm_epsilon");
-  std::optional<double> found = keys.number("attention.layer_norm_rms_epsilon");
-  found = found ? found : layer;
+  StringRef key = family.epsilon.contains("rms") ? "attention.layer_norm_rms_epsilon"
+                                                 : "attention.layer_norm_epsilon";
+  double epsilon = keys.neededNumber(key);
+  if (epsilon < 0 || epsilon > 1)
+    keys.problem(key, "is out of range; expected a number from 0 to 1");
   if (!family.epsilon.empty())
-    config[family.epsilon] = found.value_or(1e-6);
-  else if (found && float(*found) != 1e-5f)
-    keys.problem("key 'attention.layer_norm_epsilon' is not supported; expected 1e-5");
+    config[family.epsilon] = epsilon;
+  else if (float(epsilon) != 1e-5f)
+    keys.problem(key, "is not supported; expected 1e-5");
 }
 
 json::Object readConfig(const GgufFile &file, const GgufFamily &family, GgufKeys &keys) {
@@ -158,7 +172,12 @@ json::Object readConfig(const GgufFile &file, const GgufFamily &family, GgufKeys
     keys.require("vocab_size", table->shape[0], ", the rows of 'token_embd.weight'");
   }
   keys.ignore("vocab_size"); // where there is no table, which is an error of its own
-  keys.require("attention.value_length", dim);
+  // Without this key, llama.cpp takes an equal share of the residual stream.
+  if (keys.has("attention.value_length") || dim == hidden / std::max<int64_t>(heads, 1))
+    keys.require("attention.value_length", dim);
+  else
+    keys.problem("attention.value_length",
+                 "is not there; expected " + Twine(dim) + ", as attention.key_length is");
   config["rope_parameters"] = readRope(file, family, dim, keys);
   if (family.complete) {
     GgufConfig all{file, keys, config, layers, hidden, heads, dim};
@@ -178,15 +197,23 @@ Expected<GgufModel> ctxc::readGgufModel(const GgufFile &file) {
   StringRef name = file.text("general.architecture").value_or("");
   const GgufFamily *family = findGgufFamily(file);
   if (type != "model")
-    return makeError(path + ": is a GGUF file of type " + quoted(type) + "; expected a model");
+    return makeError(path + ": is a GGUF file of type " + quoted(type) +
+                     " (general.type); expected a model");
   if (!family)
     return makeError(path + ": key 'general.architecture' = " + quoted(name) +
                      " is not supported; " + ggufArchitectures() + " are");
   GgufModel model;
-  GgufKeys keys(file, name);
+  Problems problems;
+  GgufKeys keys(file, name, problems);
   model.config = readConfig(file, *family, keys);
-  if (Error error = keys.finish())
-    return std::move(error);
+  keys.finish();
+  // Those of the tokenizer are for who reads texts.
+  std::string own = (name + ".").str();
+  checkGgufKeys(
+      file, [&](StringRef key) { return !key.starts_with(own) && !key.starts_with("tokenizer."); },
+      ggufKeys, problems);
+  if (!problems.empty())
+    return problems.take();
   model.conventions = family->conventions;
   for (TensorView view : file.tensors()) {
     if (view.name == ropeDivisors || view.name == shortDivisors || view.name == longDivisors)

@@ -1,3 +1,4 @@
+#include "ctxc/Checkpoint/FormatKeys.h"
 #include "ctxc/Checkpoint/Safetensors.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
@@ -83,6 +84,8 @@ Expected<StringRef> HeaderReader::headerText() {
 }
 
 Error HeaderReader::readMetadata(StrictJson &json) {
+  if (json.next() == 'n') // null, as good as none
+    return json.skip();
   return json.object([&](StringRef key) -> Error {
     Expected<StringRef> value = json.string();
     if (!value)
@@ -131,7 +134,9 @@ Error HeaderReader::readEntry(StrictJson &json, StringRef name) {
       hasOffsets = true;
       return integers(offsets);
     }
-    return json.skip(); // other writers may add keys
+    report("tensor " + quoted(name) + ": its header entry has the key " + quoted(key) +
+           ", which is not known here, and may change what the tensor is");
+    return json.skip();
   });
   if (failed)
     return joinErrors(std::move(failed),
@@ -204,6 +209,16 @@ void HeaderReader::checkLayout() {
 }
 
 } // namespace
+
+static constexpr KeyRule keysOfHeader[] = {
+    {"__metadata__", {}, "texts about the file, of which none changes a tensor"},
+    {"dtype", isRead, "of each tensor: the type of its numbers"},
+    {"shape", isRead, "of each tensor: its sizes"},
+    {"data_offsets", isRead, "of each tensor: where its numbers are"},
+    {"*", never, "something that is not known here"},
+};
+
+const KeyTable ctxc::safetensorsKeys{"safetensors, the header", keysOfHeader};
 
 Expected<SafetensorsHeader> ctxc::parseSafetensorsHeader(ArrayRef<uint8_t> bytes, StringRef path) {
   return HeaderReader(bytes, path).read();

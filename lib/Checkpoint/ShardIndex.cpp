@@ -1,4 +1,6 @@
 #include "ShardIndex.h"
+#include "ctxc/Checkpoint/ConfigReader.h"
+#include "ctxc/Checkpoint/FormatKeys.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
@@ -30,6 +32,14 @@ std::string objection(StringRef file) {
 
 } // namespace
 
+static constexpr KeyRule keysOfIndex[] = {
+    {"weight_map", isRead, "the file of each tensor"},
+    {"metadata", {}, "sizes and texts, which the files themselves have"},
+    {"*", never, "something that is not known here"},
+};
+
+const KeyTable ctxc::shardIndexKeys{"model.safetensors.index.json", keysOfIndex};
+
 Expected<std::map<std::string, std::string>> ctxc::readShardIndex(StringRef path) {
   Expected<std::string> text = readSmallFile(path, maxIndexBytes);
   if (!text)
@@ -41,6 +51,12 @@ Expected<std::map<std::string, std::string>> ctxc::readShardIndex(StringRef path
   const json::Object *weightMap = top ? top->getObject("weight_map") : nullptr;
   if (!weightMap)
     return makeError(path + ": has no object 'weight_map' that maps tensors to files");
+  Problems unknown;
+  ConfigReader keys(*top, path, "", shardIndexKeys, unknown);
+  keys.value("weight_map");
+  keys.finish();
+  if (!unknown.empty())
+    return unknown.take();
 
   std::map<std::string, std::string> map;
   // A bad name usually stands beside many tensors: report it once.

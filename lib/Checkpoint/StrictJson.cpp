@@ -22,6 +22,14 @@ std::string ctxc::quoted(StringRef text) {
 }
 
 Error StrictJson::fail(const Twine &message) const {
+  StringRef rest = text.drop_front(pos);
+  if (pos == 0 && rest.starts_with("\xef\xbb\xbf"))
+    return makeError(name + ": begins with a byte order mark, which JSON has not; save the file as "
+                            "UTF-8 without one");
+  if (rest.starts_with("//") || rest.starts_with("/*"))
+    return makeError(name + ": at byte " + Twine(pos) +
+                     ": found a comment, which JSON has not; "
+                     "remove it");
   return makeError(name + ": at byte " + Twine(pos) + ": " + message);
 }
 
@@ -238,6 +246,12 @@ Error StrictJson::skip() {
       pos += word.size();
       return Error::success();
     }
+  for (StringRef word : {"Infinity", "-Infinity", "NaN"})
+    if (pythonWords && text.substr(pos).starts_with(word)) {
+      pythonWords->push_back(text.substr(pos, word.size()));
+      pos += word.size();
+      return Error::success();
+    }
   return number().takeError();
 }
 
@@ -268,16 +282,35 @@ Error ctxc::checkUtf8(StringRef text, const Twine &name) {
   return Error::success();
 }
 
-Expected<json::Value> ctxc::parseStrictJson(StringRef text, StringRef name) {
+/// `text` as a value, after `reader` has checked it; messages begin with `name`.
+static Expected<json::Value> parsed(StrictJson &reader, StringRef text, StringRef name,
+                                    std::vector<StringRef> *words) {
   if (Error e = checkUtf8(text, name))
     return std::move(e);
-  StrictJson reader(text, name);
   if (Error e = reader.skip())
     return std::move(e);
   if (Error e = reader.end())
     return std::move(e);
-  Expected<json::Value> value = json::parse(text);
+  std::string changed;
+  for (StringRef word : words ? ArrayRef(*words) : ArrayRef<StringRef>()) {
+    changed += StringRef(text.begin(), word.begin() - text.begin());
+    changed += ("{\"__float__\": \"" + word + "\"}").str();
+    text = text.drop_front(word.end() - text.begin());
+  }
+  Expected<json::Value> value =
+      changed.empty() ? json::parse(text) : json::parse(changed + text.str());
   if (!value)
     return makeError(name + ": " + toString(value.takeError()));
   return value;
+}
+
+Expected<json::Value> ctxc::parseStrictJson(StringRef text, StringRef name) {
+  StrictJson reader(text, name);
+  return parsed(reader, text, name, nullptr);
+}
+
+Expected<json::Value> ctxc::parsePythonJson(StringRef text, StringRef name) {
+  std::vector<StringRef> words;
+  StrictJson reader(text, name, &words);
+  return parsed(reader, text, name, &words);
 }

@@ -6,18 +6,6 @@
 using namespace llvm;
 using namespace ctxc;
 
-void Problems::add(const Twine &message) {
-  if (count++ < limit)
-    errors = joinErrors(std::move(errors), makeError(prefix + message));
-}
-
-Error Problems::take() {
-  if (count > limit)
-    errors = joinErrors(std::move(errors), makeError(prefix + "and " + Twine(count - limit) +
-                                                     " more problems of the kind"));
-  return std::move(errors);
-}
-
 std::vector<PatchTensor> ctxc::tensorsOf(const Patch &patch) {
   std::vector<PatchTensor> tensors;
   for (const ParameterPatch &p : patch.parameters) {

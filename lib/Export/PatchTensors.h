@@ -10,6 +10,7 @@
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Support/Problems.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace ctxc {
@@ -29,22 +30,9 @@ std::vector<char> bytesAs(DType type, llvm::ArrayRef<double> values);
 void addTensors(const Patch &patch, DType type, llvm::StringRef prefix,
                 std::vector<TensorSource> &tensors);
 
-/// Collects problems; after the first fifty they are only counted.
-class Problems {
-public:
-  explicit Problems(llvm::StringRef prefix) : prefix(prefix) {}
-  void add(const llvm::Twine &message);
-  llvm::Error take();
-
-private:
-  static constexpr unsigned limit = 50;
-  std::string prefix;
-  llvm::Error errors = llvm::Error::success();
-  unsigned count = 0;
-};
-
 /// The patch of those tensors whose names begin with `prefix`, all of type `type`, with its
-/// parameters in natural order of their names. Numbers that are not finite are an error of their own.
+/// parameters in natural order of their names. Numbers that are not finite are an error of their
+/// own.
 llvm::Error patchOf(llvm::ArrayRef<TensorView> tensors, DType type, llvm::StringRef prefix,
                     Problems &problems, Patch &patch);
 

@@ -1,4 +1,5 @@
 #include "PrefixAdapter.h"
+#include "ctxc/Checkpoint/ConfigReader.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Support/Error.h"
@@ -54,41 +55,56 @@ json::Object ctxc::prefixConfig(const VirtualEntries &entries, const AdapterMode
                       {"prefix_projection", false}};
 }
 
-Expected<VirtualEntries> ctxc::readPrefix(StringRef directory, const json::Object &config,
+static constexpr KeyRule keysOfPrefixTuning[] = {
+    {"peft_type", isRead, "the kind of adapter, here PREFIX_TUNING"},
+    {"num_virtual_tokens", isRead, "the number of entries"},
+    {"token_dim", isRead, "the width of all heads' keys together"},
+    {"num_attention_heads", isRead, "the heads of keys"},
+    {"num_layers", isRead, "the layers"},
+    {"num_transformer_submodules", "[1]", "an encoder beside the decoder"},
+    {"task_type", R"(["CAUSAL_LM", "FEATURE_EXTRACTION"])", "a head for another task"},
+    // What PEFT computed with a projection is stored behind it.
+    {"prefix_projection"},
+    {"encoder_hidden_size"},
+    {"auto_mapping"},
+    {"peft_version"},
+    {"base_model_name_or_path"},
+    {"revision"},
+    {"inference_mode"},
+    {"*", never, "something that PEFT 0.21 does not know"},
+};
+
+const KeyTable ctxc::prefixKeys{"adapter_config.json of prefix tuning", keysOfPrefixTuning};
+
+Expected<std::optional<PrefixSettings>> PrefixSettings::read(StringRef text, StringRef path) {
+  auto value = parseStrictJson(text, path);
+  if (!value)
+    return value.takeError();
+  const json::Object *object = value->getAsObject();
+  if (!object || object->getString("peft_type") != prefixTuning)
+    return std::nullopt;
+  Problems problems;
+  ConfigReader config(*object, path, "", prefixKeys, problems);
+  constexpr int64_t most = 1 << 24;
+  PrefixSettings settings;
+  config.text("peft_type", "");
+  settings.count = config.integer("num_virtual_tokens", std::nullopt, 1, most);
+  settings.tokenWidth = config.integer("token_dim", std::nullopt, 1, most);
+  settings.heads = config.integer("num_attention_heads", std::nullopt, 1, most);
+  settings.layers = config.integer("num_layers", std::nullopt, 1, most);
+  if (settings.tokenWidth % settings.heads != 0)
+    config.problem("token_dim", "is not understood; expected a multiple of " +
+                                    Twine(settings.heads) + ", num_attention_heads");
+  config.finish();
+  if (Error error = problems.take())
+    return std::move(error);
+  return settings;
+}
+
+Expected<VirtualEntries> ctxc::readPrefix(StringRef directory, const PrefixSettings &settings,
                                           const SafetensorsFile &file) {
   auto fail = [&](const Twine &message) { return makeError(directory + ": " + message); };
-  // What PEFT computed with a projection is stored behind it.
-  static constexpr StringLiteral known[] = {"peft_type",
-                                            "task_type",
-                                            "base_model_name_or_path",
-                                            "inference_mode",
-                                            "num_virtual_tokens",
-                                            "token_dim",
-                                            "num_transformer_submodules",
-                                            "num_attention_heads",
-                                            "num_layers",
-                                            "encoder_hidden_size",
-                                            "prefix_projection",
-                                            "revision",
-                                            "auto_mapping",
-                                            "peft_version"};
-  for (const auto &[key, value] : config)
-    if (!is_contained(known, StringRef(key)))
-      return fail("adapter_config.json: found the key " + quoted(StringRef(key)) +
-                  ", which is not known for " + prefixTuning);
-  int64_t numbers[4];
-  for (auto [name, number] : zip(ArrayRef<StringLiteral>{"num_virtual_tokens", "token_dim",
-                                                         "num_attention_heads", "num_layers"},
-                                 numbers)) {
-    std::optional<int64_t> found = config.getInteger(name);
-    if (!found || *found < 1 || *found > (int64_t(1) << 24))
-      return fail("adapter_config.json: expected a number from 1 on for " + name);
-    number = *found;
-  }
-  auto [count, wide, heads, layers] = numbers;
-  if (wide % heads != 0)
-    return fail("adapter_config.json: found token_dim " + Twine(wide) +
-                ", expected a multiple of " + Twine(heads) + ", num_attention_heads");
+  auto [count, wide, heads, layers] = settings;
   const TensorView *tensor = file.find("prompt_embeddings");
   if (!tensor || file.tensors().size() != 1)
     return fail("adapter_model.safetensors: expected the tensor 'prompt_embeddings' alone, as "

@@ -25,10 +25,19 @@ llvm::Expected<TensorSource> prefixTensor(const VirtualEntries &entries);
 /// adapter_config.json of such entries.
 llvm::json::Object prefixConfig(const VirtualEntries &entries, const AdapterModel &model);
 
-/// Reads what PEFT or the above wrote; `directory` is for messages. Errors: a key that is not
-/// known, another number of tensors or another shape, numbers that are not finite.
-llvm::Expected<VirtualEntries> readPrefix(llvm::StringRef directory,
-                                          const llvm::json::Object &config,
+/// adapter_config.json of prefix tuning.
+struct PrefixSettings {
+  int64_t count = 0, tokenWidth = 0, heads = 0, layers = 0;
+
+  /// None where `text` is of another kind of adapter. Errors: keys that mean something else
+  /// (prefixKeys), numbers that do not fit each other.
+  static llvm::Expected<std::optional<PrefixSettings>> read(llvm::StringRef text,
+                                                            llvm::StringRef path);
+};
+
+/// Reads what PEFT or the above wrote; `directory` is for messages. Errors: another number of
+/// tensors or another shape, numbers that are not finite.
+llvm::Expected<VirtualEntries> readPrefix(llvm::StringRef directory, const PrefixSettings &settings,
                                           const SafetensorsFile &file);
 
 } // namespace ctxc

@@ -2,6 +2,7 @@
 #include "ExpertLora.h"
 #include "Lora.h"
 #include "PeftConfig.h"
+#include "PeftSettings.h"
 #include "PrefixAdapter.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Export/LastingAdapter.h"
@@ -9,6 +10,7 @@
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/NewDirectory.h"
 #include <cmath>
+#include <set>
 
 using namespace llvm;
 using namespace ctxc;
@@ -25,22 +27,24 @@ private:
   Error readConfig();
   Expected<std::vector<int64_t>> readList(StringRef name, StringRef text) const;
   Error readFront(Adapter &adapter) const;
+  Error readTensor(StringRef name, const TensorView &tensor, Adapter &adapter);
   Error readMatrix(StringRef module, const TensorView &a, Adapter &adapter);
   std::string parameterOf(StringRef module) const;
+  Error checkTargeted(StringRef module) const;
+  Error checkTargetsAreMatrices() const;
+  Error checkSaved() const;
+  bool storesInFirst() const;
   Error readExperts(StringRef module, StringRef parameter, const TensorView &a, Adapter &adapter);
-  Expected<double> factorOf(StringRef name, int64_t rank) const;
   Error readVector(StringRef module, const TensorView &tensor, Adapter &adapter) const;
   Expected<const TensorView *> storedOf(StringRef module) const;
   Expected<std::vector<float>> numbersOf(const TensorView &tensor) const;
   Error multiply(std::vector<float> &numbers, double factor, StringRef name) const;
-  double numberFor(StringRef pattern, StringRef module, double otherwise) const;
   Error fail(const Twine &message) const { return makeError(directory + ": " + message); }
 
   std::string directory;
   const Checkpoint &checkpoint;
-  json::Object config;
+  std::optional<PeftSettings> settings;
   std::unique_ptr<SafetensorsFile> file;
-  bool inFirst = false;
 };
 
 Error Reader::readConfig() {
@@ -48,24 +52,11 @@ Error Reader::readConfig() {
   auto text = readSmallFile(path, 1 << 24);
   if (!text)
     return text.takeError();
-  auto value = parseStrictJson(*text, path);
-  if (!value)
-    return value.takeError();
-  if (!value->getAsObject())
-    return makeError(path + ": expected an object");
-  config = std::move(*value->getAsObject());
-  StringRef kind = config.getString("peft_type").value_or("");
-  if (kind == prefixTuning)
+  if (Error e = PrefixSettings::read(*text, path).moveInto(prefixSettings))
+    return e;
+  if (prefixSettings)
     return Error::success();
-  if (kind != "LORA")
-    return makeError(path + ": found an adapter of another kind, expected peft_type LORA or " +
-                     prefixTuning);
-  if (config.getBoolean("use_dora").value_or(false))
-    return makeError(path + ": use_dora is set; its scale of columns is not known here");
-  if (config.getString("bias").value_or("none") != "none")
-    return makeError(path + ": changes biases, which are not known here; expected bias none");
-  inFirst = config.getBoolean("fan_in_fan_out").value_or(false);
-  return Error::success();
+  return PeftSettings::read(std::move(*text), path).moveInto(settings);
 }
 
 /// The numbers of the metadata's list `name`, from 0 on.
@@ -127,27 +118,6 @@ Expected<std::vector<float>> Reader::numbersOf(const TensorView &tensor) const {
   return numbers;
 }
 
-/// The number that rank_pattern or alpha_pattern has for a module.
-double Reader::numberFor(StringRef pattern, StringRef module, double otherwise) const {
-  if (const json::Object *entries = config.getObject(pattern))
-    for (const auto &[key, value] : *entries) {
-      StringRef name = key;
-      if (module == name || module.ends_with(("." + name).str()))
-        return value.getAsNumber().value_or(otherwise);
-    }
-  return otherwise;
-}
-
-/// What B A is multiplied by, of a module or parameter `name`.
-Expected<double> Reader::factorOf(StringRef name, int64_t found) const {
-  double rank = numberFor("rank_pattern", name, config.getNumber("r").value_or(found));
-  double alpha = numberFor("alpha_pattern", name, config.getNumber("lora_alpha").value_or(rank));
-  if (!(rank > 0) || !std::isfinite(alpha))
-    return fail("adapter_config.json: the rank of " + quoted(name) + " is not positive");
-  bool isRootScaled = config.getBoolean("use_rslora").value_or(false);
-  return alpha / (isRootScaled ? std::sqrt(rank) : rank);
-}
-
 Error Reader::multiply(std::vector<float> &numbers, double factor, StringRef name) const {
   for (float &x : numbers)
     x *= factor;
@@ -160,16 +130,77 @@ Error Reader::multiply(std::vector<float> &numbers, double factor, StringRef nam
 /// The parameter of `module` with a matrix for each expert that target_parameters names, by its
 /// whole name or the end of it; empty if there is none.
 std::string Reader::parameterOf(StringRef module) const {
-  if (const json::Array *names = config.getArray("target_parameters"))
-    for (const json::Value &each : *names) {
-      StringRef name = each.getAsString().value_or(""), target = name.rsplit('.').first;
-      StringRef parameter = name.substr(name.rfind('.') + 1);
-      bool isHere = target == name ? findExperts(module, parameter, checkpoint).has_value()
-                                   : module == target || module.ends_with(("." + target).str());
-      if (isHere && parameter != "weight")
-        return parameter.str();
-    }
+  for (StringRef name : settings->parameters()) {
+    StringRef parameter = name.substr(name.rfind('.') + 1);
+    if (parameter != "weight" && settings->takesParameter((module + "." + parameter).str()) &&
+        (name.contains('.') || findExperts(module, parameter, checkpoint)))
+      return parameter.str();
+  }
   return "";
+}
+
+/// Whether adapter_config.json lets PEFT change the weight of `module`.
+Error Reader::checkTargeted(StringRef module) const {
+  const bool asParameter = settings->takesParameter((module + ".weight").str());
+  Expected<StringRef> key = settings->excludedBy(module);
+  if (!key)
+    return key.takeError();
+  if (asParameter && key->empty())
+    return fail(
+        "adapter_config.json: target_modules and target_parameters both name the weight of " +
+        quoted(module) + "; expected one of them to");
+  if (asParameter || key->empty())
+    return Error::success();
+  return fail("adapter_config.json: key " + quoted(*key) + " keeps PEFT from changing the module " +
+              quoted(module) +
+              ", of which adapter_model.safetensors has factors; expected the two "
+              "files to be of the same modules");
+}
+
+/// Whether target_modules names only matrices, as far as the checkpoint's tensors tell: PEFT
+/// changes nothing else.
+Error Reader::checkTargetsAreMatrices() const {
+  std::set<std::string> others;
+  for (const TensorView &tensor : checkpoint.tensors()) {
+    std::string name = moduleOf(StringRef(tensor.name).rsplit('.').first);
+    StringRef around = StringRef(name).rsplit('.').first;
+    if (tensor.shape.size() == 1 && StringRef(tensor.name).ends_with(".weight"))
+      others.insert(name);
+    for (; around.contains('.'); around = around.rsplit('.').first)
+      others.insert(around.str());
+  }
+  for (const std::string &module : others) {
+    Expected<StringRef> key =
+        settings->takesAll() ? StringRef("target_modules") : settings->excludedBy(module);
+    if (!key)
+      return key.takeError();
+    if (key->empty())
+      return fail("adapter_config.json: key 'target_modules' names " + quoted(module) +
+                  ", which is no matrix, and PEFT changes nothing else");
+  }
+  return Error::success();
+}
+
+/// Whether the matrices' classes in transformers are Conv1D, by which PEFT goes whatever
+/// fan_in_fan_out says.
+bool Reader::storesInFirst() const {
+  StringRef type = checkpoint.config().getString("model_type").value_or("");
+  return is_contained({"gpt2", "gpt-sw3", "openai-gpt"}, type);
+}
+
+/// Whether every module that modules_to_save names is in the file.
+Error Reader::checkSaved() const {
+  for (const TensorView &tensor : checkpoint.tensors()) {
+    StringRef name = tensor.name;
+    if (!name.consume_back(".weight") || !settings->saves(moduleOf(name)))
+      continue;
+    std::string whole = (peftPrefix + moduleOf(name) + ".weight").str();
+    if (!file->find(whole))
+      return fail("adapter_config.json: key 'modules_to_save' names the module " +
+                  quoted(moduleOf(name)) + "; expected adapter_model.safetensors to have " +
+                  quoted(whole));
+  }
+  return Error::success();
 }
 
 Error Reader::readExperts(StringRef module, StringRef parameter, const TensorView &a,
@@ -201,7 +232,7 @@ Error Reader::readExperts(StringRef module, StringRef parameter, const TensorVie
   auto right = numbersOf(a), left = numbersOf(*b);
   if (!right || !left)
     return joinErrors(right.takeError(), left.takeError());
-  Expected<double> factor = factorOf(name, lora.rank);
+  Expected<double> factor = settings->factorOf(name, lora.rank);
   if (!factor)
     return factor.takeError();
   if (Error e = multiply(*left, *factor, module))
@@ -217,6 +248,8 @@ Error Reader::readExperts(StringRef module, StringRef parameter, const TensorVie
 
 Error Reader::readMatrix(StringRef module, const TensorView &a, Adapter &adapter) {
   const TensorView *b = file->find((peftPrefix + module + ".lora_B.weight").str());
+  if (Error e = checkTargeted(module))
+    return e;
   auto stored = storedOf(module);
   if (!stored)
     return stored.takeError();
@@ -233,13 +266,15 @@ Error Reader::readMatrix(StringRef module, const TensorView &a, Adapter &adapter
   change.rank = a.shape[0];
   change.rows = b->shape[0];
   change.columns = a.shape[1];
-  change.inFirst = inFirst;
-  Expected<double> factor = factorOf(module, change.rank);
+  change.inFirst = storesInFirst();
+  const std::string weight = (module + ".weight").str();
+  Expected<double> factor = settings->factorOf(
+      settings->takesParameter(weight) ? StringRef(weight) : module, change.rank);
   if (!factor)
     return factor.takeError();
   if (Error e = multiply(*left, *factor, module))
     return e;
-  if (inFirst) {
+  if (change.inFirst) {
     std::vector<float> first = transposed(*right, change.rank);
     *right = transposed(*left, change.rows);
     *left = std::move(first);
@@ -255,15 +290,19 @@ Error Reader::readMatrix(StringRef module, const TensorView &a, Adapter &adapter
 }
 
 Error Reader::readVector(StringRef module, const TensorView &tensor, Adapter &adapter) const {
+  if (!settings->saves(module))
+    return fail("adapter_config.json: key 'modules_to_save' does not name the module " +
+                quoted(module) + ", whose whole weight is in adapter_model.safetensors");
+  if (tensor.shape.size() != 1)
+    return fail("adapter_config.json: key 'modules_to_save' names the module " + quoted(module) +
+                ", whose weight is of shape " + shapeText(tensor.shape) +
+                "; norms alone are read as wholes");
   auto stored = storedOf(module);
   if (!stored)
     return stored.takeError();
-  if ((*stored)->shape != tensor.shape || tensor.shape.size() != 1)
+  if ((*stored)->shape != tensor.shape)
     return fail("module " + quoted(module) + ": is replaced by a weight of shape " +
-                shapeText(tensor.shape) + ", expected " + shapeText((*stored)->shape) +
-                (tensor.shape.size() == 1 ? ""
-                                          : " of one dimension: other modules are not known "
-                                            "here as wholes"));
+                shapeText(tensor.shape) + ", expected " + shapeText((*stored)->shape));
   auto delta = numbersOf(tensor), base = numbersOf(**stored);
   if (!delta || !base)
     return joinErrors(delta.takeError(), base.takeError());
@@ -274,6 +313,27 @@ Error Reader::readVector(StringRef module, const TensorView &tensor, Adapter &ad
   return Error::success();
 }
 
+/// One of the file, named `name` behind PEFT's prefix.
+Error Reader::readTensor(StringRef name, const TensorView &tensor, Adapter &adapter) {
+  if (name.consume_back(".lora_A.weight")) {
+    std::string parameter = parameterOf(name);
+    return parameter.empty() ? readMatrix(name, tensor, adapter)
+                             : readExperts(name, parameter, tensor, adapter);
+  }
+  if (name.consume_back(".lora_B.weight"))
+    return file->find((peftPrefix + name + ".lora_A.weight").str())
+               ? Error::success()
+               : fail("module " + quoted(name) + ": has lora_B and no lora_A");
+  if (name.consume_back(".base_layer.weight") || name.contains(".lora_embedding_"))
+    return fail("tensor " + quoted(tensor.name) +
+                ": adapter_config.json's target_modules names an embedding or the head, which are "
+                "not known here; expected matrices of layers");
+  if (name.consume_back(".weight"))
+    return readVector(name, tensor, adapter);
+  return fail("tensor " + quoted(tensor.name) +
+              ": is not known here; expected lora_A, lora_B or a norm's weight");
+}
+
 Expected<Adapter> Reader::read(ArrayRef<int64_t> prefix) {
   if (Error e = readConfig())
     return std::move(e);
@@ -282,8 +342,8 @@ Expected<Adapter> Reader::read(ArrayRef<int64_t> prefix) {
     return opened.takeError();
   file = std::move(*opened);
   Adapter adapter;
-  if (config.getString("peft_type") == prefixTuning) {
-    if (Error e = readPrefix(directory, config, *file).moveInto(adapter.entries))
+  if (prefixSettings) {
+    if (Error e = readPrefix(directory, *prefixSettings, *file).moveInto(adapter.entries))
       return std::move(e);
     return adapter;
   }
@@ -295,23 +355,11 @@ Expected<Adapter> Reader::read(ArrayRef<int64_t> prefix) {
     if (!name.consume_front(peftPrefix))
       return fail("tensor " + quoted(tensor.name) + ": expected a name that begins with " +
                   peftPrefix);
-    if (name.consume_back(".lora_A.weight")) {
-      std::string parameter = parameterOf(name);
-      if (Error e = parameter.empty() ? readMatrix(name, tensor, adapter)
-                                      : readExperts(name, parameter, tensor, adapter))
-        return std::move(e);
-    } else if (name.consume_back(".lora_B.weight")) {
-      if (!file->find((peftPrefix + name + ".lora_A.weight").str()))
-        return fail("module " + quoted(name) + ": has lora_B and no lora_A");
-    } else if (name.consume_back(".weight")) {
-      if (Error e = readVector(name, tensor, adapter))
-        return std::move(e);
-    } else {
-      return fail("tensor " + quoted(tensor.name) +
-                  ": is not known here; expected lora_A, lora_B "
-                  "or a norm's weight");
-    }
+    if (Error e = readTensor(name, tensor, adapter))
+      return std::move(e);
   }
+  if (Error e = joinErrors(checkTargetsAreMatrices(), checkSaved()))
+    return std::move(e);
   return adapter;
 }
 

@@ -250,6 +250,12 @@ DecoderOr text::readDecoder(const Field &field) {
   if (*type == "Sequence")
     return readSequence(field);
   if (*type == "ByteLevel")
+    if (Error error = field.onlyKeys({"type", "add_prefix_space", "trim_offsets", "use_regex"}))
+      return std::move(error);
+  if (*type == "ByteFallback" || *type == "Fuse")
+    if (Error error = field.onlyKeys({"type"}))
+      return std::move(error);
+  if (*type == "ByteLevel")
     return step([](Tokens tokens) { return decodeByteLevel(tokens); });
   if (*type == "ByteFallback")
     return step([](Tokens tokens) { return decodeByteFallback(tokens); });

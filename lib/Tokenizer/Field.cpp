@@ -52,6 +52,19 @@ Error Field::onlyKeys(ArrayRef<StringRef> keys) const {
   return Error::success();
 }
 
+Error Field::followsTable(const KeyTable &table) const {
+  const json::Object *object = value ? value->getAsObject() : nullptr;
+  if (!object)
+    return expected("an object");
+  for (const auto &[key, member] : *object) {
+    const KeyRule &rule = table.ruleFor(key);
+    if (rule.inert != isRead && !rule.allows(key, *object))
+      return fail("the key " + quoted(key) + " is not supported: it may mean " + rule.meaning +
+                  "; expected " + rule.expectation());
+  }
+  return Error::success();
+}
+
 Expected<std::string> Field::type() const {
   if (!value || !value->getAsObject())
     return expected("an object");

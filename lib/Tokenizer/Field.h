@@ -2,6 +2,7 @@
 #ifndef CTXC_LIB_TOKENIZER_FIELD_H
 #define CTXC_LIB_TOKENIZER_FIELD_H
 
+#include "ctxc/Checkpoint/KeyRules.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <memory>
@@ -29,6 +30,9 @@ public:
 
   /// Checks that this is an object with no keys but these. Unread keys might change ids.
   llvm::Error onlyKeys(llvm::ArrayRef<llvm::StringRef> keys) const;
+
+  /// The same by the table of a format.
+  llvm::Error followsTable(const KeyTable &table) const;
 
   /// The member "type" of an object; every component has one.
   llvm::Expected<std::string> type() const;

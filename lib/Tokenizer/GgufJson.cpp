@@ -95,6 +95,9 @@ static Expected<std::unique_ptr<Tokenizer>> openJson(json::Object root, const Gg
 Expected<std::unique_ptr<Tokenizer>> text::openGgufBytePairs(const GgufVocabulary &v,
                                                              const GgufFile &file) {
   StringRef path = file.file().path(), key = "tokenizer.ggml.merges";
+  if (!file.metadata().count(key.str()))
+    return makeError(path + ": has no key " + quoted(key) +
+                     ", without which byte pairs are not joined: give token ids instead of text");
   std::vector<StringRef> merges = file.texts(key).value_or(std::vector<StringRef>());
   if (Error error = checkTexts(path, key, merges))
     return std::move(error);

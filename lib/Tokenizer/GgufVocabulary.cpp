@@ -1,6 +1,8 @@
 #include "GgufVocabulary.h"
+#include "ctxc/Checkpoint/FormatKeys.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Tokenizer/TokenizerKeys.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -118,6 +120,31 @@ static Error readIds(GgufVocabulary &v, const GgufFile &file) {
   return Error::success();
 }
 
+/// Checks the kinds of values, so that none is taken for absent.
+static Error checkKinds(const GgufFile &file) {
+  auto check = [&](StringRef key, bool isRight, StringRef kind) {
+    return isRight || !file.metadata().count(key.str())
+               ? Error::success()
+               : makeError(file.file().path() + ": key " + quoted(key) + " is not " + kind);
+  };
+  Error error = Error::success();
+  for (StringRef key : {"tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.chat_template"})
+    error = joinErrors(std::move(error), check(key, bool(file.text(key)), "text"));
+  for (StringRef key : {"tokenizer.ggml.tokens", "tokenizer.ggml.merges"})
+    error = joinErrors(std::move(error), check(key, bool(file.texts(key)), "an array of texts"));
+  for (StringRef key : {"tokenizer.ggml.scores", "tokenizer.ggml.token_type"})
+    error =
+        joinErrors(std::move(error), check(key, bool(file.numbers(key)), "an array of numbers"));
+  return error;
+}
+
+/// Whether a token is a byte by its text, "<0x0A>".
+static bool isByte(StringRef token) {
+  unsigned byte;
+  return token.size() == 6 && token.consume_front("<0x") && token.consume_back(">") &&
+         !token.getAsInteger(16, byte);
+}
+
 static Error readTokens(GgufVocabulary &v, const GgufFile &file) {
   StringRef path = file.file().path();
   auto tokens = file.texts("tokenizer.ggml.tokens");
@@ -138,6 +165,12 @@ static Error readTokens(GgufVocabulary &v, const GgufFile &file) {
       return makeError(path + ": 'tokenizer.ggml.token_type' has an entry that is not from 1 to 6");
     v.kinds.push_back(TokenKind(int(kind)));
   }
+  // llama.cpp finds bytes by their texts.
+  if (!file.metadata().count("tokenizer.ggml.token_type") &&
+      file.text("tokenizer.ggml.model") == StringRef("llama"))
+    for (auto [token, kind] : zip(v.tokens, v.kinds))
+      if (isByte(token))
+        kind = TokenKind::Byte;
   return Error::success();
 }
 
@@ -165,6 +198,14 @@ static Error readSplit(GgufVocabulary &v, const GgufFile &file, StringRef model)
 Expected<GgufVocabulary> GgufVocabulary::read(const GgufFile &file) {
   StringRef path = file.file().path(), key = "tokenizer.ggml.model";
   GgufVocabulary v;
+  Problems problems;
+  checkGgufKeys(
+      file, [](StringRef key) { return key.starts_with("tokenizer."); }, ggufTokenizerKeys,
+      problems);
+  if (!problems.empty())
+    return problems.take();
+  if (Error error = checkKinds(file))
+    return std::move(error);
   if (Error error = readTokens(v, file))
     return std::move(error);
   StringRef name = file.text(key).value_or("");

@@ -229,6 +229,11 @@ Expected<std::unique_ptr<Normalizer>> text::readNormalizer(const Field &field) {
   Expected<std::string> type = field.type();
   if (!type)
     return type.takeError();
+  static constexpr StringLiteral withoutKeys[] = {"NFC", "NFD",       "NFKC",         "NFKD",
+                                                  "Nmt", "Lowercase", "StripAccents", "ByteLevel"};
+  if (is_contained(withoutKeys, StringRef(*type)))
+    if (Error error = field.onlyKeys({"type"}))
+      return std::move(error);
   static const std::pair<StringRef, NormalForm> forms[] = {{"NFC", NormalForm::C},
                                                            {"NFD", NormalForm::D},
                                                            {"NFKC", NormalForm::KC},

@@ -360,6 +360,11 @@ PreTokenizerOr text::readPreTokenizer(const Field &field) {
     return readFixedLength(field);
   if (*type == "Punctuation")
     return readPunctuation(field);
+  static constexpr StringLiteral withoutKeys[] = {"BertPreTokenizer", "Whitespace",
+                                                  "WhitespaceSplit"};
+  if (is_contained(withoutKeys, StringRef(*type)))
+    if (Error error = field.onlyKeys({"type"}))
+      return std::move(error);
   if (*type == "BertPreTokenizer")
     return readBert();
   if (*type == "Whitespace")

@@ -3,6 +3,7 @@
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
+#include "ctxc/Tokenizer/TokenizerKeys.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -46,6 +47,14 @@ struct File {
     if (Error error = reader.end())
       return std::move(error);
     return file;
+  }
+  /// Checks that `table` knows the keys.
+  Error check(const KeyTable &table) const {
+    json::Object all;
+    for (const auto &[key, value] : values)
+      all[key] = value;
+    json::Value whole(std::move(all));
+    return Field(&whole, path).followsTable(table);
   }
   std::vector<std::pair<std::string, Field>> members() const {
     std::vector<std::pair<std::string, Field>> fields;
@@ -114,6 +123,9 @@ static Error addNamed(const Members &members, Tokens &tokens) {
           return error;
     return Error::success();
   };
+  for (const auto &[key, value] : members)
+    if (is_contained(roles, key) && !value.isString() && !value.isObject() && !value.isNull())
+      return value.fail("expected a token, as a text or with its flags");
   for (StringRef role : roles)
     if (Error error = addIf([&](StringRef key) { return key == role; }))
       return error;
@@ -197,32 +209,63 @@ static Error addEncoder(const Members &members, const StringSet<> &named, Tokens
   return Error::success();
 }
 
+/// The model_type of a directory's config.json; empty where there is none.
+static Expected<std::string> readModelType(StringRef directory) {
+  SmallString<256> path(directory);
+  sys::path::append(path, "config.json");
+  if (!sys::fs::exists(path))
+    return "";
+  Expected<std::string> text = readSmallFile(path, 16 << 20);
+  if (!text)
+    return text.takeError();
+  Expected<json::Value> config = parsePythonJson(*text, path);
+  if (!config)
+    return config.takeError();
+  const json::Object *keys = config->getAsObject();
+  return keys ? keys->getString("model_type").value_or("").str() : "";
+}
+
 Expected<SideFiles> SideFiles::read(StringRef directory) {
   Expected<File> config = File::read(directory, "tokenizer_config.json");
   Expected<File> map = File::read(directory, "special_tokens_map.json");
   Expected<File> encoder = File::read(directory, "added_tokens.json");
   if (!config || !map || !encoder)
     return joinErrors(joinErrors(config.takeError(), map.takeError()), encoder.takeError());
+  if (Error error =
+          joinErrors(config->check(tokenizerConfigKeys), map->check(specialTokensMapKeys)))
+    return std::move(error);
   Members keys = config->members();
   SideFiles files;
+  if (Error error = readModelType(directory).moveInto(files.modelType))
+    return std::move(error);
   Tokens tokens;
   files.isThere = !config->values.empty() || !map->values.empty() || !encoder->values.empty();
   bool hasDecoder = false;
   std::optional<bool> splits, legacy;
   for (const auto &[key, value] : keys) {
+    if (key == "model_specific_special_tokens" && !value.isNull() && !value.isObject())
+      return value.fail("expected an object of tokens by name");
     if (key == "added_tokens_decoder") {
       hasDecoder = true;
       if (Error error = addDecoder(value, tokens))
         return std::move(error);
     }
-    if (key == "tokenizer_class" && value.isString())
-      files.isLlama = is_contained({"LlamaTokenizer", "LlamaTokenizerFast"}, *value.string());
+    if (key == "tokenizer_class" && !value.isNull()) {
+      std::string name;
+      if (Error error = value.string().moveInto(name))
+        return std::move(error);
+      files.isLlama = is_contained({"LlamaTokenizer", "LlamaTokenizerFast"}, name);
+      files.isBert = is_contained({"BertTokenizer", "BertTokenizerFast"}, name);
+    }
     for (auto [name, flag] :
          {std::pair<StringRef, std::optional<bool> *>{"split_special_tokens", &splits},
           {"legacy", &legacy},
           {"add_bos_token", &files.addBos},
           {"add_eos_token", &files.addEos},
-          {"add_prefix_space", &files.addPrefixSpace}}) {
+          {"add_prefix_space", &files.addPrefixSpace},
+          {"do_lower_case", &files.lowers},
+          {"strip_accents", &files.stripAccents},
+          {"tokenize_chinese_chars", &files.spacesChinese}}) {
       if (key != name || value.isNull())
         continue;
       Expected<bool> read = value.boolean();

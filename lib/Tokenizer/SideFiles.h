@@ -4,6 +4,7 @@
 #define CTXC_LIB_TOKENIZER_SIDEFILES_H
 
 #include "ctxc/Tokenizer/Tokenizer.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 
 namespace ctxc::text {
@@ -22,6 +23,13 @@ struct SideFiles {
   /// also each part behind a token that is spelled out.
   bool isLlama = false, isLegacy = false;
   std::optional<bool> addPrefixSpace;
+  /// The class is BertTokenizer, with what its config says of letters.
+  bool isBert = false;
+  std::optional<bool> lowers, stripAccents, spacesChinese;
+  std::string modelType; ///< of config.json; empty where there is none
+  bool isOfClassesModel(llvm::ArrayRef<llvm::StringRef> types) const {
+    return modelType.empty() || llvm::is_contained(types, modelType);
+  }
 
   /// Nothing where the directory has none of these files. Errors: a file is no JSON, or has another
   /// kind of value where a token or a flag is expected.

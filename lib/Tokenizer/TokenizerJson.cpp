@@ -4,6 +4,7 @@
 #include "Decoder.h"
 #include "Model.h"
 #include "Normalizer.h"
+#include "OwnClasses.h"
 #include "PostProcessor.h"
 #include "PreTokenizer.h"
 #include "SideFiles.h"
@@ -12,6 +13,7 @@
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
+#include "ctxc/Tokenizer/TokenizerKeys.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
@@ -136,9 +138,7 @@ static Error readMembers(StringRef text, StringRef path, ModelText &model, json:
 
 static Error build(const Field &root, ModelText text, const SideFiles &beside,
                    TokenizerJson &tokenizer) {
-  // Truncation and padding are for batches; transformers sets them anew for each call.
-  if (Error error = root.onlyKeys({"version", "truncation", "padding", "added_tokens", "normalizer",
-                                   "pre_tokenizer", "post_processor", "decoder"}))
+  if (Error error = root.followsTable(tokenizerJsonKeys))
     return error;
   Expected<std::string> version = root["version"].string("1.0");
   if (!version)
@@ -176,6 +176,8 @@ static Expected<std::unique_ptr<Tokenizer>> parse(StringRef text, StringRef path
     return std::move(error);
   if (model.place.empty())
     return makeError(path + ": has no model");
+  if (Error error = applyOwnClass(members, model, beside))
+    return std::move(error);
   json::Value value = std::move(members);
   auto tokenizer = std::make_unique<TokenizerJson>();
   if (Error error = build(Field(&value, path.str() + ":"), std::move(model), beside, *tokenizer))

@@ -95,8 +95,9 @@ class Made:
     def id(self, token):
         return self.tokens.index(token)
 
-    def write(self, path, pre=None, ids=(), flags=()):
-        file = gguf.GGUFWriter(path, "llama")
+    def write(self, path, pre=None, ids=(), flags=(), kind=gguf.GGUFWriter, change=lambda file: None):
+        """`change` gets the writer, of class `kind`, with all keys."""
+        file = kind(path, "llama")
         file.add_tokenizer_model(self.model)
         if pre:
             file.add_tokenizer_pre(pre)
@@ -110,6 +111,7 @@ class Made:
             file.add_uint32(f"tokenizer.ggml.{name}_token_id", id)
         for name, value in dict(flags).items():
             file.add_bool(f"tokenizer.ggml.{name}", value)
+        change(file)
         file.write_header_to_file()
         file.write_kv_data_to_file()
         file.write_ti_data_to_file()
@@ -160,7 +162,7 @@ def run(program, path, lines, folder):
     """The program's ids of each line, with and without the tokens around it; or its message."""
     packed, out = folder / "lines", folder / "answers"
     packed.write_bytes(b"".join(struct.pack("<I", len(line)) + line for line in lines))
-    done = subprocess.run([program, path, packed, out], capture_output=True, text=True)
+    done = subprocess.run([program, path, packed, out], capture_output=True, text=True, errors="replace")
     if done.returncode:
         return done.stderr.strip()
     data, at, answers = out.read_bytes(), 0, []

@@ -1,5 +1,8 @@
-"""llama.cpp's tokenizers, from a library of llama.cpp that exports its C interface (tools/setup.sh --judges)."""
+"""llama.cpp's tokenizers and logits, from a library of llama.cpp that exports its C interface (tools/setup.sh --judges)."""
 import ctypes
+import json
+import os
+import struct
 
 VOCAB_ONLY = 72  # the offset of llama_model_params.vocab_only
 
@@ -7,6 +10,12 @@ VOCAB_ONLY = 72  # the offset of llama_model_params.vocab_only
 class Parameters(ctypes.Structure):
     """llama_model_params, and room for what a later version adds: it is passed in memory."""
     _fields_ = [("bytes", ctypes.c_uint8 * 512)]
+
+
+class Batch(ctypes.Structure):
+    """llama_batch"""
+    _fields_ = [("n_tokens", ctypes.c_int32), *((name, ctypes.c_void_p) for name in
+                ("token", "embd", "pos", "n_seq_id", "seq_id", "logits"))]
 
 
 class LlamaCpp:
@@ -24,7 +33,61 @@ class LlamaCpp:
         self.quiet = log(lambda level, text, data: None)
         library.llama_log_set(self.quiet, None)
         library.llama_backend_init()
+        library.llama_context_default_params.restype = Parameters
+        library.llama_init_from_model.argtypes = [pointer, Parameters]
+        library.llama_init_from_model.restype = pointer
+        library.llama_batch_get_one.argtypes = [ctypes.POINTER(count), count]
+        library.llama_batch_get_one.restype = Batch
+        library.llama_decode.argtypes = [pointer, Batch]
+        library.llama_get_logits_ith.argtypes = [pointer, count]
+        library.llama_get_logits_ith.restype = ctypes.POINTER(ctypes.c_float)
+        library.llama_vocab_n_tokens.argtypes = [pointer]
         self.library = library
+
+    def apart(self, work):
+        """What `work` gives, as bytes, in a process of its own, since llama.cpp may abort; empty where it does."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            with os.fdopen(writing, "wb") as file:
+                file.write(work())
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as file:
+            data = file.read()
+        _, status = os.waitpid(child, 0)
+        return data if status == 0 else b""
+
+    def logits(self, path, tokens):
+        """The last token's, as a list; None where llama.cpp refuses the file."""
+        data = self.apart(lambda: b"".join(struct.pack("f", x) for x in self._logits(path, tokens)))
+        return list(struct.unpack(f"{len(data) // 4}f", data)) if data else None
+
+    def ids_apart(self, path, texts):
+        """The ids of each text with and without the tokens around it; None where llama.cpp refuses the file."""
+        def work():
+            vocabulary = self.open(path)
+            return json.dumps([[vocabulary.ids(text, special) for special in (True, False)] for text in texts]).encode() \
+                if vocabulary else b""
+
+        data = self.apart(work)
+        return json.loads(data) if data else None
+
+    def _logits(self, path, tokens):
+        library = self.library
+        model = library.llama_model_load_from_file(str(path).encode(), library.llama_model_default_params())
+        context = model and library.llama_init_from_model(model, library.llama_context_default_params())
+        if not context:
+            return []
+        given = (ctypes.c_int32 * len(tokens))(*tokens)
+        if library.llama_decode(context, library.llama_batch_get_one(given, len(tokens))):
+            return []
+        size = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
+        return library.llama_get_logits_ith(context, -1)[:size]
 
     def open(self, path):
         parameters = self.library.llama_model_default_params()

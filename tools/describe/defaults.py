@@ -20,11 +20,11 @@ REMOVED = object()
 # What may have any value in the families of the importers, but may decide which program another type has.
 RISKY = """max_window_layers decoder_sparse_step top_k top_p temperature max_position_embeddings max_sequence_length max_seq_len
     seq_length is_decoder max_length""".split()
-RULES = Path(__file__).resolve().parents[2] / "lib/Import/HuggingFace/KeyRules.cpp"
+RULES = Path(__file__).resolve().parents[2] / "lib/Import/HuggingFace/ConfigKeys.cpp"
 
 
 def any_value() -> Callable[[str], bool]:
-    """Whether a key may have any value, whatever the type is: those of KeyRules.cpp."""
+    """Whether a key may have any value, whatever the type is: those of ConfigKeys.cpp."""
     patterns = re.findall(r'^    \{"([^"]*)"(\}?)', RULES.read_text(), re.M)
 
     def allows(name: str) -> bool:

@@ -33,8 +33,13 @@ public:
   /// overflows; tensors that overlap, leave holes or go beyond the file; bytes after the last.
   static llvm::Expected<std::unique_ptr<GgufFile>> open(llvm::StringRef path);
 
-  /// All tensors, by offset, under the file's names; shapes as (out, in), the last dimension
-  /// varying fastest.
+  /// The same for a model, whose tensors may be in several files, as llama.cpp's gguf-split divides
+  /// them: `path` is the first part, NAME-00001-of-00003.gguf. Errors: a part that is missing or
+  /// belongs to other ones; a tensor in two parts; another number of them than the first part says.
+  static llvm::Expected<std::unique_ptr<GgufFile>> openModel(llvm::StringRef path);
+
+  /// All tensors, by part and offset, under the file's names; shapes as (out, in), the last
+  /// dimension varying fastest.
   llvm::ArrayRef<TensorView> tensors() const { return views; }
   const TensorView *find(llvm::StringRef name) const;
 
@@ -47,11 +52,17 @@ public:
   std::optional<std::vector<llvm::StringRef>> texts(llvm::StringRef key) const;
   std::optional<std::vector<double>> numbers(llvm::StringRef key) const;
 
+  /// The parts behind the first.
+  llvm::ArrayRef<std::unique_ptr<GgufFile>> parts() const { return others; }
+
   const MappedFile &file() const { return *mapped; }
   uint64_t dataStart() const { return start; } ///< where the tensors begin
 
 private:
+  llvm::Error addParts(int64_t count);
+
   std::unique_ptr<MappedFile> mapped;
+  std::vector<std::unique_ptr<GgufFile>> others;
   std::vector<TensorView> views;
   std::map<std::string, GgufValue> values;
   uint64_t start = 0;

@@ -10,9 +10,14 @@
 #define CTXC_CHECKPOINT_GGUFMODEL_H
 
 #include "ctxc/Checkpoint/Gguf.h"
+#include "ctxc/Checkpoint/KeyRules.h"
 #include "llvm/Support/JSON.h"
 
 namespace ctxc {
+
+/// The keys of a GGUF file's metadata: those of its architecture, without its name in front, which
+/// are read or refused by the family; and all others but those of the tokenizer.
+extern const KeyTable ggufArchitectureKeys, ggufKeys;
 
 /// How the stored numbers differ from those that the family's classes store.
 struct StorageConventions {

@@ -17,6 +17,7 @@
 #include "llvm/Support/JSON.h"
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace ctxc {
 
@@ -27,8 +28,11 @@ class StrictJson {
 public:
   static constexpr unsigned maxDepth = 64;
 
-  /// `text` must be UTF-8 and outlive the reader.
-  StrictJson(llvm::StringRef text, llvm::StringRef name) : text(text), name(name) {}
+  /// `text` must be UTF-8 and outlive the reader. With `pythonWords`, the words Infinity, -Infinity
+  /// and NaN are values, as Python writes them, and are added there.
+  StrictJson(llvm::StringRef text, llvm::StringRef name,
+             std::vector<llvm::StringRef> *pythonWords = nullptr)
+      : text(text), name(name), pythonWords(pythonWords) {}
 
   /// An object: `member` is called with each decoded key and must read exactly
   /// its value.
@@ -66,6 +70,7 @@ private:
   bool at(char c) const { return pos < text.size() && text[pos] == c; }
 
   llvm::StringRef text, name;
+  std::vector<llvm::StringRef> *pythonWords;
   size_t pos = 0;
   unsigned depth = 0;
   llvm::BumpPtrAllocator decoded; ///< strings that are written with escapes
@@ -76,6 +81,10 @@ llvm::Error checkUtf8(llvm::StringRef text, const llvm::Twine &name);
 
 /// `text` as a value, with all checks above. The message begins with `name`.
 llvm::Expected<llvm::json::Value> parseStrictJson(llvm::StringRef text, llvm::StringRef name);
+
+/// The same for a file that Python wrote: a bare Infinity, -Infinity or NaN is an object such as
+/// {"__float__": "Infinity"}, as transformers 5 writes these numbers.
+llvm::Expected<llvm::json::Value> parsePythonJson(llvm::StringRef text, llvm::StringRef name);
 
 /// `text` in single quotes, control characters escaped, cut after 120 bytes:
 /// how messages show a string that came from a file.

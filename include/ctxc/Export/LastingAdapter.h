@@ -18,9 +18,13 @@
 #define CTXC_EXPORT_LASTINGADAPTER_H
 
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Checkpoint/KeyRules.h"
 #include "ctxc/Program/Adapter.h"
 
 namespace ctxc {
+
+/// The keys of adapter_config.json; each of PEFT's LoraConfig and PrefixTuningConfig has a row.
+extern const KeyTable peftKeys, prefixKeys;
 
 /// A file that goes beside the adapter.
 struct AdapterFile {
@@ -48,10 +52,10 @@ llvm::Error writeLastingAdapter(llvm::StringRef outDir, const Adapter &adapter,
 /// a parameter without a name in GGUF, or whose rows llama.cpp stores in another order.
 llvm::Expected<std::string> lastingGguf(const Adapter &adapter, const Checkpoint &checkpoint);
 
-/// Reads such a directory, or one that PEFT wrote, with alpha and rank by module, or rsLoRA's
-/// scale. An adapter without `prefix` gets `prefix`. Errors: another kind of adapter (biases, DoRA,
-/// embeddings), tensors that are missing, too many, of other shapes or not finite; modules that
-/// `checkpoint` does not have.
+/// Reads such a directory, or one that PEFT wrote, as PEFT does. An adapter without `prefix` gets
+/// `prefix`. Errors: keys that mean another change (peftKeys), tensors that are missing, too many,
+/// of modules that the keys exclude, of other shapes or not finite; modules that `checkpoint` does
+/// not have.
 llvm::Expected<Adapter> readLastingAdapter(llvm::StringRef directory, const Checkpoint &checkpoint,
                                            llvm::ArrayRef<int64_t> prefix);
 

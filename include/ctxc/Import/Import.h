@@ -8,6 +8,7 @@
 #define CTXC_IMPORT_IMPORT_H
 
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Checkpoint/KeyRules.h"
 #include "ctxc/Import/SourceNumbers.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -15,6 +16,9 @@
 #include <optional>
 
 namespace ctxc {
+
+/// The keys of config.json that no family reads.
+extern const KeyTable configKeys;
 
 struct ImportOptions {
   /// The storage type of every weight in the IR: F32, BF16 or F16. By default

@@ -23,10 +23,10 @@ llvm::StringRef descriptionOf(llvm::StringRef type);
 /// The module that `description` gives for `config`, whose file is `path`, with the types that
 /// `tensors` has stored; null after problems. `hasOwnHead`: the config says that the head is the
 /// embedding, and another one is stored, which is taken.
-mlir::OwningOpRef<mlir::ModuleOp> importConfig(llvm::StringRef description,
-                                               hf::ConfigReader &config, llvm::StringRef path,
-                                               hf::StoredTensors &tensors, hf::Problems &problems,
-                                               mlir::MLIRContext &context, bool &hasOwnHead);
+mlir::OwningOpRef<mlir::ModuleOp> importConfig(llvm::StringRef description, ConfigReader &config,
+                                               llvm::StringRef path, hf::StoredTensors &tensors,
+                                               Problems &problems, mlir::MLIRContext &context,
+                                               bool &hasOwnHead);
 
 } // namespace ctxc::described
 

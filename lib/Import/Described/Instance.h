@@ -11,13 +11,13 @@ namespace ctxc::described {
 /// with their numbers.
 class Instance {
 public:
-  Instance(const llvm::json::Object &description, hf::ConfigReader &config, hf::Problems &problems,
+  Instance(const llvm::json::Object &description, ConfigReader &config, Problems &problems,
            mlir::MLIRContext &context)
       : description(description), config(config), problems(problems), context(context),
         type(description.getString("model_type").value_or("").str()) {}
 
   std::string program();
-  void checkAround(hf::ConfigReader &around);
+  void checkAround(ConfigReader &around);
 
 private:
   const llvm::json::Object &object(const llvm::json::Object &in, llvm::StringRef key) const {
@@ -47,7 +47,7 @@ private:
   void readIndices(const llvm::json::Array &rule);
   std::vector<std::string> listByRule(const llvm::json::Array &rule, int64_t layers);
   void checkUniform();
-  void checkFixed(hf::ConfigReader &reader, const llvm::json::Object &described);
+  void checkFixed(ConfigReader &reader, const llvm::json::Object &described);
   bool holds(const llvm::json::Object &when, std::optional<size_t> layer);
   const llvm::json::Object *choose(const llvm::json::Array &among, std::optional<size_t> layer,
                                    const llvm::Twine &what);
@@ -69,8 +69,8 @@ private:
   void notWhole(llvm::StringRef expression, double value);
 
   const llvm::json::Object &description;
-  hf::ConfigReader &config;
-  hf::Problems &problems;
+  ConfigReader &config;
+  Problems &problems;
   mlir::MLIRContext &context;
   std::string type;
   llvm::StringMap<std::optional<double>> sizes; ///< without a value: being read
@@ -85,8 +85,8 @@ private:
 
 /// The program that `description` gives for `config`, all of whose keys are then looked at; empty
 /// after problems.
-std::string programOf(const llvm::json::Object &description, hf::ConfigReader &config,
-                      hf::Problems &problems, mlir::MLIRContext &context);
+std::string programOf(const llvm::json::Object &description, ConfigReader &config,
+                      Problems &problems, mlir::MLIRContext &context);
 
 /// The keys of `object`, sorted, so that messages come in the same order in every run.
 std::vector<llvm::StringRef> keysOf(const llvm::json::Object &object);

@@ -8,7 +8,7 @@
 #define CTXC_IMPORT_FAMILY_H
 
 #include "BlockBuilder.h"
-#include "ConfigReader.h"
+#include "ctxc/Checkpoint/ConfigReader.h"
 
 namespace ctxc::hf {
 

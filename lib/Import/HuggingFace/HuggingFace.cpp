@@ -39,7 +39,7 @@ Expected<json::Value> readConfigAlone(StringRef directory) {
   Expected<std::string> text = readSmallFile(path, 16 << 20);
   if (!text)
     return text.takeError();
-  Expected<json::Value> value = parseStrictJson(*text, path);
+  Expected<json::Value> value = parsePythonJson(*text, path);
   if (value && !value->getAsObject())
     return makeError(path + ": expected a JSON object");
   return value;
@@ -341,7 +341,7 @@ static Expected<ImportedModel> importConfig(const json::Object &config, StringRe
   Problems problems;
   std::string configPath =
       imported.checkpoint ? imported.checkpoint->configPath() : inside(directory, "config.json");
-  ConfigReader reader(config, configPath, "", problems);
+  ConfigReader reader(config, configPath, "", configKeys, problems);
   readQuantization(reader);
   StoredTensors tensors(imported.checkpoint.get(), directory,
                         configDType(reader, !imported.checkpoint), options.storage, problems);

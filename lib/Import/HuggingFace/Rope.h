@@ -2,7 +2,7 @@
 #ifndef CTXC_IMPORT_ROPE_H
 #define CTXC_IMPORT_ROPE_H
 
-#include "ConfigReader.h"
+#include "ctxc/Checkpoint/ConfigReader.h"
 #include "dialects/XF/XF.h"
 
 namespace ctxc::hf {

@@ -2,8 +2,8 @@
 #ifndef CTXC_IMPORT_STOREDTENSORS_H
 #define CTXC_IMPORT_STOREDTENSORS_H
 
-#include "ConfigReader.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Checkpoint/ConfigReader.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringSet.h"

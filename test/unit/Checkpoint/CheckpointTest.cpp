@@ -153,7 +153,7 @@ TEST_F(CheckpointDirectory, SaysWhatIsMissing) {
 TEST_F(CheckpointDirectory, RefusesMalformedConfigs) {
   write("m/model.safetensors", tensors({"a"}));
   for (std::string config :
-       {"", "[]", "{\"a\":1,\"a\":2}", "{\"a\":NaN}", "{} {}", "{\"a\":\"\xff\"}"}) {
+       {"", "[]", "{\"a\":1,\"a\":2}", "{\"a\":nan}", "{} {}", "{\"a\":\"\xff\"}"}) {
     SCOPED_TRACE(config);
     write("m/config.json", config);
     expectMessage("config.json: ");

@@ -127,11 +127,15 @@ TEST_F(Gguf, SurvivesDamage) {
 
 TEST_F(Gguf, IsAModelOnlyWhereEveryKeyIsKnown) {
   auto base = [] {
-    return std::vector<std::string>{
-        words("general.architecture", "llama"),    integer("llama.block_count", 1),
-        integer("llama.embedding_length", 32),     integer("llama.feed_forward_length", 64),
-        integer("llama.attention.head_count", 2),  real("llama.rope.freq_base", 500.0f),
-        words("tokenizer.ggml.model", "anything"), integer("general.file_type", 3)};
+    return std::vector<std::string>{words("general.architecture", "llama"),
+                                    integer("llama.block_count", 1),
+                                    integer("llama.embedding_length", 32),
+                                    integer("llama.feed_forward_length", 64),
+                                    integer("llama.attention.head_count", 2),
+                                    real("llama.rope.freq_base", 500.0f),
+                                    real("llama.attention.layer_norm_rms_epsilon", 1e-5f),
+                                    words("tokenizer.ggml.model", "anything"),
+                                    integer("general.file_type", 3)};
   };
   keys = base();
   tensors = {{"token_embd.weight", {32, 9}, 0, 9 * 32 * 4},
@@ -169,28 +173,34 @@ TEST_F(Gguf, IsAModelOnlyWhereEveryKeyIsKnown) {
   keys.push_back(integer("llama.vocab_size", 8));
   std::string message = modelProblem();
   for (const char *part :
-       {"key 'llama.logit_scale' is not known here", "'llama.expert_count' = 8 is not supported",
+       {"key 'llama.logit_scale' = 0.5 is not understood: it may mean a factor of logits",
+        "'llama.expert_count' = 8 is not supported",
         "key 'llama.vocab_size' = 8 is not supported; expected 9, the rows of 'token_embd.weight'",
-        "rope scaling of type 'dynamic' is not supported; linear and yarn, with a factor, and "
+        "key 'llama.rope.scaling.type' = 'dynamic' is not supported; linear, none, yarn and "
         "longrope are"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
   keys = {words("general.architecture", "mamba")};
   EXPECT_NE(modelProblem().find("'mamba' is not supported"), std::string::npos);
   keys = {words("general.architecture", "llama"), words("llama.block_count", "two")};
   message = modelProblem();
-  EXPECT_NE(message.find("key 'llama.block_count' is not an integer"), std::string::npos);
+  EXPECT_NE(message.find("key 'llama.block_count' = 'two' is out of range; expected an integer"),
+            std::string::npos);
   EXPECT_NE(message.find("has no key 'llama.embedding_length'"), std::string::npos);
   keys = {words("general.architecture", "llama"), words("general.type", "adapter")};
-  EXPECT_NE(modelProblem().find("of type 'adapter'; expected a model"), std::string::npos);
+  EXPECT_NE(modelProblem().find("of type 'adapter' (general.type); expected a model"),
+            std::string::npos);
 }
 
 TEST_F(Gguf, RotationsThatAreStretched) {
   auto rope = [&](StringRef architecture, std::vector<std::string> more,
                   std::vector<std::string> &&rest) {
     std::string a = architecture.str();
-    keys = {words("general.architecture", a), integer(a + ".block_count", 1),
-            integer(a + ".embedding_length", 32), integer(a + ".feed_forward_length", 64),
-            integer(a + ".attention.head_count", 2)};
+    keys = {words("general.architecture", a),
+            integer(a + ".block_count", 1),
+            integer(a + ".embedding_length", 32),
+            integer(a + ".feed_forward_length", 64),
+            integer(a + ".attention.head_count", 2),
+            real(a + ".attention.layer_norm_rms_epsilon", 1e-5f)};
     keys.insert(keys.end(), more.begin(), more.end());
     keys.insert(keys.end(), rest.begin(), rest.end());
     auto opened = Checkpoint::open(write("m.gguf", file()));
@@ -226,9 +236,12 @@ TEST_F(Gguf, RotationsThatAreStretched) {
 TEST_F(Gguf, OneArchitectureHasSeveralForms) {
   auto opened = [&](StringRef architecture, std::vector<std::string> more) {
     std::string a = architecture.str();
-    keys = {words("general.architecture", a), integer(a + ".block_count", 1),
-            integer(a + ".embedding_length", 32), integer(a + ".feed_forward_length", 64),
-            integer(a + ".attention.head_count", 2)};
+    keys = {words("general.architecture", a),
+            integer(a + ".block_count", 1),
+            integer(a + ".embedding_length", 32),
+            integer(a + ".feed_forward_length", 64),
+            integer(a + ".attention.head_count", 2),
+            real(a + ".attention.layer_norm_rms_epsilon", 1e-5f)};
     keys.insert(keys.end(), more.begin(), more.end());
     return Checkpoint::open(write("m.gguf", file()));
   };
@@ -245,7 +258,8 @@ TEST_F(Gguf, OneArchitectureHasSeveralForms) {
   tensors = {{"token_embd.weight", {32, 9}, 0, 9 * 32 * 4},
              {"blk.0.attn_norm.weight", {32}, 0, 128},
              {"blk.0.attn_norm_2.weight", {32}, 0, 128}};
-  auto falcon = opened("falcon", {integer("falcon.attention.head_count_kv", 2)});
+  auto falcon = opened("falcon", {integer("falcon.attention.head_count_kv", 2),
+                                  real("falcon.attention.layer_norm_epsilon", 1e-5f)});
   ASSERT_TRUE(bool(falcon)) << messageOf(std::move(falcon));
   EXPECT_EQ((*falcon)->config().getInteger("num_ln_in_parallel_attn"), 2);
   EXPECT_TRUE((*falcon)->find("transformer.h.0.ln_mlp.weight"));
@@ -254,7 +268,8 @@ TEST_F(Gguf, OneArchitectureHasSeveralForms) {
 
   tensors = {{"token_embd.weight", {32, 9}, 0, 9 * 32 * 4},
              {"position_embd.weight", {32, 7}, 0, 7 * 32 * 4}};
-  auto gpt2 = opened("gpt2", {integer("gpt2.context_length", 7)});
+  auto gpt2 = opened("gpt2", {integer("gpt2.context_length", 7),
+                              real("gpt2.attention.layer_norm_epsilon", 1e-5f)});
   ASSERT_TRUE(bool(gpt2)) << messageOf(std::move(gpt2));
   EXPECT_EQ((*gpt2)->config().getInteger("n_positions"), 7);
   EXPECT_EQ((*gpt2)->config().get("rope_parameters"), nullptr);
@@ -268,6 +283,7 @@ TEST_F(Gguf, ABankIsATensorForEachExpert) {
           integer("qwen3moe.embedding_length", 32),
           integer("qwen3moe.feed_forward_length", 64),
           integer("qwen3moe.attention.head_count", 2),
+          real("qwen3moe.attention.layer_norm_rms_epsilon", 1e-5f),
           integer("qwen3moe.expert_count", 3),
           integer("qwen3moe.expert_used_count", 2),
           integer("qwen3moe.expert_feed_forward_length", 5)};
@@ -290,7 +306,7 @@ TEST_F(Gguf, ABankIsATensorForEachExpert) {
   EXPECT_EQ(last->data - first->data, 2 * 5 * 34);
   EXPECT_EQ(c.find("model.layers.0.mlp.experts.3.up_proj.weight"), nullptr);
 
-  keys.erase(keys.begin() + 5);
+  keys.erase(keys.begin() + 6);
   EXPECT_NE(modelProblem().find("has no key 'qwen3moe.expert_count'"), std::string::npos);
 }
 
@@ -300,6 +316,7 @@ TEST_F(Gguf, BanksOfGptOss) {
           integer("gpt-oss.embedding_length", 32),
           integer("gpt-oss.feed_forward_length", 5),
           integer("gpt-oss.attention.head_count", 2),
+          real("gpt-oss.attention.layer_norm_rms_epsilon", 1e-5f),
           integer("gpt-oss.attention.sliding_window", 128),
           integer("gpt-oss.expert_count", 3),
           integer("gpt-oss.expert_used_count", 2),

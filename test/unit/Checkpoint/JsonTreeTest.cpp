@@ -86,4 +86,29 @@ TEST(JsonTree, OutlivesWhatItWasMadeOf) {
   EXPECT_EQ((*++moved->root().begin()).text(), "two");
 }
 
+TEST(StrictJson, PythonsNumbersAreObjects) {
+  auto parsed =
+      parsePythonJson(R"({"a": [0.0, Infinity], "b": -Infinity, "c": "NaN", "d": NaN})", "t");
+  ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
+  const llvm::json::Object &o = *parsed->getAsObject();
+  EXPECT_EQ((*o.getArray("a"))[1].getAsObject()->getString("__float__"),
+            llvm::StringRef("Infinity"));
+  EXPECT_EQ(o.getObject("b")->getString("__float__"), llvm::StringRef("-Infinity"));
+  EXPECT_EQ(o.getString("c"), llvm::StringRef("NaN"));
+  EXPECT_EQ(o.getObject("d")->getString("__float__"), llvm::StringRef("NaN"));
+  EXPECT_NE(
+      llvm::toString(parsePythonJson("[Infinite]", "t").takeError()).find("expected a number"),
+      std::string::npos);
+  EXPECT_NE(llvm::toString(parseStrictJson("[NaN]", "t").takeError()).find("expected a number"),
+            std::string::npos);
+}
+
+TEST(StrictJson, NamesWhatIsNoJson) {
+  EXPECT_EQ(
+      llvm::toString(parseStrictJson("\xef\xbb\xbf{}", "t").takeError()),
+      "t: begins with a byte order mark, which JSON has not; save the file as UTF-8 without one");
+  EXPECT_EQ(llvm::toString(parseStrictJson("{ // of mine\n}", "t").takeError()),
+            "t: at byte 2: found a comment, which JSON has not; remove it");
+}
+
 } // namespace

@@ -1,15 +1,11 @@
-#include "KeyRules.h"
+// The keys of config.json that no equation reads.
+#include "ctxc/Import/Import.h"
 
 using namespace llvm;
 using namespace ctxc;
-using namespace ctxc::hf;
 
 namespace {
 
-constexpr StringLiteral off = R"([false, 0, "", "none", [], {}])";
-
-/// The values of the key whose pattern comes first decide; a pattern with `*` stands behind the
-/// keys that it must not cover.
 constexpr KeyRule rules[] = {
     // What the model is, and who wrote the file.
     {"architectures"},
@@ -119,13 +115,13 @@ constexpr KeyRule rules[] = {
     {"use_bidirectional*", off, "that a token sees those behind it"},
     {"is_encoder_decoder", off, "an encoder beside the decoder"},
     {"*cross_attention*", off, "that attention reads a second sequence"},
-    {"norm_topk_prob", "[]", "another rule for the weights of experts"},
+    {"norm_topk_prob", never, "another rule for the weights of experts"},
     {"*qk_norm*", off, "norms of queries and keys"},
     {"*qk_layernorm*", off, "norms of queries and keys"},
-    {"norm_type", "[]", "norms of another kind"},
+    {"norm_type", never, "norms of another kind"},
     {"*alibi*", off, "scores that fall with the distance"},
-    {"use_rotary*", "[]", "positions that are, or are not, rotations"},
-    {"rotary*", "[]", "other rotations of queries and keys"},
+    {"use_rotary*", never, "positions that are, or are not, rotations"},
+    {"rotary*", never, "other rotations of queries and keys"},
     {"rope_scaling", R"([{}, {"type": "default"}, {"rope_type": "default"}])",
      "other rotations of queries and keys"},
     {"*rope*", off, "other rotations of queries and keys"},
@@ -160,49 +156,12 @@ constexpr KeyRule rules[] = {
     {"*vision*", off, "images beside the text"},
     {"*image*", off, "images beside the text"},
     {"*audio*", off, "sound beside the text"},
-    {"n_layer", "[]", "a size under another family's name"},
-    {"n_head", "[]", "a size under another family's name"},
-    {"n_embd", "[]", "a size under another family's name"},
+    {"n_layer", never, "a size under another family's name"},
+    {"n_head", never, "a size under another family's name"},
+    {"n_embd", never, "a size under another family's name"},
     {"*", off, "a variant of the block"},
 };
 
 } // namespace
 
-bool hf::matchesPattern(StringRef pattern, StringRef text) {
-  bool before = pattern.consume_front("*"), behind = pattern.consume_back("*");
-  if (before && behind)
-    return text.contains(pattern);
-  if (before)
-    return text.ends_with(pattern);
-  return behind ? text.starts_with(pattern) : text == pattern;
-}
-
-bool KeyRule::allows(StringRef key, const json::Object &config) const {
-  const json::Value &value = *config.get(key);
-  if (inert.empty() || value.kind() == json::Value::Null || config.getBoolean(turnedOnBy) == false)
-    return true;
-  json::Value values = cantFail(json::parse(inert));
-  auto isInert = [&](const json::Value &one) {
-    return llvm::is_contained(*values.getAsArray(), one);
-  };
-  const json::Array *array = value.getAsArray();
-  return isInert(value) || (array && llvm::all_of(*array, isInert));
-}
-
-std::string KeyRule::expectation() const {
-  if (inert == off)
-    return "it to be off or absent";
-  StringRef list = inert.drop_front().drop_back();
-  return list.empty() ? "no such key" : (list + " or no such key").str();
-}
-
-const KeyRule &hf::ruleFor(StringRef key, StringRef at, ArrayRef<KeyRule> own) {
-  auto find = [](ArrayRef<KeyRule> among, StringRef name) {
-    return llvm::find_if(among,
-                         [&](const KeyRule &rule) { return matchesPattern(rule.pattern, name); });
-  };
-  if (const KeyRule *found = find(own, key); found != own.end())
-    return *found;
-  const KeyRule *found = find(rules, key);
-  return found->pattern == "*" ? *find(rules, at) : *found;
-}
+const KeyTable ctxc::configKeys{"config.json", rules};

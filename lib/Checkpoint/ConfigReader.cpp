@@ -1,4 +1,4 @@
-#include "ConfigReader.h"
+#include "ctxc/Checkpoint/ConfigReader.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
@@ -8,11 +8,8 @@
 
 using namespace llvm;
 using namespace ctxc;
-using namespace ctxc::hf;
 
 namespace {
-
-constexpr size_t maxReported = 50;
 
 /// A value as messages show it: compact JSON, cut short.
 std::string shown(const json::Value &value) {
@@ -30,19 +27,6 @@ std::string range(double least, double most) {
 }
 
 } // namespace
-
-void Problems::add(const Twine &message) { messages.push_back(message.str()); }
-
-Error Problems::take() {
-  Error errors = Error::success();
-  for (const std::string &message : ArrayRef(messages).take_front(maxReported))
-    errors = joinErrors(std::move(errors), makeError(message));
-  if (messages.size() > maxReported)
-    errors = joinErrors(std::move(errors), makeError("and " + Twine(messages.size() - maxReported) +
-                                                     " more problems"));
-  messages.clear();
-  return errors;
-}
 
 void ConfigReader::prefer(StringRef key, StringRef other) {
   if (!json.get(other))
@@ -76,7 +60,7 @@ int64_t ConfigReader::integer(StringRef key, std::optional<int64_t> absent, int6
   const json::Value *value = take(key);
   if (!value) {
     if (!absent)
-      problem("has no key '" + at + key + "'");
+      missing(key);
     return absent.value_or(least);
   }
   std::optional<int64_t> found = value->getAsInteger();
@@ -208,8 +192,8 @@ ConfigReader *ConfigReader::object(StringRef key) {
     problem(key, "is not understood; expected an object");
     return nullptr;
   }
-  nested.emplace_back(key.str(),
-                      std::make_unique<ConfigReader>(*found, file, at + key.str() + ".", problems));
+  nested.emplace_back(key.str(), std::make_unique<ConfigReader>(*found, file, at + key.str() + ".",
+                                                                table, problems));
   return nested.back().second.get();
 }
 
@@ -225,6 +209,8 @@ void ConfigReader::problem(StringRef key, const Twine &message) {
                " " + message);
 }
 
+void ConfigReader::missing(StringRef key) { problem("has no key '" + at + key + "'"); }
+
 void ConfigReader::problem(const Twine &message) { problems.add(file + ": " + message); }
 
 void ConfigReader::finish() {
@@ -234,7 +220,7 @@ void ConfigReader::finish() {
       unread.push_back(key);
   llvm::sort(unread);
   for (StringRef key : unread) {
-    const KeyRule &rule = ruleFor(key, at, own);
+    const KeyRule &rule = table.ruleFor(key, at, own);
     if (!rule.allows(key, json))
       problem(key, "is not understood: it may mean " + rule.meaning + "; expected " +
                        rule.expectation() + " (remove the key if it changes no number)");

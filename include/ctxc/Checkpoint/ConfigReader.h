@@ -1,15 +1,16 @@
-//===- ConfigReader.h - config.json, read key by key, none overlooked -----===//
+//===- ConfigReader.h - an object, read key by key, none overlooked -------===//
 //
-// Every key that an importer reads is remembered. A key that was not read is a problem unless
-// KeyRules.h knows that its value leaves the numbers unchanged: a checkpoint that
-// needs an unknown feature must not be imported without it. Problems
-// are collected, so that a user sees all of them at once.
+// Every key that is read is remembered. A key that was not read is a problem unless the format's
+// table (KeyRules.h) knows that its value leaves the results unchanged: what needs an unknown
+// feature must not be read without it. Problems are collected, so that a user sees all of them at
+// once.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CTXC_IMPORT_CONFIGREADER_H
-#define CTXC_IMPORT_CONFIGREADER_H
+#ifndef CTXC_CHECKPOINT_CONFIGREADER_H
+#define CTXC_CHECKPOINT_CONFIGREADER_H
 
-#include "KeyRules.h"
+#include "ctxc/Checkpoint/KeyRules.h"
+#include "ctxc/Support/Problems.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -21,19 +22,7 @@
 #include <string>
 #include <vector>
 
-namespace ctxc::hf {
-
-/// Messages collected for one joined error.
-class Problems {
-public:
-  void add(const llvm::Twine &message);
-  bool empty() const { return messages.empty(); }
-  /// All messages as one error; the rest is counted where there are very many.
-  llvm::Error take();
-
-private:
-  std::vector<std::string> messages;
-};
+namespace ctxc {
 
 /// Reads one JSON object. A key whose value is null counts as absent. After a
 /// problem a function returns a value that is safe to compute with.
@@ -42,8 +31,8 @@ public:
   /// Every message begins with `file`; `at` is the path of keys to this object, such
   /// as "text_config." or "".
   ConfigReader(const llvm::json::Object &object, llvm::StringRef file, std::string at,
-               Problems &problems)
-      : json(object), file(file.str()), at(std::move(at)), problems(problems) {}
+               const KeyTable &table, Problems &problems)
+      : json(object), file(file.str()), at(std::move(at)), table(table), problems(problems) {}
 
   bool has(llvm::StringRef key) const;
   bool isNull(llvm::StringRef key) const { return json.get(nameOf(key)) && !has(key); }
@@ -83,6 +72,8 @@ public:
 
   /// A problem of one key, with its value: "FILE: key 'K' = V `message`".
   void problem(llvm::StringRef key, const llvm::Twine &message);
+  /// A problem: the key has to be there.
+  void missing(llvm::StringRef key);
   /// A problem of the file as a whole.
   void problem(const llvm::Twine &message);
 
@@ -95,6 +86,7 @@ private:
 
   const llvm::json::Object &json;
   std::string file, at;
+  const KeyTable &table;
   Problems &problems;
   llvm::StringSet<> read;
   llvm::StringMap<std::string> preferred; ///< keys that others stand for
@@ -102,6 +94,6 @@ private:
   std::vector<std::pair<std::string, std::unique_ptr<ConfigReader>>> nested;
 };
 
-} // namespace ctxc::hf
+} // namespace ctxc
 
-#endif // CTXC_IMPORT_CONFIGREADER_H
+#endif // CTXC_CHECKPOINT_CONFIGREADER_H
