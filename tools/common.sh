@@ -3,7 +3,7 @@
 #
 #   CTXC_BUILD    the build folder (default: build, beside tools)
 #   CTXC_JUDGES   the judges' Python environment (default: $CTXC_BUILD/judges)
-#   CTXC_MODELS   where Gemma 3 270M is kept (default: $CTXC_BUILD/models)
+#   CTXC_MODELS   where Gemma 3 270M, SmolLM2 135M and MiniLM L6 are kept (default: $CTXC_BUILD/models)
 #   CTXC_TEST_CACHE  where tests keep kernels, shaders and transformers' answers from run to run
 #                    (default: ~/.cache/ctxc-tests)
 #   CTXC_KERNEL_OPT  LLVM's optimisation level for the kernels of tests, 0 to 3 (default: 0)

@@ -3,10 +3,10 @@
 #
 #   tools/setup.sh              to build: MLIR/LLVM 22, CMake, Eigen, Boost, GoogleTest, sentencepiece,
 #                               PCRE2, utf8proc, libzip, Vulkan's headers
-#   tools/setup.sh --judges     and to test: the judges' Python environment, Gemma 3 270M, llama.cpp's
-#                               tokenizers, an emulated AArch64, a browser for the pages that ctxc writes, a Vulkan driver
-#                               for the processor, SPIR-V's validator, clang's sanitizer runtime,
-#                               what makes a clean Debian root
+#   tools/setup.sh --judges     and to test: the judges' Python environment, Gemma 3 270M, SmolLM2 135M and
+#                               MiniLM L6, llama.cpp's library, an emulated AArch64, a browser for the pages that
+#                               ctxc writes, a Vulkan driver for the processor, SPIR-V's validator, clang's
+#                               sanitizer runtime, what makes a clean Debian root
 #   tools/setup.sh --test-packages   of these, the Debian packages alone
 #   tools/setup.sh --python     and for the Python package: an environment in build/python-tools with
 #                               nanobind, which tools/build.sh then uses, and mypy
@@ -18,7 +18,7 @@
 #   tools/setup.sh --bench      and for bench/side_by_side.py: the judges' Python environment with
 #                               matplotlib, Google Benchmark, OpenBLAS
 #
-# For Debian 12. Needs root or sudo where a package is missing. Gemma 3 270M and llama.cpp are optional: where
+# For Debian 12. Needs root or sudo where a package is missing. The models and llama.cpp are optional: where
 # they cannot be had, the tests that need them are skipped, by name.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -152,6 +152,13 @@ make_gemma() {
   TQDM_DISABLE=1 "$judges/bin/python" "$example/make-directory.py" "${missing[@]}"
 }
 
+# make_published NAME: a model as people publish it, as a directory and as a GGUF file.
+make_published() {
+  [[ -d $models/$1 && -f $models/$1.gguf ]] && return 0
+  say "making $1 in $models"
+  TQDM_DISABLE=1 "$judges/bin/python" "$root/tools/make-models.py" "$1" "$models"
+}
+
 # llama.cpp's library, as it is in xllamacpp's wheel, and the vocabularies of llama.cpp's own tests and its chat templates, as
 # they are in llama-cpp-python's source distribution, of which nothing is built.
 make_llama_cpp() {
@@ -222,6 +229,9 @@ if [[ $with_judges == 1 ]]; then
   make_llama_cpp ||
     say "llama.cpp's library is not available here: the test of GGUF vocabularies will be skipped"
   make_gemma || say "Gemma 3 270M is not available here: the tests that need it will be skipped"
+  for published in smollm2-135m-instruct all-minilm-l6-v2; do
+    make_published "$published" || say "$published is not available here: the tests that need it will be skipped"
+  done
 fi
 [[ $with_bench == 0 ]] || make_bench
 if [[ $with_python == 1 ]]; then

@@ -101,6 +101,7 @@ private:
     run.tokens = line.tokens;
     run.kept = line.kept;
     run.startLayer = model.options().planning.startLayer;
+    run.headless = model.isHeadless();
     if (executor.isBidirectional())
       return makeWhole(line, run);
     run.positions = line.positions;

@@ -70,17 +70,19 @@ Object batch::errorRecord(const PromptLine &line, std::optional<int64_t> positio
 
 static void addMetrics(const VerifyStep &step, Object &record) {
   const TokenMetrics &patched = step.patched, &unpatched = step.control;
-  record["next"] = step.next;
-  record["patchedNext"] = patched.token;
-  record["unpatchedNext"] = unpatched.token;
   record["verified"] = patched.match && patched.finite && patched.linf <= step.allowedLinf;
   record["linf"] = number(patched.linf);
   record["allowedLinf"] = number(step.allowedLinf);
+  record["unpatchedLinf"] = number(unpatched.linf);
+  if (step.next < 0) // there is no head, and no token is predicted
+    return;
+  record["next"] = step.next;
+  record["patchedNext"] = patched.token;
+  record["unpatchedNext"] = unpatched.token;
   record["totalVariation"] = number(patched.totalVariation);
   record["hellinger"] = number(patched.hellinger);
   record["rankCorrelation"] = number(patched.rankCorrelation);
   record["top1Difference"] = number(patched.top1Difference);
-  record["unpatchedLinf"] = number(unpatched.linf);
   record["unpatchedTotalVariation"] = number(unpatched.totalVariation);
 }
 

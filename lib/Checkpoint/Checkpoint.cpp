@@ -84,6 +84,19 @@ Expected<ShardList> listShards(StringRef directory) {
   return list;
 }
 
+/// How many shards are missing beside the first one, and which, a few of them.
+std::string othersText(const std::set<std::string> &absent, size_t all) {
+  constexpr size_t shown = 5;
+  if (absent.size() == 1)
+    return "";
+  std::vector<std::string> names(std::next(absent.begin()), absent.end());
+  bool isCut = names.size() > shown;
+  names.resize(std::min(names.size(), shown));
+  return (", and " + Twine(absent.size() - 1) + " more of the " + Twine(all) +
+          " shards, which are missing too: " + join(names, ", ") + (isCut ? ", …" : ""))
+      .str();
+}
+
 } // namespace
 
 Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
@@ -110,13 +123,13 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
     else
       consumeError(std::move(error));
   };
-  std::set<std::string> unread;
+  std::set<std::string> unread, absent;
   std::map<std::string, std::string> home; // tensor to the file it was found in
   for (const std::string &name : list->names) {
     std::string path = inside(directory, name);
     if (!sys::fs::exists(path)) {
-      report(makeError(path + ": the index names this shard, but it is missing; fetch it"));
       unread.insert(name);
+      absent.insert(name);
       continue;
     }
     Expected<std::unique_ptr<SafetensorsFile>> file = SafetensorsFile::open(path);
@@ -136,13 +149,24 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(StringRef directory) {
     }
     checkpoint->shards.push_back(std::move(*file));
   }
+  if (!absent.empty())
+    report(makeError(inside(directory, *absent.begin()) + ": the index names this shard, but it " +
+                     "is missing; fetch it" + othersText(absent, list->names.size())));
+  // The tensors that are not where the index says, by where that is and where they are.
+  std::map<std::pair<std::string, std::string>, std::vector<StringRef>> astray;
   for (const auto &[tensor, file] : list->index) {
     auto found = home.find(tensor);
-    if (unread.count(file) || (found != home.end() && found->second == file))
-      continue;
-    report(makeError(list->indexPath + ": tensor " + quoted(tensor) + " is not in " + file +
-                     (found == home.end() ? "" : " but in " + found->second)));
+    std::string there = found == home.end() ? "" : found->second;
+    if (!unread.count(file) && there != file)
+      astray[{file, there}].push_back(tensor);
   }
+  for (const auto &[files, tensors] : astray)
+    report(makeError(list->indexPath + ": " +
+                     (tensors.size() == 1 ? "tensor " + quoted(tensors.front()) + " is"
+                                          : Twine(tensors.size()).str() + " tensors, such as " +
+                                                quoted(tensors.front()) + ", are") +
+                     " not in " + files.first +
+                     (files.second.empty() ? "" : " but in " + files.second)));
   if (reported > maxReported)
     errors = joinErrors(std::move(errors),
                         makeError(directory + ": and " + Twine(reported - maxReported) +

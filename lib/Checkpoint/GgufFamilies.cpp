@@ -64,6 +64,18 @@ constexpr GgufName gpt2Model[] = {{"token_embd", "transformer.wte"},
 constexpr GgufName gpt2[] = {{"attn_norm", "ln_1"},  {"attn_qkv", "attn.c_attn"},
                              {"ffn_norm", "ln_2"},   {"attn_output", "attn.c_proj"},
                              {"ffn_up", "mlp.c_fc"}, {"ffn_down", "mlp.c_proj"}};
+constexpr GgufName bertModel[] = {{"token_embd", "embeddings.word_embeddings"},
+                                  {"token_types", "embeddings.token_type_embeddings"},
+                                  {"position_embd", "embeddings.position_embeddings"},
+                                  {"token_embd_norm", "embeddings.LayerNorm"}};
+constexpr GgufName bert[] = {{"attn_q", "attention.self.query"},
+                             {"attn_k", "attention.self.key"},
+                             {"attn_v", "attention.self.value"},
+                             {"attn_output", "attention.output.dense"},
+                             {"attn_output_norm", "attention.output.LayerNorm"},
+                             {"ffn_up", "intermediate.dense"},
+                             {"ffn_down", "output.dense"},
+                             {"layer_output_norm", "output.LayerNorm"}};
 constexpr GgufName bloomModel[] = {{"token_embd", "transformer.word_embeddings"},
                                    {"token_embd_norm", "transformer.word_embeddings_layernorm"},
                                    {"output_norm", "transformer.ln_f"}};
@@ -213,6 +225,18 @@ void completeGpt2(GgufConfig &c) {
     c.config.erase(key);
 }
 
+/// An encoder without a head. Files do not say the nonlinearity, which is GELU.
+void completeBert(GgufConfig &c) {
+  c.config["architectures"] = json::Array{"BertModel"};
+  if (const TensorView *types = c.file.find("token_types.weight"); types && !types->shape.empty())
+    c.config["type_vocab_size"] = types->shape.size() > 1 ? types->shape[0] : 1;
+  if (c.keys.flag("attention.causal").value_or(true))
+    c.keys.problem("key 'bert.attention.causal' is not false; expected an encoder");
+  for (StringRef key :
+       {"num_key_value_heads", "head_dim", "rope_parameters", "tie_word_embeddings"})
+    c.config.erase(key);
+}
+
 void completeBloom(GgufConfig &c) {
   c.rename("num_hidden_layers", "n_layer");
   c.rename("num_attention_heads", "n_head");
@@ -252,6 +276,7 @@ constexpr StringLiteral stem = "model.layers.", h = "transformer.h.", nx = "gpt_
 
 constexpr GgufFamily families[] = {
     // clang-format off: one line a family
+    {"bert", "bert", "", {}, bertModel, bert, "encoder.layer.", eps, false, completeBert},
     {"bloom", "bloom", "", blocks, bloomModel, bloom, h, epsilon, false, completeBloom},
     {"command-r", "cohere", "", {}, {}, {}, stem, eps, false, completeCohere},
     {"falcon", "falcon", "blk.0.attn_norm_2.weight", blocks, bloomModel, falconTwoNorms, h, epsilon, false, completeFalcon},

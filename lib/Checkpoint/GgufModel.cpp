@@ -206,6 +206,8 @@ Expected<GgufModel> ctxc::readGgufModel(const GgufFile &file) {
   Problems problems;
   GgufKeys keys(file, name, problems);
   model.config = readConfig(file, *family, keys);
+  if (keys.integer("pooling_type").value_or(0)) // of what embeds texts (SentencePooling.h)
+    model.config["architectures"] = json::Array{"Model"};
   keys.finish();
   // Those of the tokenizer are for who reads texts.
   std::string own = (name + ".").str();

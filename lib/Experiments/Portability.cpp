@@ -224,7 +224,7 @@ private:
                   {"step", made.step},
                   {"position", position},
                   {"token", made.tokens.back()},
-                  {"text", llvm::json::fixUTF8(lab.tokenName(made.tokens.back()))},
+                  {"text", lab.tokenName.text(made.tokens.back())},
                   {"dtype", dtype},
                   {"update", made.update},
                   {"replay", replay},

@@ -43,9 +43,10 @@ std::string experiments::key(llvm::ArrayRef<std::pair<StringRef, std::string>> p
 Object experiments::tokenJson(const Lab &lab, int64_t position, int64_t token, int64_t next) {
   return Object{{"position", position},
                 {"token", token},
-                {"text", llvm::json::fixUTF8(lab.tokenName(token))},
+                {"text", lab.tokenName.text(token)},
+                {"piece", llvm::json::fixUTF8(lab.tokenName.piece(token))},
                 {"next", next},
-                {"nextText", llvm::json::fixUTF8(next < 0 ? "" : lab.tokenName(next))}};
+                {"nextText", next < 0 ? "" : lab.tokenName.text(next)}};
 }
 
 Object experiments::normJson(const PatchNorm &norm) {

@@ -61,7 +61,7 @@ Expected<Answers> experiments::answersInContext(Executor &executor, ArrayRef<int
       executor.forward(*run, tokens.drop_front(from), ArrayRef(all).drop_front(from), options);
   if (!logits)
     return logits.takeError();
-  size_t width = executor.vocabulary();
+  const size_t width = logits->size() / (tokens.size() - from);
   for (int64_t position : positions) {
     auto begin = logits->begin() + (position - from) * width;
     answers.logits.emplace_back(begin, begin + width);

@@ -141,7 +141,7 @@ private:
                     {"layer", trace.layer},
                     {"step", int64_t(i)},
                     {"token", tokens[i]},
-                    {"text", llvm::json::fixUTF8(lab.tokenName(tokens[i]))},
+                    {"text", lab.tokenName.text(tokens[i])},
                     {"loss", number(step.loss)},
                     {"lossAfter", number(step.lossAfter)},
                     {"matrixStep", number(step.matrixStep)},

@@ -4,25 +4,24 @@
 using namespace ctxc;
 using llvm::StringRef;
 
-/// Whether a piece has a line break: as itself, as a byte piece, or as GPT-2's Ċ.
-static bool endsSentence(StringRef piece) {
-  if (piece.contains('\n') || piece.contains("<0x0A>") || piece.contains("Ċ"))
+static bool endsSentence(StringRef text) {
+  if (text.contains('\n'))
     return true;
   for (bool again = true; again;) {
     again = false;
     for (StringRef closing : {"\"", "'", ")", "]", "”", "’", "»"})
-      again |= piece.consume_back(closing);
+      again |= text.consume_back(closing);
   }
   return llvm::any_of(llvm::ArrayRef<StringRef>{".", "!", "?", "…", "。", "！", "？"},
-                      [&](StringRef mark) { return piece.ends_with(mark); });
+                      [&](StringRef mark) { return text.ends_with(mark); });
 }
 
-std::vector<PositionRange> ctxc::cutContext(llvm::ArrayRef<std::string> pieces, Grain grain,
+std::vector<PositionRange> ctxc::cutContext(llvm::ArrayRef<std::string> texts, Grain grain,
                                             size_t limit) {
   std::vector<PositionRange> parts;
-  int64_t first = 0, count = pieces.size();
+  int64_t first = 0, count = texts.size();
   for (int64_t position = 0; position < count; ++position)
-    if (grain == Grain::Token || endsSentence(pieces[position]) || position + 1 == count) {
+    if (grain == Grain::Token || endsSentence(texts[position]) || position + 1 == count) {
       parts.push_back({first, position});
       first = position + 1;
     }

@@ -41,10 +41,10 @@ static Error fillWithout(SubjectRuns &runs, llvm::ArrayRef<int64_t> removed) {
 static double ratio(double change, double whole) { return whole > 0 ? change / whole : 0; }
 
 Error ctxc::leaveOut(SubjectRuns &runs, const PatchStep &whole, SubjectInspection &subject) {
-  std::vector<std::string> pieces;
+  std::vector<std::string> texts;
   for (int64_t token : runs.tokens.drop_back())
-    pieces.push_back(runs.request.piece ? runs.request.piece(token) : "");
-  std::vector<PositionRange> parts = cutContext(pieces, runs.request.grain, runs.request.parts);
+    texts.push_back(runs.request.text ? runs.request.text(token) : "");
+  std::vector<PositionRange> parts = cutContext(texts, runs.request.grain, runs.request.parts);
   for (PositionRange range : llvm::reverse(parts)) {
     LeftOut part;
     part.range = range;

@@ -17,11 +17,8 @@ static std::string joined(llvm::ArrayRef<int64_t> layers) {
 
 /// A part of the context, in its own words.
 static std::string quoted(const Subject &of, const LeftOut &part) {
-  std::vector<std::string> pieces;
-  for (int64_t position : part.positions)
-    pieces.push_back(of.name(of.inspection.tokens[position]));
-  std::string words = of.settings.hasNames ? readableText(pieces) : llvm::join(pieces, " ");
-  return "“<bdi>" + escaped(fitColumns(StringRef(words).trim(), 40, false)) + "</bdi>”";
+  std::string words = readableText(of.inspection, of.settings, of.name, part.positions);
+  return "“<bdi>" + escaped(fitColumns(words, 40, false)) + "</bdi>”";
 }
 
 /// To which parts of the context the patch owes most. The first token is no finding, since models
@@ -88,7 +85,11 @@ static std::string footerOf(const Subject &of) {
       "<p>Model <code>" + escaped(run.model) + "</code>, weights " + escaped(run.dtype) +
       ", hash <code>" + escaped(run.modelHash.substr(0, 16)) + "</code>; update " +
       (run.updateApplies ? escaped(run.update) : std::string("none applies")) + "; plan " +
-      escaped(run.plan) + "; " + escaped(run.backend) + " backend; ctxc " CTXC_VERSION ".</p>\n";
+      escaped(run.plan) + "; " + escaped(run.backend) + " backend; ctxc " CTXC_VERSION "." +
+      (run.notCompared.empty() ? ""
+                               : " What was read of the model was not compared with PyTorch: " +
+                                     escaped(run.notCompared) + ".") +
+      "</p>\n";
   if (!run.request.kept.empty())
     text += "<p>Kept in the reduced run: positions " + positionsText(run.request.kept) + ".</p>\n";
   if (harmful)

@@ -7,10 +7,10 @@ using namespace ctxc::page;
 
 /// A token's text; a line break is shown as a sign and also made.
 static std::string inText(const Subject &of, int64_t position, bool first) {
-  std::string piece = of.name(of.inspection.tokens[position]);
+  const int64_t token = of.inspection.tokens[position];
+  std::string piece = of.name.piece(token), text = of.name.bytes(token), result;
   if (!of.settings.hasNames)
     return (first ? "" : " ") + escaped(piece);
-  std::string text = readableText(piece), result;
   llvm::StringRef rest = text;
   while (!rest.empty()) {
     auto [line, after] = rest.split('\n');
@@ -33,12 +33,9 @@ static std::string textOf(const Subject &of, llvm::ArrayRef<int64_t> positions) 
 
 /// The hover text: the words, and what they change.
 static std::string titleOf(const Subject &of, const LeftOut &part) {
-  std::vector<std::string> pieces;
-  for (int64_t position : part.positions)
-    pieces.push_back(of.name(of.inspection.tokens[position]));
-  std::string words = of.settings.hasNames ? readableText(pieces) : llvm::join(pieces, " ");
-  std::string title = "“" + escaped(fitColumns(llvm::StringRef(words).trim(), 60, false)) +
-                      "” (position " + positionsText(part.positions) + ")\n";
+  std::string words = readableText(of.inspection, of.settings, of.name, part.positions);
+  std::string title = "“" + escaped(fitColumns(words, 60, false)) + "” (position " +
+                      positionsText(part.positions) + ")\n";
   if (of.has(true))
     title += "without it the patch of matrices changes by " + percent(part.relative.matrix) + "\n";
   if (of.has(false))
@@ -108,11 +105,10 @@ void page::writePrompt(llvm::raw_ostream &os, const Subject &of) {
     Table table(os, "Parts of the context left out",
                 {"left out", "position", "matrices", "vectors", "TVD", "prediction"});
     for (const LeftOut &part : subject.leftOut) {
-      std::vector<std::string> pieces;
-      for (int64_t position : part.positions)
-        pieces.push_back(of.name(of.inspection.tokens[position]));
-      table.row({"<bdi class=\"tok\">" + escaped(fitColumns(llvm::join(pieces, ""), 40, false)) +
-                     "</bdi>",
+      std::string words = part.positions.size() == 1
+                              ? of.name(of.inspection.tokens[part.positions[0]])
+                              : readableText(of.inspection, of.settings, of.name, part.positions);
+      table.row({"<bdi class=\"tok\">" + escaped(fitColumns(words, 40, false)) + "</bdi>",
                  positionsText(part.positions), percent(part.relative.matrix),
                  percent(part.relative.vector), head ? number(part.totalVariation) : "–",
                  head ? "<bdi class=\"tok\">" + label(of.name, part.next) + "</bdi>" : "–"});

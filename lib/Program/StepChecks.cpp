@@ -1,4 +1,5 @@
 #include "ctxc/Program/StepChecks.h"
+#include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Program/PatchParts.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringSet.h"
@@ -134,7 +135,8 @@ llvm::Error PatchableNames::check(const Patch &patch, bool materialize) const {
 }
 
 std::optional<size_t> Program::head() const {
-  if (steps.size() < 2 || steps.back().index || readsContext(steps.back().block))
+  if (isHeadless(*this) || steps.size() < 2 || steps.back().index ||
+      readsContext(steps.back().block))
     return std::nullopt;
   return steps.size() - 1;
 }

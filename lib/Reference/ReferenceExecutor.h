@@ -4,6 +4,7 @@
 #define CTXC_LIB_REFERENCE_REFERENCEEXECUTOR_H
 
 #include "PatchEntries.h"
+#include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Reference/Reference.h"
 
@@ -56,7 +57,7 @@ public:
   }
 
   bool isBidirectional() const override { return bidirectional; }
-  int64_t vocabulary() const override { return program.vocabulary; }
+  int64_t vocabulary() const override { return idsOf(program); }
   int64_t layers() const override { return program.layers; }
   std::optional<int64_t> embeddingWidth() const override { return ctxc::embeddingWidth(program); }
 

@@ -21,15 +21,18 @@ public:
   Value write() const {
     const VerifySettings &run = settings.run;
     const RunRequest &request = run.request;
+    Object model{{"path", run.model},
+                 {"hash", run.modelHash},
+                 {"layers", run.layers},
+                 {"vocabulary", run.vocabulary},
+                 {"head", inspection.hasHead}};
+    if (!run.notCompared.empty())
+      model["notCompared"] = run.notCompared;
     return Object{
         {"format", "ctxc-inspect"},
         {"version", 1},
         {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
-        {"model", Object{{"path", run.model},
-                         {"hash", run.modelHash},
-                         {"layers", run.layers},
-                         {"vocabulary", run.vocabulary},
-                         {"head", inspection.hasHead}}},
+        {"model", std::move(model)},
         {"settings", Object{{"tokens", Array(inspection.tokens)},
                             {"given", inspection.given},
                             {"kept", Array(request.kept)},
@@ -51,7 +54,8 @@ public:
   }
 
 private:
-  std::string text(int64_t token) const { return llvm::json::fixUTF8(name(token)); }
+  std::string text(int64_t token) const { return name.text(token); }
+  std::string piece(int64_t token) const { return llvm::json::fixUTF8(name.piece(token)); }
 
   static Object norm(const PatchNorm &norm) {
     return Object{{"matrixNorm", number(norm.matrix)},
@@ -69,13 +73,16 @@ private:
     return Object{{"matrix", number(cosine.matrix)}, {"vector", number(cosine.vector)}};
   }
   Object next(int64_t token) const {
-    return token < 0 ? Object{} : Object{{"token", token}, {"text", text(token)}};
+    return token < 0 ? Object{}
+                     : Object{{"token", token}, {"text", text(token)}, {"piece", piece(token)}};
   }
   Array scores(llvm::ArrayRef<TokenScore> scores, llvm::StringRef what) const {
     Array result;
     for (const TokenScore &score : scores)
-      result.push_back(
-          Object{{"token", score.token}, {"text", text(score.token)}, {what, number(score.score)}});
+      result.push_back(Object{{"token", score.token},
+                              {"text", text(score.token)},
+                              {"piece", piece(score.token)},
+                              {what, number(score.score)}});
     return result;
   }
   Object metrics(const TokenMetrics &metrics) const {
@@ -96,6 +103,7 @@ private:
       Object entry{{"position", token.position},
                    {"token", token.token},
                    {"text", text(token.token)},
+                   {"piece", piece(token.token)},
                    {"norm", norm(token.norms.total)},
                    {"layers", norms(token.norms.layers)},
                    {"cosineBefore", cosine(token.before.total)},
@@ -148,12 +156,8 @@ private:
   Array leftOut() const {
     Array result;
     for (const LeftOut &part : inspection.subject.leftOut) {
-      std::vector<std::string> pieces;
-      for (int64_t position : part.positions)
-        pieces.push_back(name(inspection.tokens[position]));
       Object entry{{"positions", Array(part.positions)},
-                   {"text", llvm::json::fixUTF8(settings.hasNames ? readableText(pieces)
-                                                                  : llvm::join(pieces, " "))},
+                   {"text", readableText(inspection, settings, name, part.positions)},
                    {"matrixChange", number(part.change.matrix)},
                    {"matrixChangeRelative", number(part.relative.matrix)},
                    {"vectorChange", number(part.change.vector)},
@@ -175,6 +179,7 @@ private:
     Object result{{"position", subject.position},
                   {"token", subject.token},
                   {"text", text(subject.token)},
+                  {"piece", piece(subject.token)},
                   {"norm", norm(subject.norms.total)},
                   {"layers", norms(subject.norms.layers)},
                   {"parameters", parameters()},

@@ -85,12 +85,11 @@ private:
 void InspectText::begin() {
   const VerifySettings &run = settings.run;
   os << "model      " << printableLine(run.model) << " (" << counted(run.layers, "layer") << ", "
-     << counted(run.vocabulary, inspection.hasHead ? "token" : "number")
-     << (inspection.hasHead ? " in the vocabulary)" : " as its output, no head)") << "\nupdate     "
-     << (run.updateApplies ? run.update : "none applies") << "; " << run.dtype << " weights; "
-     << run.backend << "\nplan       " << run.plan << "\ntoken      "
-     << fitColumns(name(subject.token), 40, false) << " at position " << subject.position
-     << "; of the " << subject.position << " before it ";
+     << outputText(run, inspection.hasHead) << ")\n"
+     << notComparedLine(run) << "update     " << (run.updateApplies ? run.update : "none applies")
+     << "; " << run.dtype << " weights; " << run.backend << "\nplan       " << run.plan
+     << "\ntoken      " << fitColumns(name(subject.token), 40, false) << " at position "
+     << subject.position << "; of the " << subject.position << " before it ";
   llvm::ArrayRef<int64_t> kept = run.request.kept;
   kept = kept.take_while([&](int64_t position) { return position < subject.position; });
   if (kept.empty())
@@ -218,16 +217,12 @@ void InspectText::leftOut() {
      << "                                              changes by                   TVD    "
      << (inspection.hasHead ? "prediction" : "") << "\n";
   for (const LeftOut *part : llvm::ArrayRef(order).take_front(limit)) {
-    std::vector<std::string> pieces;
-    for (int64_t position : part->positions)
-      pieces.push_back(name(inspection.tokens[position]));
-    std::string where = positionsText(part->positions);
+    const bool isOne = part->positions.size() == 1;
+    std::string words = isOne ? name(inspection.tokens[part->positions[0]])
+                              : readableText(inspection, settings, name, part->positions);
     if (!settings.hasNames)
-      pieces = {(pieces.size() == 1 ? "token " : "tokens ") + llvm::join(pieces, " ")};
-    os << fitColumns(where, 8) << " "
-       << fitColumns(pieces.size() == 1 ? pieces[0]
-                                        : llvm::StringRef(readableText(pieces)).trim().str(),
-                     36)
+      words = (isOne ? "token " : "tokens ") + words;
+    os << fitColumns(positionsText(part->positions), 8) << " " << fitColumns(words, 36)
        << percent(change(*part)) << " " << bar(change(*part), change(*order.front()), 12);
     if (inspection.hasHead)
       os << figure(part->totalVariation) << "    "

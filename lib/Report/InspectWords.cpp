@@ -6,17 +6,12 @@
 
 using namespace ctxc;
 
-static std::string replaced(std::string text, llvm::StringRef what, llvm::StringRef by) {
-  for (size_t at = 0; (at = text.find(what.str(), at)) != std::string::npos; at += by.size())
-    text.replace(at, what.size(), by.str());
-  return text;
-}
-
-std::string ctxc::readableText(llvm::ArrayRef<std::string> pieces) {
-  std::string text = llvm::join(pieces, "");
-  for (auto [what, by] : {std::pair("▁", " "), {"Ġ", " "}, {"Ċ", "\n"}, {"<0x0A>", "\n"}})
-    text = replaced(std::move(text), what, by);
-  return text;
+std::string ctxc::readableText(const Inspection &inspection, const InspectSettings &settings,
+                               const TokenName &name, llvm::ArrayRef<int64_t> positions) {
+  auto texts = llvm::map_range(
+      positions, [&](int64_t position) { return name.bytes(inspection.tokens[position]); });
+  std::string text = llvm::join(texts, settings.hasNames ? "" : " ");
+  return llvm::json::fixUTF8(llvm::StringRef(text).trim());
 }
 
 MostOfPatch ctxc::mostOfPatch(llvm::ArrayRef<PatchNorm> layers, double PatchNorm::*norm) {

@@ -16,7 +16,8 @@ static Value number(double value) { return std::isfinite(value) ? Value(value) :
 
 static Object metricsJson(const TokenMetrics &metrics, const TokenName &name) {
   return Object{{"token", metrics.token},
-                {"text", llvm::json::fixUTF8(name(metrics.token))},
+                {"text", name.text(metrics.token)},
+                {"piece", llvm::json::fixUTF8(name.piece(metrics.token))},
                 {"match", metrics.match},
                 {"linf", number(metrics.linf)},
                 {"totalVariation", number(metrics.totalVariation)},
@@ -67,20 +68,39 @@ static std::vector<LayerReport> overSteps(llvm::ArrayRef<VerifyStep> steps) {
   return result;
 }
 
-static Object stepJson(const VerifyStep &step, const TokenName &name) {
+static Object stateJson(double linf, double cosine) {
+  return Object{{"linf", number(linf)}, {"cosine", number(cosine)}};
+}
+
+static Object stepJson(const VerifyStep &step, const RunRequest &request, const TokenName &name) {
   Object result{{"position", step.position},
                 {"token", step.token},
-                {"text", llvm::json::fixUTF8(name(step.token))},
-                {"next", step.next},
-                {"nextText", llvm::json::fixUTF8(name(step.next))},
-                {"patched", metricsJson(step.patched, name)},
+                {"text", name.text(step.token)},
+                {"piece", llvm::json::fixUTF8(name.piece(step.token))},
                 {"allowedLinf", number(step.allowedLinf)},
-                {"control", metricsJson(step.control, name)},
                 {"norm", normJson(step.norm)},
                 {"layers", layersJson(step.layers)}};
+  if (request.headless) {
+    result["patched"] = stateJson(step.patched.linf, step.patchedCosine);
+    result["control"] = stateJson(step.control.linf, step.controlCosine);
+  } else {
+    result["next"] = step.next;
+    result["nextText"] = name.text(step.next);
+    result["nextPiece"] = llvm::json::fixUTF8(name.piece(step.next));
+    result["patched"] = metricsJson(step.patched, name);
+    result["control"] = metricsJson(step.control, name);
+  }
   if (step.fusedLinf)
     result["fusedLinf"] = number(*step.fusedLinf);
   return result;
+}
+
+static Object pooledJson(const PooledText &text) {
+  return Object{{"how", describe(text.pooling)},
+                {"tokens", text.tokens},
+                {"full", Array(text.full)},
+                {"patched", stateJson(text.patchedLinf, text.patchedCosine)},
+                {"control", stateJson(text.controlLinf, text.controlCosine)}};
 }
 
 /// The ids; null where an embedding stands in a token's place.
@@ -151,7 +171,7 @@ Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &setting
                        const SetupTimes &setup, const TokenName &name) {
   Array steps;
   for (const VerifyStep &step : result.steps)
-    steps.push_back(stepJson(step, name));
+    steps.push_back(stepJson(step, settings.request, name));
   const RunTimes &times = result.times;
   const auto &tokens = times.tokens;
   Array ranks;
@@ -166,31 +186,35 @@ Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &setting
   Object model{{"path", settings.model},
                {"hash", settings.modelHash},
                {"layers", settings.layers},
-               {"vocabulary", settings.vocabulary}};
+               {"vocabulary", settings.vocabulary},
+               {"head", !settings.request.headless}};
   if (!settings.notCompared.empty())
     model["notCompared"] = settings.notCompared;
-  return Object{{"format", "ctxc-verify"},
-                {"version", 1},
-                {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
-                {"model", std::move(model)},
-                {"settings", settingsJson(settings)},
-                {"summary", summaryJson(summarize(result.steps), settings)},
-                {"layers", layersJson(overSteps(result.steps))},
-                {"steps", std::move(steps)},
-                {"ranks", std::move(ranks)},
-                {"seconds", Object{{"import", setup.import},
-                                   {"plan", setup.plan},
-                                   {"compile", setup.compile},
-                                   {"prefill", times.prefill},
-                                   {"patch", times.patch},
-                                   {"verify", times.verify},
-                                   {"control", times.control}}},
-                {"tokens", Object{{"prefill", tokens.prefill},
-                                  {"patch", tokens.patch},
-                                  {"verify", tokens.verify},
-                                  {"control", tokens.control}}},
-                {"tokensPerSecond", Object{{"prefill", rate(tokens.prefill, times.prefill)},
-                                           {"patch", rate(tokens.patch, times.patch)},
-                                           {"verify", rate(tokens.verify, times.verify)},
-                                           {"control", rate(tokens.control, times.control)}}}};
+  Object whole{{"format", "ctxc-verify"},
+               {"version", 1},
+               {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
+               {"model", std::move(model)},
+               {"settings", settingsJson(settings)},
+               {"summary", summaryJson(summarize(result.steps), settings)},
+               {"layers", layersJson(overSteps(result.steps))},
+               {"steps", std::move(steps)},
+               {"ranks", std::move(ranks)},
+               {"seconds", Object{{"import", setup.import},
+                                  {"plan", setup.plan},
+                                  {"compile", setup.compile},
+                                  {"prefill", times.prefill},
+                                  {"patch", times.patch},
+                                  {"verify", times.verify},
+                                  {"control", times.control}}},
+               {"tokens", Object{{"prefill", tokens.prefill},
+                                 {"patch", tokens.patch},
+                                 {"verify", tokens.verify},
+                                 {"control", tokens.control}}},
+               {"tokensPerSecond", Object{{"prefill", rate(tokens.prefill, times.prefill)},
+                                          {"patch", rate(tokens.patch, times.patch)},
+                                          {"verify", rate(tokens.verify, times.verify)},
+                                          {"control", rate(tokens.control, times.control)}}}};
+  if (result.pooled)
+    whole["pooled"] = pooledJson(*result.pooled);
+  return Value(std::move(whole));
 }

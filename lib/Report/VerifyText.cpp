@@ -50,13 +50,24 @@ static std::string contextText(const RunRequest &request) {
   return given ? tokens + " and " + counted(given, "embedding") + " in place of tokens" : tokens;
 }
 
+std::string ctxc::notComparedLine(const VerifySettings &settings) {
+  return settings.notCompared.empty()
+             ? ""
+             : "read       not compared with PyTorch: " + printableLine(settings.notCompared) +
+                   "\n";
+}
+
+std::string ctxc::outputText(const VerifySettings &settings, bool hasHead) {
+  return hasHead ? counted(settings.vocabulary, "token") + " in the vocabulary"
+                 : counted(settings.vocabulary, "number") + " as its output, no head";
+}
+
 void VerifyText::begin() {
   const RunRequest &request = settings.request;
   os << "model      " << printableLine(settings.model) << " (" << counted(settings.layers, "layer")
-     << ", " << counted(settings.vocabulary, "token") << " in the vocabulary)\n"
+     << ", " << outputText(settings, !settings.request.headless) << ")\n"
      << "weights    " << settings.dtype << ", hash " << settings.modelHash << "\n";
-  if (!settings.notCompared.empty())
-    os << "read       not compared with PyTorch: " << printableLine(settings.notCompared) << "\n";
+  os << notComparedLine(settings);
   if (!settings.patchFile.empty())
     os << "patch      " << printableLine(settings.patchFile);
   if (!settings.patchFactors.empty())
@@ -79,6 +90,13 @@ void VerifyText::begin() {
   else
     os << "kept in the reduced run: " << (request.kept.size() == 1 ? "position " : "positions ")
        << positionsText(request.kept);
+  if (settings.request.headless) {
+    os << "\n\n"
+       << "                        the last hidden state: L∞              cosine\n"
+       << (request.positions.empty() ? "step" : "pos.")
+       << " token               patched   unpatched       patched   unpatched\n";
+    return;
+  }
   os << "\n\n"
      << "                      full run          patched run         unpatched\n"
      << (request.positions.empty() ? "step" : "pos.")
@@ -91,7 +109,14 @@ void VerifyText::step(const VerifyStep &step) {
   ++count;
   bool isStep = settings.request.positions.empty();
   os << llvm::format("%4d ", static_cast<int>(isStep ? count : step.position))
-     << fitColumns(name(step.token), 16) << " " << fitColumns(name(step.next), 17) << " ";
+     << fitColumns(name(step.token), 16) << " ";
+  if (settings.request.headless) {
+    os << "  " << figure(step.patched.linf) << "    " << figure(step.control.linf) << "      "
+       << figure(step.patchedCosine) << "    " << figure(step.controlCosine) << "\n";
+    os.flush();
+    return;
+  }
+  os << fitColumns(name(step.next), 17) << " ";
   mark(step.patched.match);
   os << " " << fitColumns(name(step.patched.token), 17) << " ";
   mark(step.control.match);
@@ -100,20 +125,39 @@ void VerifyText::step(const VerifyStep &step) {
   os.flush();
 }
 
+/// How near the last hidden states are, and the pooled vector.
+void VerifyText::states(const VerifyResult &result, const VerifySummary &summary) {
+  os << "states     L∞ patched at most " << brief(summary.worstLinf) << ", unpatched "
+     << brief(summary.worstControlLinf);
+  if (summary.worstFusedLinf)
+    os << "; separate against fused " << brief(*summary.worstFusedLinf);
+  if (!result.pooled)
+    return;
+  const PooledText &text = *result.pooled;
+  os << "\npooled     " << describe(text.pooling) << ", of " << counted(text.tokens, "token")
+     << "\n           L∞ patched " << brief(text.patchedLinf) << ", unpatched "
+     << brief(text.controlLinf) << "; cosine patched " << brief(text.patchedCosine)
+     << ", unpatched " << brief(text.controlCosine);
+}
+
 void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::StringRef text) {
   VerifySummary summary = summarize(result.steps);
   os << "\n";
   if (!text.empty())
     os << "text       " << fitColumns(text, 88, false) << "\n";
-  os << "tokens     patched " << summary.matches << " of " << summary.steps << " match ("
-     << percent(double(summary.matches) / summary.steps) << "); unpatched "
-     << summary.controlMatches << " of " << summary.steps << "\n"
-     << "logits     L∞ patched at most " << brief(summary.worstLinf) << ", unpatched "
-     << brief(summary.leastControlLinf);
-  if (summary.steps > 1)
-    os << " to " << brief(summary.worstControlLinf);
-  if (summary.worstFusedLinf)
-    os << "; separate against fused " << brief(*summary.worstFusedLinf);
+  if (settings.request.headless) {
+    states(result, summary);
+  } else {
+    os << "tokens     patched " << summary.matches << " of " << summary.steps << " match ("
+       << percent(double(summary.matches) / summary.steps) << "); unpatched "
+       << summary.controlMatches << " of " << summary.steps << "\n"
+       << "logits     L∞ patched at most " << brief(summary.worstLinf) << ", unpatched "
+       << brief(summary.leastControlLinf);
+    if (summary.steps > 1)
+      os << " to " << brief(summary.worstControlLinf);
+    if (summary.worstFusedLinf)
+      os << "; separate against fused " << brief(*summary.worstFusedLinf);
+  }
   os << "\npatch      matrices: norm " << brief(summary.largestMatrixNorm) << ", at most "
      << percent(summary.largestMatrixRelative) << " of a layer's own\n           vectors:  norm "
      << brief(summary.largestVectorNorm) << ", at most " << percent(summary.largestVectorRelative)
@@ -140,12 +184,17 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
      << "           " << (settings.patchFile.empty() ? "patch " : "full run ")
      << seconds(times.patch) << ", verify " << seconds(times.verify) << ", control "
      << seconds(times.control) << "\n\n";
+  outcome(summary);
+}
 
+void VerifyText::outcome(const VerifySummary &summary) {
+  const char *number = settings.request.headless ? "a number" : "a logit";
   if (isVerified(summary, settings))
-    os << "verified: the patched model without the context gives every token of the model with "
-          "it\n";
+    os << "verified: the patched model without the context gives "
+       << (settings.request.headless ? "the last hidden state" : "every token")
+       << " of the model with it\n";
   else if (summary.verified())
-    os << "not verified: a logit differs by " << brief(summary.worstLinf) << ", more than "
+    os << "not verified: " << number << " differs by " << brief(summary.worstLinf) << ", more than "
        << brief(*settings.tolerance) << "\n";
   else if (summary.matches < summary.steps || !summary.finite)
     os << "not verified: " << summary.steps - summary.matches << " of "
@@ -154,8 +203,8 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
   else if (std::string why = whyTooLarge(summary.largestPatch); !why.empty())
     os << "not verified: " << why << "\n";
   else
-    os << "not verified: in " << summary.beyond << " of " << counted(summary.steps, "step")
-       << " a logit differs by more than roundings allow: found " << brief(summary.nearestLinf)
+    os << "not verified: in " << summary.beyond << " of " << counted(summary.steps, "step") << " "
+       << number << " differs by more than roundings allow: found " << brief(summary.nearestLinf)
        << ", expected at most " << brief(summary.nearestAllowed) << "\n";
   if (summary.harmful)
     os << "note: " << counted(summary.harmful, "divisor")

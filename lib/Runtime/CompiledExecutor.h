@@ -3,6 +3,7 @@
 #define CTXC_LIB_RUNTIME_COMPILEDEXECUTOR_H
 
 #include "ctxc/Program/MaterializedWeights.h"
+#include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
 #include "lib/Runtime/KernelCalls.h"
@@ -42,7 +43,7 @@ public:
   }
 
   bool isBidirectional() const override { return bidirectional; }
-  int64_t vocabulary() const override { return program.vocabulary; }
+  int64_t vocabulary() const override { return idsOf(program); }
   int64_t layers() const override { return program.layers; }
   std::optional<int64_t> embeddingWidth() const override { return ctxc::embeddingWidth(program); }
 

@@ -19,7 +19,7 @@ using llvm::Error;
 using llvm::Expected;
 
 /// "mlp.gate_proj, mlp.up_proj; mlp.down_proj, post_feedforward_layernorm": F; G.
-static std::string describe(const BlockPlan &plan) {
+static std::string describePlan(const BlockPlan &plan) {
   auto shortName = [](mlir::Operation *op) {
     std::string name = Sites::name(op);
     llvm::StringRef text(name);
@@ -228,7 +228,7 @@ Error Model::plan() {
     layers += group.layers.size();
     text += (text.empty() ? "" : "\n           ") +
             std::string(group.layers.size() == 1 ? "layer " : "layers ") +
-            formatRanges(group.layers) + ": " + describe(group.verdict->plan);
+            formatRanges(group.layers) + ": " + describePlan(group.verdict->plan);
   }
   if (auto verdict = judgeModel(*copy, groups, options->startLayer))
     against |= mlir::failed(emitVerdict(*verdict));

@@ -288,11 +288,14 @@ Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObse
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
+  request.headless = isHeadless();
   request.roundoffs = roundoffsOf(request, module(), settings);
   warnOfLength(request.tokens.size() - 1 + count);
   if (!request.positions.empty())
     return verifyEach(run->executor, request, run->norms, observe);
-  return ctxc::verify(run->executor, request, count, run->norms, observe);
+  return withPooled(run->executor, request, [&](const RunRequest &asked) {
+    return ctxc::verify(run->executor, asked, count, run->norms, observe);
+  });
 }
 
 Expected<VerifyResult> Model::verify(RunRequest request, PatchSource stored, StepObserver observe) {
@@ -300,6 +303,7 @@ Expected<VerifyResult> Model::verify(RunRequest request, PatchSource stored, Ste
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
+  request.headless = isHeadless();
   request.roundoffs = roundoffsOf(request, module(), settings);
   warnOfLength(request.tokens.size());
   return verifyEach(run->executor, request, run->norms, observe, stored);
@@ -310,9 +314,12 @@ Expected<VerifyResult> Model::verify(RunRequest request, const Patch &patch) {
   if (!run)
     return run.takeError();
   request.startLayer = settings.planning.startLayer;
+  request.headless = isHeadless();
   request.roundoffs = roundoffsOf(request, module(), settings);
   warnOfLength(request.tokens.size());
-  return verifyPatch(run->executor, request, patch, run->norms);
+  return withPooled(run->executor, request, [&](const RunRequest &asked) {
+    return verifyPatch(run->executor, asked, patch, run->norms);
+  });
 }
 
 Expected<VerifySettings> Model::verifySettings() {
@@ -344,6 +351,7 @@ Expected<VerifySettings> Model::verifySettings() {
   about.updateApplies = *differ;
   about.threads = settings.threads;
   about.request.startLayer = settings.planning.startLayer;
+  about.request.headless = isHeadless();
   return about;
 }
 

@@ -65,9 +65,9 @@ TokenName Model::tokenName() {
   if (hasTokenizer()) {
     Expected<Tokenizer &> opened = tokenizer();
     if (opened)
-      return [pieces = &*opened](int64_t id) { return id < 0 ? "(embedding)" : pieces->piece(id); };
+      return TokenName(*opened);
     handle(
         {Place(), mlir::DiagnosticSeverity::Warning, llvm::toString(opened.takeError()), "", {}});
   }
-  return [](int64_t id) { return id < 0 ? "(embedding)" : std::to_string(id); };
+  return TokenName();
 }

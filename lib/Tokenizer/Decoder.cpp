@@ -20,18 +20,22 @@ using DecoderOr = Expected<std::unique_ptr<Decoder>>;
 class Step final : public Decoder {
 public:
   using Function = std::function<Expected<Tokens>(Tokens)>;
-  explicit Step(Function function) : function(std::move(function)) {}
-  Expected<Tokens> apply(Tokens tokens) const override { return function(std::move(tokens)); }
+  /// `keeping` is the same for Parts::Kept, where that differs.
+  explicit Step(Function function, Function keeping)
+      : function(std::move(function)), keeping(std::move(keeping)) {}
+  Expected<Tokens> apply(Tokens tokens, Parts parts) const override {
+    return (parts == Parts::Kept && keeping ? keeping : function)(std::move(tokens));
+  }
 
 private:
-  Function function;
+  Function function, keeping;
 };
 
 struct Sequence final : Decoder {
   std::vector<std::unique_ptr<Decoder>> steps;
-  Expected<Tokens> apply(Tokens tokens) const override {
+  Expected<Tokens> apply(Tokens tokens, Parts parts) const override {
     for (const std::unique_ptr<Decoder> &step : steps) {
-      Expected<Tokens> next = step->apply(std::move(tokens));
+      Expected<Tokens> next = step->apply(std::move(tokens), parts);
       if (!next)
         return next;
       tokens = std::move(*next);
@@ -42,8 +46,8 @@ struct Sequence final : Decoder {
 
 } // namespace
 
-static DecoderOr step(Step::Function function) {
-  return std::make_unique<Step>(std::move(function));
+static DecoderOr step(Step::Function function, Step::Function keeping = nullptr) {
+  return std::make_unique<Step>(std::move(function), std::move(keeping));
 }
 
 /// The bytes that the characters of a byte-level token stand for; a token with another
@@ -59,19 +63,11 @@ static std::string bytesOf(const std::string &token) {
   return all ? bytes : token;
 }
 
-static Tokens decodeByteLevel(const Tokens &tokens) {
+static std::string joinByteLevel(const Tokens &tokens) {
   std::string bytes;
   for (const std::string &token : tokens)
     bytes += bytesOf(token);
-  return {validUtf8(bytes)};
-}
-
-/// The byte of "<0xHH>", or -1.
-static int byteOfToken(StringRef token) {
-  unsigned value;
-  bool shaped = token.size() == 6 && token.starts_with("<0x") && token.ends_with(">") &&
-                isHexDigit(token[3]) && isHexDigit(token[4]);
-  return shaped && !token.slice(3, 5).getAsInteger(16, value) ? int(value) : -1;
+  return bytes;
 }
 
 /// Turns runs of byte tokens into their text, with U+FFFD for each byte of a run that is not UTF-8.
@@ -101,6 +97,14 @@ static Tokens decodeByteFallback(const Tokens &tokens) {
   }
   flush();
   return out;
+}
+
+/// Turns byte tokens into their bytes.
+static Tokens keepByteFallback(Tokens tokens) {
+  for (std::string &token : tokens)
+    if (int byte = byteOfToken(token); byte >= 0)
+      token = std::string(1, char(byte));
+  return tokens;
 }
 
 /// Removes up to `count` characters `c` from the front of `text`, or from its back.
@@ -256,9 +260,10 @@ DecoderOr text::readDecoder(const Field &field) {
     if (Error error = field.onlyKeys({"type"}))
       return std::move(error);
   if (*type == "ByteLevel")
-    return step([](Tokens tokens) { return decodeByteLevel(tokens); });
+    return step([](Tokens tokens) { return Tokens{validUtf8(joinByteLevel(tokens))}; },
+                [](Tokens tokens) { return Tokens{joinByteLevel(tokens)}; });
   if (*type == "ByteFallback")
-    return step([](Tokens tokens) { return decodeByteFallback(tokens); });
+    return step([](Tokens tokens) { return decodeByteFallback(tokens); }, keepByteFallback);
   if (*type == "Fuse")
     return step([](Tokens tokens) { return Tokens{join(tokens, "")}; });
   if (*type == "Metaspace")
@@ -273,4 +278,17 @@ DecoderOr text::readDecoder(const Field &field) {
     return readWordPiece(field);
   return field.fail("the decoder " + quoted(*type) +
                     " is not supported; give token ids instead of text");
+}
+
+std::string Decoder::bytesOf(const std::string &token) const {
+  const std::string front = token == "a" ? "b" : "a"; // equal neighbours may be one
+  Expected<Tokens> before = apply({front}, Parts::Kept);
+  Expected<Tokens> both = apply({front, token}, Parts::Kept);
+  if (!before || !both) {
+    consumeError(joinErrors(before.takeError(), both.takeError()));
+    return token;
+  }
+  std::string whole = join(*both, "");
+  StringRef rest = whole;
+  return rest.consume_front(join(*before, "")) ? rest.str() : token;
 }

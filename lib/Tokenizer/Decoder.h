@@ -10,8 +10,14 @@ namespace ctxc::text {
 class Decoder {
 public:
   virtual ~Decoder() = default;
-  /// The texts of `tokens`, which together are the decoded text.
-  virtual llvm::Expected<std::vector<std::string>> apply(std::vector<std::string> tokens) const = 0;
+  /// The texts of `tokens`, which together are the decoded text. Bytes of an unfinished character
+  /// are U+FFFD, or stay what they are.
+  enum class Parts { Replaced, Kept };
+  virtual llvm::Expected<std::vector<std::string>> apply(std::vector<std::string> tokens,
+                                                         Parts parts = Parts::Replaced) const = 0;
+
+  /// What `token` adds behind other text.
+  std::string bytesOf(const std::string &token) const;
 };
 
 /// Null for a null `field`.

@@ -43,6 +43,7 @@ public:
   }
   Expected<std::string> decode(ArrayRef<int64_t> ids) const override { return model->decode(ids); }
   std::string piece(int64_t id) const override { return model->piece(id); }
+  std::string bytes(int64_t id) const override { return model->bytes(id); }
   int64_t size() const override { return model->size(); }
   bool addsSpecial() const override { return !before.empty() || !after.empty(); }
 };

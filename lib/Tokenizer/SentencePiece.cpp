@@ -2,6 +2,7 @@
 // file's size, so that it exists only while text is turned into tokens; to turn tokens into text, a
 // processor with the tokens' own pieces is enough.
 #include "SentencePieceBeside.h"
+#include "Unicode.h"
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
@@ -31,6 +32,7 @@ public:
       return "<id " + std::to_string(id) + ">";
     return spelled.substr(begins[id], begins[id + 1] - begins[id]);
   }
+  std::string bytes(int64_t id) const override { return text::bytesOfPiece(piece(id)); }
   int64_t size() const override { return begins.size() - 1; }
   bool addsSpecial() const override { return bos.has_value(); }
   void releaseMemory() override {

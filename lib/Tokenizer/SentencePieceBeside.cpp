@@ -25,6 +25,9 @@ public:
     const std::string *token = vocabulary.token(id);
     return token ? *token : "<id " + std::to_string(id) + ">";
   }
+  std::string bytes(int64_t id) const override {
+    return id < model->size() && piece(id) == model->piece(id) ? model->bytes(id) : piece(id);
+  }
   int64_t size() const override { return vocabulary.size(); }
   bool addsSpecial() const override { return !before.empty() || !after.empty(); }
   void releaseMemory() override { model->releaseMemory(); }

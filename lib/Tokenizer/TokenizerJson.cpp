@@ -37,6 +37,13 @@ public:
     const std::string *token = model->vocabulary.token(id);
     return token ? *token : "<id " + std::to_string(id) + ">";
   }
+  std::string bytes(int64_t id) const override {
+    const std::string *shown = added.shown(id);
+    std::string token = shown ? *shown : piece(id);
+    return !decoder || added.isSpecial(piece(id)) || !model->vocabulary.token(id)
+               ? token
+               : decoder->bytesOf(token);
+  }
   int64_t size() const override { return model->vocabulary.size(); }
   bool addsSpecial() const override { return !around.before.empty() || !around.after.empty(); }
 

@@ -173,3 +173,18 @@ std::string text::lowercase(StringRef text) {
   });
   return out;
 }
+
+int text::byteOfToken(StringRef token) {
+  unsigned value;
+  bool shaped = token.size() == 6 && token.starts_with("<0x") && token.ends_with(">") &&
+                isHexDigit(token[3]) && isHexDigit(token[4]);
+  return shaped && !token.slice(3, 5).getAsInteger(16, value) ? int(value) : -1;
+}
+
+std::string text::bytesOfPiece(StringRef piece) {
+  if (int byte = byteOfToken(piece); byte >= 0)
+    return std::string(1, char(byte));
+  SmallVector<StringRef> parts;
+  piece.split(parts, "\u2581");
+  return join(parts, " ");
+}

@@ -42,6 +42,12 @@ enum class NormalForm { C, D, KC, KD };
 llvm::Expected<std::string> normalize(llvm::StringRef text, NormalForm form);
 std::string lowercase(llvm::StringRef text); // full, without the context of a final sigma
 
+/// The byte of a token "<0xHH>", or −1.
+int byteOfToken(llvm::StringRef token);
+
+/// What a piece of a sentencepiece model stands for.
+std::string bytesOfPiece(llvm::StringRef piece);
+
 } // namespace ctxc::text
 
 #endif // CTXC_LIB_TOKENIZER_UNICODE_H

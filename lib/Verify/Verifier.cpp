@@ -1,4 +1,6 @@
 #include "Verifier.h"
+#include "ctxc/Numerics/StateMetrics.h"
+#include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Verify/GivenRun.h"
 #include <cmath>
@@ -42,6 +44,9 @@ Error Verifier::start(int64_t count) {
   Timer watch(times.prefill);
   if (Error error = checkRequest(request, executor, count))
     return error;
+  if (request.headless && count > 1)
+    return makeError("tokens to generate: found " + llvm::Twine(count) +
+                     ", and the model has no head that would predict them; expected 1");
   Expected<Runs> made = prefill(executor, request, count, times);
   if (!made)
     return made.takeError();
@@ -107,8 +112,15 @@ Expected<VerifyStep> Verifier::check(const Input &token, int64_t position, const
   VerifyStep step;
   step.token = token.token();
   step.position = position;
-  step.patched = compareLogits(fullLogits, *patched);
-  step.control = compareLogits(fullLogits, *control);
+  if (request.headless) {
+    step.patched = compareStates(fullLogits, *patched);
+    step.control = compareStates(fullLogits, *control);
+    step.patchedCosine = cosineOf(fullLogits, *patched);
+    step.controlCosine = cosineOf(fullLogits, *control);
+  } else {
+    step.patched = compareLogits(fullLogits, *patched);
+    step.control = compareLogits(fullLogits, *control);
+  }
   step.next = step.patched.baselineToken;
   step.allowedLinf = allowed(
       step, std::max(largestMagnitude(fullLogits), largestMagnitude(*patched)), replayError);

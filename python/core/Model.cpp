@@ -236,8 +236,10 @@ std::string checkText(BoundModel &model, bool plans) {
 //===----------------------------------------------------------------------===//
 
 /// What verify and inspect take beside the tokens.
-RunRequest requestOf(const std::vector<int64_t> &tokens, const std::vector<int64_t> &kept) {
+RunRequest requestOf(BoundModel &model, const std::vector<int64_t> &tokens,
+                     const std::vector<int64_t> &kept) {
   RunRequest request;
+  request.headless = model.get().isHeadless();
   request.tokens = python::toInputs(tokens);
   request.kept = kept;
   return request;
@@ -255,7 +257,7 @@ std::string verifyTokens(BoundModel &model, const std::vector<int64_t> &tokens,
                          const std::vector<int64_t> &positions, const nb::object &progress) {
   VerifySettings settings = model.take(model.get().verifySettings());
   settings.generate = generate;
-  settings.request = requestOf(tokens, kept);
+  settings.request = requestOf(model, tokens, kept);
   settings.request.materialize = materialize;
   settings.request.positions = positions;
   int64_t done = 0;
@@ -270,7 +272,7 @@ std::string verifyPatchOf(BoundModel &model, const BoundPatch &patch) {
     raiseError(makeError("the model has no checkpoint, and a patch belongs to one"));
   model.check(checkAgainst(*model.get().checkpoint(), *patch.patch, patch.metadata));
   VerifySettings settings = model.take(model.get().verifySettings());
-  settings.request = requestOf(patch.metadata.tokens, patch.metadata.kept);
+  settings.request = requestOf(model, patch.metadata.tokens, patch.metadata.kept);
   auto result =
       model.take(unlocked([&] { return model.get().verify(settings.request, *patch.patch); }));
   return verifyJsonOf(model, std::move(settings), result);
@@ -284,7 +286,7 @@ std::pair<std::string, std::string> inspectTokens(BoundModel &model,
                                                   const std::string &by, int64_t nearest) {
   InspectSettings settings;
   settings.run = model.take(model.get().verifySettings());
-  settings.run.request = requestOf(tokens, kept);
+  settings.run.request = requestOf(model, tokens, kept);
   settings.hasNames = model.get().hasTokenizer();
   settings.grain = by == "sentence" ? Grain::Sentence : Grain::Token;
   TokenName name = model.get().tokenName();
@@ -294,7 +296,7 @@ std::pair<std::string, std::string> inspectTokens(BoundModel &model,
   request.subject = subject;
   request.nearest = nearest;
   request.grain = settings.grain;
-  request.piece = name;
+  request.text = [&](int64_t token) { return name.bytes(token); };
   settings.times = model.get().times();
   auto inspection = model.take(unlocked([&] { return model.get().inspect(std::move(request)); }));
   std::string page;
@@ -307,7 +309,7 @@ std::pair<std::string, std::string> inspectTokens(BoundModel &model,
 void patchPositions(BoundModel &model, const std::vector<int64_t> &tokens,
                     const std::vector<int64_t> &kept, const std::vector<int64_t> &positions,
                     const nb::object &sink) {
-  RunRequest request = requestOf(tokens, kept);
+  RunRequest request = requestOf(model, tokens, kept);
   request.positions = positions;
   auto give = [&](const TokenPatch &given) -> llvm::Error {
     auto patch = given.patch();
@@ -343,6 +345,7 @@ void python::addModel(nb::module_ &m) {
       .def_static("from_tensors", &BoundModel::fromTensors)
       .def_prop_ro("name", [](BoundModel &self) { return self.get().name().str(); })
       .def_prop_ro("storage", [](BoundModel &self) { return self.get().storage().str(); })
+      .def_prop_ro("headless", [](BoundModel &self) { return self.get().isHeadless(); })
       .def_prop_ro("has_tokenizer", [](BoundModel &self) { return self.get().hasTokenizer(); })
       .def("hash",
            [](BoundModel &self) { return self.take(unlocked([&] { return self.get().hash(); })); })
@@ -359,7 +362,12 @@ void python::addModel(nb::module_ &m) {
              Tokenizer &tokenizer = self.take(self.get().tokenizer());
              return self.take(tokenizer.decode(tokens));
            })
-      .def("piece", [](BoundModel &self, int64_t token) { return self.get().tokenName()(token); })
+      .def("piece",
+           [](BoundModel &self, int64_t token) {
+             return llvm::json::fixUTF8(self.get().tokenName().piece(token));
+           })
+      .def("token_text",
+           [](BoundModel &self, int64_t token) { return self.get().tokenName().text(token); })
       .def("verify_json", &verifyTokens, nb::arg("tokens"), nb::arg("kept"), nb::arg("generate"),
            nb::arg("materialize"), nb::arg("positions"), nb::arg("progress").none())
       .def("verify_patch_json", &verifyPatchOf)

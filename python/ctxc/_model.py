@@ -105,6 +105,31 @@ class Model:
         """
         return self._core.decode([int(token) for token in tokens])
 
+    def text_of(self, token: int) -> str:
+        """What one token adds behind other text, as UTF-8: bytes that are only a part of a character are \\xNN.
+
+        >>> [model.text_of(token) for token in model.tokenize("And David said")[1:]]
+        [' And', ' David', ' said']
+        """
+        return self._core.token_text(int(token))
+
+    def piece(self, token: int) -> str:
+        """The same token as the vocabulary spells it.
+
+        >>> [model.piece(token) for token in model.tokenize("And David said")[1:]]
+        ['▁And', '▁David', '▁said']
+        """
+        return self._core.piece(int(token))
+
+    @property
+    def headless(self) -> bool:
+        """Whether it has no head that gives logits of tokens: its output is the last hidden state.
+
+        >>> model.headless
+        False
+        """
+        return self._core.headless
+
     def tokens(self, prompt: Prompt) -> list[int]:
         """The ids of a prompt, which may be a text or already ids.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 
 class Report:
@@ -116,6 +116,16 @@ class Verification(Report):
         """
         return dict(self.json["summary"])
 
+    @property
+    def pooled(self) -> Optional[dict[str, Any]]:
+        """The vector of the whole text, where the model has no head and its directory says how texts are pooled: `full`
+        is the full run's; `patched` and `control` say how near the two other runs come. Else None.
+
+        >>> ctxc.verify(model, "And David said").pooled is None
+        True
+        """
+        return self.json.get("pooled")
+
     def to_pandas(self) -> Any:
         """The rows as a pandas table; nested values have names such as "patched.linf". It needs pandas.
 
@@ -129,6 +139,9 @@ class Verification(Report):
     def __repr__(self) -> str:
         summary = self.summary
         word = "verified" if self.verified else "not verified"
+        if not self.json["model"]["head"]:
+            return (f"{word}: the last hidden state, L∞ {summary['linf']:.3g}, "
+                    f"without the patch {summary['controlLinf']:.3g}")
         return (f"{word}: {summary['matches']} of {summary['steps']} tokens, L∞ {summary['linf']:.3g}, "
                 f"without the patch {summary['controlLinf']:.3g}")
 
@@ -138,7 +151,7 @@ class Verification(Report):
 
         lines = [cells(["token", "next", "L∞ patched", "L∞ without"], "th")]
         for row in self.rows:
-            lines.append(cells([str(row["token"]), str(row["next"]), f"{row['patched']['linf']:.3g}",
+            lines.append(cells([str(row["token"]), str(row.get("next", "–")), f"{row['patched']['linf']:.3g}",
                                 f"{row['control']['linf']:.3g}"], "td"))
         return f"<p>{escape(repr(self))}</p><table>{''.join(lines)}</table>"
 

@@ -99,7 +99,8 @@ def from_module(module: torch.nn.Module, **options: Any) -> ModuleModel:
         raise BadInput(f"{type(module).__name__}: has no config; expected a model of transformers")
     settings: Any = module.config
     config = json.loads(settings.to_json_string(use_diff=True))
-    config.setdefault("architectures", [type(module).__name__])
+    if type(module).__module__.startswith("transformers.") or not config.get("architectures"):
+        config["architectures"] = [type(module).__name__]  # and not that of the checkpoint that it was loaded from
     name = str(settings.name_or_path or type(module).__name__)
     rows, copied = [], []
     for key, tensor in _tensors(module).items():
@@ -131,23 +132,26 @@ def compare(name: str, core: _core.Model, module: torch.nn.Module, rounds: bool 
         if length > int(getattr(settings, "max_position_embeddings", None) or length) or words < 2:
             continue
         tokens = torch.randint(min(3, words - 1), words, (length,), generator=draw)
-        expected, tolerance = _own_logits(module, tokens.unsqueeze(0))
+        expected, tolerance = _own_output(module, tokens.unsqueeze(0), core.headless)
         if expected is None:
             continue
         found = torch.from_numpy(_core.Context.make(core, tokens.tolist(), []).logits().copy()).double()
         largest = float(expected.abs().max())
         difference = float((found - expected).abs().max()) if found.shape == expected.shape else float("inf")
         if not difference <= max(tolerance, 0.2 if rounds else 0.0) * largest:
-            raise Mismatch(f"{name}: was not read rightly: of {length} tokens a logit differs by {difference:.3g} from the "
+            what = "number of the last hidden state" if core.headless else "logit"
+            raise Mismatch(f"{name}: was not read rightly: of {length} tokens a {what} differs by {difference:.3g} from the "
                            f"module's own, of which the largest is {largest:.3g}: its code is not what its configuration says, "
                            "or ctxc has an error; expected the class that transformers has for the configuration "
                            "(self_check=False goes on all the same)")
 
 
 @torch.no_grad()
-def _own_logits(module: torch.nn.Module, ids: torch.Tensor) -> tuple[Optional[torch.Tensor], float]:
+def _own_output(module: torch.nn.Module, ids: torch.Tensor, headless: bool) -> tuple[Optional[torch.Tensor], float]:
     """The module's own logits after the last token, in float32 where it takes that; and by which share of the largest they may
-    differ. None where it gives no logits."""
+    differ. Without a head that ctxc reads, its last hidden state. None where it gives neither."""
+    if headless:
+        module = getattr(module, "base_model", module)
     held = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     narrow = [tensor for tensor in held.values() if tensor.dtype in (torch.bfloat16, torch.float16)]
     training, ids = module.training, ids.to(next(iter(held.values())).device)
@@ -162,10 +166,16 @@ def _own_logits(module: torch.nn.Module, ids: torch.Tensor) -> tuple[Optional[to
                 made, tolerance = module(ids), 0.2
         else:
             made, tolerance = module(ids), max(tolerance, 0.2 if narrow else 0)
-        logits = getattr(made, "logits", None)
-        return (None if logits is None else logits[0, -1].double().cpu()), tolerance
+        output = _of_tokens(made)
+        return (None if output is None else output[0, -1].double().cpu()), tolerance
     finally:
         module.train(training)
+
+
+def _of_tokens(made: Any) -> Optional[torch.Tensor]:
+    """What a call of a module gives for each token: logits, or of a base model the last hidden state."""
+    logits = getattr(made, "logits", None)
+    return getattr(made, "last_hidden_state", None) if logits is None else logits
 
 
 @contextlib.contextmanager
@@ -242,8 +252,8 @@ def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: in
 
 @torch.no_grad()
 def patched_logits(module: torch.nn.Module, patch: Patch, factored: bool = False) -> torch.Tensor:
-    """The patched module's logits for its token, (vocabulary,), in the module's type: kept tokens are run before it,
-    unpatched. Raises Mismatch for a patch of another model.
+    """The patched module's logits for its token, (vocabulary,), in the module's type, or of a base model its last hidden
+    state: kept tokens are run before it, unpatched. Raises Mismatch for a patch of another model.
 
     >>> full = hf_model(torch.tensor([ids])).logits[0, -1]
     >>> bool((ctxc.hf.patched_logits(hf_model, patch) - full).abs().max() < 1e-3)
@@ -258,8 +268,9 @@ def patched_logits(module: torch.nn.Module, patch: Patch, factored: bool = False
     with patched(module, patch, factored=factored):
         last = torch.tensor([[origin.tokens[-1]]], device=device)
         given = {} if cache is None else {"past_key_values": cache}
-        logits: torch.Tensor = module(last, **given).logits[0, -1]
-        return logits
+        output = _of_tokens(module(last, **given))
+        assert output is not None
+        return output[0, -1]
 
 
 def _add(weight: torch.Tensor, change: ParameterPatch) -> None:

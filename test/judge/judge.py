@@ -15,13 +15,15 @@ when every patch passes (patched within --tolerance of full, control far from it
 
 A patch file is safetensors. For a stored parameter NAME of shape (..., m, n) it has NAME.u
 (..., m, r) and NAME.v (..., n, r), so that stored + u v^T is the patched one, or NAME.delta of the
-stored shape; NAME may be T[i], slice i of tensor T's first dimension. Where the checkpoint stores a
+stored shape; NAME may be T[i], slice i of tensor T's first dimension. Of a checkpoint without a head that gives logits
+of tokens, the last hidden state stands in the place of the logits. Where the checkpoint stores a
 parameter of the model in several tensors, as it does with the experts of a mixture, the model for the
 patched run is loaded from copies of the files to which the tensors have been added.
 """
 
 import argparse
 import contextlib
+import functools
 import json
 import math
 import re
@@ -67,11 +69,32 @@ def load_checkpoint(directory, **options):
     config = transformers.AutoConfig.from_pretrained(directory)
     # Falcon's eager attention adds the slopes of ALiBi twice, in the mask and to the scores.
     slopes_twice = config.model_type == "falcon" and config.alibi
-    head = transformers.AutoModelForMaskedLM if config.model_type in ENCODERS else \
-        transformers.AutoModelForCausalLM
-    return head.from_pretrained(
+    head = transformers.AutoModel if without_head(config.architectures) else \
+        transformers.AutoModelForMaskedLM if config.model_type in ENCODERS else transformers.AutoModelForCausalLM
+    model = head.from_pretrained(
         directory, attn_implementation="sdpa" if slopes_twice else "eager",
         experts_implementation="eager", dtype=torch.float32, **options)
+    return states_as_logits(model) if head is transformers.AutoModel else model
+
+
+def without_head(architectures):
+    """Whether the class that a config names gives no logits of tokens."""
+    name = (architectures or [""])[0]
+    return (name.endswith("Model") and "LMHead" not in name) or name.endswith("Classification")
+
+
+def states_as_logits(model):
+    """A base model that gives its last hidden state as the logits."""
+    plain = model.forward
+
+    @functools.wraps(plain)
+    def forward(*args, logits_to_keep=0, **arguments):
+        made = plain(*args, **arguments)
+        made.logits = made.last_hidden_state
+        return made
+
+    model.forward = forward
+    return model
 
 
 def is_encoder(directory):
@@ -148,16 +171,16 @@ def slice_of(name):
 def dense_deltas(path, tensors, model):
     shapes = {name: tuple(parameter.shape)
               for name, parameter in model.named_parameters(remove_duplicate=False)}
-    stored = stored_shapes(model.name_or_path)
+    stored, parameters = stored_shapes(model.name_or_path), set(shapes)
     deltas, seen = {}, set()
     for key, tensor in tensors.items():
         whole, _, form = key.rpartition(".")
         name, index = slice_of(whole)
         if name not in shapes and name in stored:
             shapes[name] = stored[name]
-            # Stored without the model's prefix, as in the first files of GPT-2.
-            if f"{model.base_model_prefix}.{name}" in shapes:
-                name = f"{model.base_model_prefix}.{name}"
+            # Stored without the model's prefix, as in the first files of GPT-2, or with that of a head's class.
+            prefix = f"{model.base_model_prefix}."
+            name = next((other for other in (prefix + name, name.removeprefix(prefix)) if other in parameters), name)
         if form not in ("u", "v", "delta") or name not in shapes:
             raise BadInput(f"{path}: {key} names no parameter of the checkpoint")
         if form == "v":

@@ -1,4 +1,4 @@
-"""llama.cpp's tokenizers and logits, from a library of llama.cpp that exports its C interface (tools/setup.sh --judges)."""
+"""llama.cpp's tokenizers, logits and embeddings, from a library of llama.cpp that exports its C interface (tools/setup.sh --judges)."""
 import ctypes
 import json
 import os
@@ -8,7 +8,7 @@ VOCAB_ONLY = 72  # the offset of llama_model_params.vocab_only
 
 
 class Parameters(ctypes.Structure):
-    """llama_model_params, and room for what a later version adds: it is passed in memory."""
+    """llama_model_params or llama_context_params, and room for what a later version adds: they are passed in memory."""
     _fields_ = [("bytes", ctypes.c_uint8 * 512)]
 
 
@@ -89,17 +89,19 @@ class LlamaCpp:
         size = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
         return library.llama_get_logits_ith(context, -1)[:size]
 
-    def open(self, path):
+    def open(self, path, whole=False):
+        """The vocabulary of a file; with `whole` the model too, for embeddings."""
         parameters = self.library.llama_model_default_params()
-        parameters.bytes[VOCAB_ONLY] = 1
+        parameters.bytes[VOCAB_ONLY] = not whole
         model = self.library.llama_model_load_from_file(str(path).encode(), parameters)
-        return Vocabulary(self.library, model) if model else None
+        return Vocabulary(self, model) if model else None
 
 
 class Vocabulary:
-    def __init__(self, library, model):
-        self.library, self.model = library, model
-        self.vocabulary = library.llama_model_get_vocab(model)
+    def __init__(self, program, model):
+        self.program = program  # which has what the library calls
+        self.library, self.model = program.library, model
+        self.vocabulary = self.library.llama_model_get_vocab(model)
 
     def close(self):
         self.library.llama_model_free(self.model)
@@ -113,3 +115,20 @@ class Vocabulary:
             if count >= 0:
                 return list(out[:count])
             size = -count
+
+    def embedding(self, ids):
+        """The vector of a text, pooled as the file says."""
+        library, pointer = self.library, ctypes.c_void_p
+        library.llama_set_embeddings.argtypes = [pointer, ctypes.c_bool]
+        library.llama_encode.argtypes = [pointer, Batch]
+        library.llama_get_embeddings_seq.argtypes = [pointer, ctypes.c_int32]
+        library.llama_get_embeddings_seq.restype = ctypes.POINTER(ctypes.c_float)
+        library.llama_model_n_embd.argtypes = library.llama_free.argtypes = [pointer]
+        context = library.llama_init_from_model(self.model, library.llama_context_default_params())
+        library.llama_set_embeddings(context, True)
+        tokens = (ctypes.c_int32 * len(ids))(*ids)
+        if library.llama_encode(context, library.llama_batch_get_one(tokens, len(ids))):
+            raise RuntimeError("llama.cpp cannot encode the tokens")
+        numbers = library.llama_get_embeddings_seq(context, 0)[:library.llama_model_n_embd(self.model)]
+        library.llama_free(context)
+        return numbers

@@ -5,6 +5,7 @@
 #include "MemoryNeed.h"
 #include "ctxc/Experiments/Lab.h"
 #include "ctxc/Lowering/CpuTarget.h"
+#include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
@@ -163,7 +164,10 @@ private:
     if (program->steps.empty())
       return makeError(path + ": has blocks and no xf.model; expected a model, to run it");
     layers = program->layers;
-    vocabulary = program->vocabulary;
+    vocabulary = idsOf(*program);
+    if (isHeadless(*program))
+      return makeError(path + ": has no head; expected a model that predicts tokens, since "
+                              "experiments compare what it predicts");
     isBidirectional = ctxc::isBidirectional(*program);
     Expected<bool> differ = model->updatesDiffer();
     if (!differ)
@@ -338,7 +342,9 @@ private:
 
 } // namespace
 
-static Expected<int> runExperiment(const Arguments &arguments) { return ExperimentCommand(arguments).run(); }
+static Expected<int> runExperiment(const Arguments &arguments) {
+  return ExperimentCommand(arguments).run();
+}
 
 /// The list of experiments, with the paper's figures.
 static StringRef description() {

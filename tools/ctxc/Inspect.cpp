@@ -53,16 +53,16 @@ Error chooseParts(const InspectOptions &options, bool hasNames, const TokenName 
   if (options.by == "sentence" && !hasNames)
     return makeError("--by sentence: the model has no tokenizer that would tell where one ends; "
                      "expected --by token");
-  request.piece = name;
+  request.text = [&](int64_t token) { return name.bytes(token); };
   request.parts = options.by == "token" ? SIZE_MAX : mostParts;
   request.grain = options.by == "sentence" ? Grain::Sentence : Grain::Token;
   size_t context = request.subject.value_or(request.run.tokens.size() - 1);
   if (!options.by.empty() || context <= mostParts || !hasNames)
     return Error::success();
-  std::vector<std::string> pieces;
+  std::vector<std::string> texts;
   for (const Input &input : llvm::ArrayRef(request.run.tokens).take_front(context))
-    pieces.push_back(name(input.token()));
-  if (cutContext(pieces, Grain::Sentence, mostParts).size() > 1)
+    texts.push_back(name.bytes(input.token()));
+  if (cutContext(texts, Grain::Sentence, mostParts).size() > 1)
     request.grain = Grain::Sentence;
   return Error::success();
 }

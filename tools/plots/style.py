@@ -80,7 +80,6 @@ def above_floor(values):
 
 def token_label(text, columns=12):
     """A token as an axis can show it."""
-    text = text.replace("▁", " ").replace("Ġ", " ").replace("<0x0A>", "\n")
     text = re.sub(r"\n+", "⏎", text)
     if text.strip() == "" and text:
         text = "␣" * len(text)

@@ -21,11 +21,10 @@ struct PositionRange {
   int64_t first = 0, last = 0;
 };
 
-/// Divides `pieces`, the spellings of the context's tokens, into at most `limit` (at least 1) parts
+/// Divides `texts`, what the context's tokens stand for, into at most `limit` (at least 1) parts
 /// that together are the whole context. If there would be more, equal numbers of neighbours are
 /// joined.
-std::vector<PositionRange> cutContext(llvm::ArrayRef<std::string> pieces, Grain grain,
-                                      size_t limit);
+std::vector<PositionRange> cutContext(llvm::ArrayRef<std::string> texts, Grain grain, size_t limit);
 
 } // namespace ctxc
 

@@ -35,8 +35,8 @@ struct InspectRequest {
   Grain grain = Grain::Token;
   size_t parts = 64;
   size_t nearest = 5; ///< tokens to name at either end of a direction, and as predictions
-  /// The spelling of a token, for sentences.
-  std::function<std::string(int64_t)> piece;
+  /// What a token stands for, for sentences.
+  std::function<std::string(int64_t)> text;
 };
 
 /// The change of one stored parameter.

@@ -24,9 +24,10 @@ void printInspection(llvm::raw_ostream &os, const Inspection &inspection,
 llvm::json::Value inspectionJson(const Inspection &inspection, const InspectSettings &settings,
                                  const TokenName &name);
 
-/// The text of some tokens for a reader: the pieces' marks for spaces (▁, Ġ) and line breaks (Ċ,
-/// <0x0A>) become spaces and line breaks.
-std::string readableText(llvm::ArrayRef<std::string> pieces);
+/// The text of the tokens at `positions`, without spaces around it; their ids where they have no
+/// names.
+std::string readableText(const Inspection &inspection, const InspectSettings &settings,
+                         const TokenName &name, llvm::ArrayRef<int64_t> positions);
 
 /// The fewest layers, with the largest squared norms of a patch's matrices (vectors), that have
 /// half of the total together, at most three; and their share. Empty if all norms are zero.

@@ -8,6 +8,7 @@
 #define CTXC_REPORT_VERIFYREPORT_H
 
 #include "ctxc/Program/RankFacts.h"
+#include "ctxc/Tokenizer/TokenName.h"
 #include "ctxc/Verify/Verify.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -20,7 +21,8 @@ struct VerifySettings {
   std::string modelHash; ///< of the weights
   /// Why nothing says that an exported program was read rightly (Model::notCompared); else empty.
   std::string notCompared;
-  int64_t layers = 0, vocabulary = 0;
+  int64_t layers = 0;
+  int64_t vocabulary = 0; ///< how many numbers the output has: a model without a head has no logits
   std::string update, dtype, backend, plan;
   bool updateApplies = true; ///< some plan patches a post-norm scale
   int64_t patchedLayers = 0; ///< layers that have a plan
@@ -40,9 +42,11 @@ struct SetupTimes {
   double import = 0, plan = 0, compile = 0;
 };
 
-/// How tokens are shown: a piece of the vocabulary, or the bare id. −1 stands for an embedding in
-/// place of a token.
-using TokenName = std::function<std::string(int64_t)>;
+/// A line that says why nothing shows that the model was read rightly; empty where something does.
+std::string notComparedLine(const VerifySettings &settings);
+
+/// "512 tokens in the vocabulary", or that there is no head.
+std::string outputText(const VerifySettings &settings, bool hasHead);
 
 /// `text` on one line in at most `columns` columns: control characters and bytes
 /// that are not UTF-8 become \xNN, a longer text is cut with "…", a shorter one is padded
@@ -65,6 +69,8 @@ public:
 
 private:
   void mark(bool good);
+  void outcome(const VerifySummary &summary);
+  void states(const VerifyResult &result, const VerifySummary &summary);
   llvm::raw_ostream &os;
   const VerifySettings &settings;
   TokenName name;

@@ -77,6 +77,8 @@ public:
   mlir::ModuleOp module() const { return *imported; }
   /// The checkpoint that weights come from; null if the model has no weights, or random ones.
   const Checkpoint *checkpoint() const { return weightCheckpoint.get(); }
+  /// Whether its output is the last hidden state, and no logits of tokens.
+  bool isHeadless() const;
   /// The common storage type of all weights, "bf16" or "f16"; "f32" if they have no common type.
   llvm::StringRef storage() const;
   const SetupTimes &times() const { return setup; }
@@ -236,8 +238,8 @@ public:
   /// message, and for none (if the template allows this). If a run keeps them, the patch absorbs
   /// the rest. Error: the template ignores system messages.
   llvm::Expected<std::vector<int64_t>> positionsBesideSystem(llvm::ArrayRef<ChatMessage> messages);
-  /// Names tokens by their pieces if there is a tokenizer, otherwise by id; an embedding (−1) is
-  /// "(embedding)". A tokenizer that cannot be read gives a warning.
+  /// Names tokens by the tokenizer if there is one, which must not outlive this model, otherwise by
+  /// id. A tokenizer that cannot be read gives a warning.
   TokenName tokenName();
 
 private:
@@ -270,6 +272,9 @@ private:
   std::string takeErrorTexts();
   llvm::Error withDiagnostics(llvm::Error error);
   llvm::Expected<Use> use();
+  llvm::Expected<VerifyResult>
+  withPooled(Executor &executor, const RunRequest &request,
+             llvm::function_ref<llvm::Expected<VerifyResult>(const RunRequest &)> verify);
   llvm::Expected<Running> running();
   llvm::Expected<Measuring> measuring();
   llvm::Expected<SplitModel> splitModel();

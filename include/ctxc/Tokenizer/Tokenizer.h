@@ -54,9 +54,13 @@ public:
   /// Special tokens have no text. An id out of range is an error.
   virtual llvm::Expected<std::string> decode(llvm::ArrayRef<int64_t> ids) const = 0;
 
-  /// One token as the vocabulary spells it ("▁the", "<0x0A>", "Ġthe"), for
-  /// tables; an id that the vocabulary lacks is shown as "<id N>".
+  /// One token as the vocabulary spells it ("▁the", "<0x0A>", "Ġthe"); an id that the vocabulary
+  /// lacks is "<id N>".
   virtual std::string piece(int64_t id) const = 0;
+
+  /// What a token adds to a text behind other text (" the", "\n"): maybe bytes that are only a part
+  /// of a character. A special token, which adds none, is as it is spelled. TokenName.h shows it.
+  virtual std::string bytes(int64_t id) const = 0;
 
   /// All ids are below this. In a tokenizer.json, some ids may have no token.
   virtual int64_t size() const = 0;

@@ -19,6 +19,7 @@
 #define CTXC_VERIFY_VERIFY_H
 
 #include "ctxc/Numerics/Metrics.h"
+#include "ctxc/Numerics/Pooling.h"
 #include "ctxc/Program/Executor.h"
 #include "ctxc/Verify/AllowedError.h"
 #include "ctxc/Verify/PatchNorms.h"
@@ -53,6 +54,9 @@ struct RunRequest {
   /// False: there is no control run; a step's `control` is not set, and the logits observer gets
   /// no control logits.
   bool control = true;
+  /// Of a model without a head, whose runs give the last hidden state in the place of logits: they
+  /// are compared as vectors, and predict no tokens.
+  bool headless = false;
   /// The roundings in which the full and the patched run differ. The patch's is the rounding of the
   /// weights' type if patches are materialized, or of a stored patch if that is coarser than
   /// float32; both are bfloat16's if the pass that makes many patches rounds.
@@ -74,7 +78,7 @@ struct RunTimes {
 struct VerifyStep {
   int64_t token = 0;    ///< the token that was run; −1: an embedding in its place
   int64_t position = 0; ///< its absolute position
-  int64_t next = 0;     ///< the full run's choice, which the next step runs
+  int64_t next = 0;     ///< the full run's choice, which the next step runs; −1 without a head
   TokenMetrics patched; ///< the patched run against the full run
   /// What roundings allow `patched.linf` to be (AllowedError.h).
   double allowedLinf = std::numeric_limits<double>::infinity();
@@ -83,15 +87,33 @@ struct VerifyStep {
   /// max |·| between the logits of the separate patched run and those of the
   /// reduced run in which the patch was made; none for a stored patch.
   std::optional<double> fusedLinf;
+  /// Of a model without a head: of the run's last hidden state and the full run's.
+  double patchedCosine = 1, controlCosine = 1;
   /// One for each layer. For a stored patch, only the norms are known.
   std::vector<LayerReport> layers;
   PatchNorm norm; ///< of all layers' patches together
 };
 
+/// The vector of the whole text, where the last token's comes from each of the three runs and those
+/// of the tokens before it from the full run.
+struct PooledText {
+  Pooling pooling;
+  int64_t tokens = 0;
+  std::vector<double> full, patched, control;
+  double patchedLinf = 0, controlLinf = 0; ///< from the full run's
+  double patchedCosine = 1, controlCosine = 1;
+};
+
 struct VerifyResult {
   std::vector<VerifyStep> steps;
   RunTimes times;
+  std::optional<PooledText> pooled;
 };
+
+/// Pools the last hidden states of all tokens: of a model without a head.
+llvm::Expected<PooledText> poolText(Executor &executor, const RunRequest &request,
+                                    const Pooling &pooling, llvm::ArrayRef<double> patched,
+                                    llvm::ArrayRef<double> control);
 
 /// Called after each step, in order: for output while tokens are verified.
 using StepObserver = llvm::function_ref<void(const VerifyStep &)>;

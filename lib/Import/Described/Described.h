@@ -20,13 +20,12 @@ std::vector<llvm::StringRef> types();
 /// The text of the description of `type`; empty where there is none.
 llvm::StringRef descriptionOf(llvm::StringRef type);
 
-/// The module that `description` gives for `config`, whose file is `path`, with the types that
-/// `tensors` has stored; null after problems. `hasOwnHead`: the config says that the head is the
-/// embedding, and another one is stored, which is taken.
-mlir::OwningOpRef<mlir::ModuleOp> importConfig(llvm::StringRef description, ConfigReader &config,
-                                               llvm::StringRef path, hf::StoredTensors &tensors,
-                                               Problems &problems, mlir::MLIRContext &context,
-                                               bool &hasOwnHead);
+/// The module that `description` gives for `config`, which `reader` reads and whose file is `path`,
+/// with the types that `tensors` has stored; null after problems.
+mlir::OwningOpRef<mlir::ModuleOp>
+importConfig(llvm::StringRef description, const llvm::json::Object &config, ConfigReader &reader,
+             llvm::StringRef path, hf::StoredTensors &tensors, Problems &problems,
+             mlir::MLIRContext &context, std::vector<std::string> &warnings);
 
 } // namespace ctxc::described
 

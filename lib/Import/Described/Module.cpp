@@ -1,8 +1,10 @@
 // From a description's program to a module for a checkpoint: parameters get the types that are
 // stored, and layers that store a parameter as different types get blocks of their own.
+#include "../HuggingFace/Architecture.h"
 #include "../ParseText.h"
 #include "Described.h"
 #include "Instance.h"
+#include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Program/SliceName.h"
 #include "dialects/Graph/Graph.h"
 #include "dialects/XF/XF.h"
@@ -131,6 +133,69 @@ static void placeAll(mlir::ModuleOp module, StringRef config) {
   });
 }
 
+/// The head of a description's program: what gives logits from the last hidden state.
+struct Head {
+  std::string stem;             ///< what leads the names of the base model's parameters
+  xf::LinearOp first;           ///< its first product; null where there is none
+  SmallVector<xf::ParamOp> own; ///< its parameters that are not the base model's
+};
+
+/// The head has the names that do not begin as the layers' do, and the embedding where it is tied.
+static Head headOf(xf::ModelOp model) {
+  Head head;
+  SmallVector<xf::LayerOp> layers(model.getOps<xf::LayerOp>());
+  SmallVector<xf::ParamOp> params(model.getOps<xf::ParamOp>());
+  if (layers.empty() || params.empty())
+    return head;
+  StringRef prefix = layers.front().getPrefix();
+  head.stem = prefix.take_front(prefix.find('.') + 1).str();
+  auto isTable = [](xf::ParamOp param) {
+    return llvm::any_of(param->getUsers(), llvm::IsaPred<xf::EmbedOp>);
+  };
+  auto isOwn = [&](xf::ParamOp param) {
+    return !isTable(param) && !param.getName().starts_with(head.stem);
+  };
+  for (auto linear : model.getOps<xf::LinearOp>()) {
+    auto param = linear.getWeight().getDefiningOp<xf::ParamOp>();
+    if (!head.first && param && (isOwn(param) || isTable(param)))
+      head.first = linear;
+  }
+  llvm::copy_if(params, std::back_inserter(head.own), isOwn);
+  return head;
+}
+
+/// Ends the model with its last hidden state. Only the head scales it.
+static void dropHead(xf::ModelOp model, const Head &head) {
+  xf::LinearOp first = head.first;
+  mlir::Value state = first.getData();
+  while (auto times = state.getDefiningOp<xf::TimesOp>())
+    state = times.getData();
+  mlir::Block &body = model.getBody().front();
+  body.getTerminator()->setOperand(0, state);
+  for (mlir::Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (!isa<xf::LayerOp, xf::YieldOp>(op) && op.use_empty())
+      op.erase();
+  model->setAttr(headlessName, mlir::UnitAttr::get(model.getContext()));
+}
+
+/// A table that a description has under the tied head's name is most often stored under its own.
+static void takeTable(xf::ModelOp model, const Head &head, const StoredTensors &tensors) {
+  StringSet<> known;
+  for (xf::ParamOp param : model.getOps<xf::ParamOp>())
+    known.insert(param.getName());
+  for (xf::ParamOp param : model.getOps<xf::ParamOp>()) {
+    if (param.getName().starts_with(head.stem) || tensors.has(param.getName()) ||
+        llvm::none_of(param->getUsers(), llvm::IsaPred<xf::EmbedOp>))
+      continue;
+    auto type = cast<mlir::RankedTensorType>(param.getType());
+    StringRef stored = tensors.onlyOne(type.getShape(), [&](StringRef name) {
+      return !known.contains(name) && !known.contains(head.stem + name.str());
+    });
+    if (!stored.empty())
+      param.setName((stored.starts_with(head.stem) ? "" : head.stem) + stored.str());
+  }
+}
+
 /// Leaves out the leading parts of names that a checkpoint of the bare model does not have.
 static void takeStem(xf::ModelOp model, const StoredTensors &tensors) {
   SmallVector<xf::ParamOp> params(model.getOps<xf::ParamOp>());
@@ -203,11 +268,11 @@ static bool isSecond(StringRef name, mlir::ModuleOp module, const StoredTensors 
 }
 
 mlir::OwningOpRef<mlir::ModuleOp>
-described::importConfig(StringRef description, ConfigReader &config, StringRef path,
-                        StoredTensors &tensors, Problems &problems, mlir::MLIRContext &context,
-                        bool &hasOwnHead) {
+described::importConfig(StringRef description, const json::Object &config, ConfigReader &reader,
+                        StringRef path, StoredTensors &tensors, Problems &problems,
+                        mlir::MLIRContext &context, std::vector<std::string> &warnings) {
   json::Object described = *cantFail(json::parse(description)).getAsObject(); // one of ours
-  std::string program = programOf(described, config, problems, context);
+  std::string program = programOf(described, reader, problems, context);
   if (!problems.empty())
     return nullptr;
   SourceMgr sources;
@@ -218,13 +283,26 @@ described::importConfig(StringRef description, ConfigReader &config, StringRef p
     return nullptr;
   }
   xf::ModelOp model = *module->getOps<xf::ModelOp>().begin();
+  Task task = taskOf(config);
+  Head head = headOf(model);
+  auto isStored = [&](xf::ParamOp param) { return tensors.has(param.getName()); };
+  bool withHead =
+      !head.first || readsHead(task, tensors, llvm::any_of(head.own, isStored), head.own.empty());
+  takeTable(model, head, tensors);
   takeStem(model, tensors);
-  hasOwnHead = takeStoredHead(model, tensors);
+  if (!withHead)
+    dropHead(model, head);
+  if (takeStoredHead(model, tensors))
+    warnings.push_back(ownHeadWarning(path));
   takeConventions(*module, tensors.conventions());
   TypeSetter(tensors, &context).setModel(model, *module);
   placeAll(*module, path);
+  OtherHead other(task, withHead, head.stem);
   tensors.finish([&](StringRef name) {
-    return name.ends_with("rotary_emb.inv_freq") || isSecond(name, *module, tensors);
+    // A pooler is of another task.
+    return name.ends_with("rotary_emb.inv_freq") || matchesPattern("*pooler.dense.*", name) ||
+           isSecond(name, *module, tensors) || other.takes(name);
   });
+  warnings.push_back(other.warning(config, path));
   return module;
 }

@@ -38,11 +38,11 @@ public:
   }
 
   StringRef name() const override { return "bert"; }
-  // The head is not stored under "bert.".
-  SmallVector<StringRef> stems() const override { return {""}; }
-  StringRef layerStem() const override { return "bert.encoder.layer."; }
-  StringRef embeddingName() const override { return "bert.embeddings.word_embeddings.weight"; }
+  SmallVector<StringRef> stems() const override { return {"bert.", ""}; }
+  StringRef layerStem() const override { return "encoder.layer."; }
+  StringRef embeddingName() const override { return "embeddings.word_embeddings.weight"; }
   SmallVector<StringRef> headNames() const override { return {"cls.predictions.decoder.weight"}; }
+  StringRef headPart() const override { return "cls.predictions.transform.dense.weight"; }
   SmallVector<StringRef> headBiasNames() const override {
     return {"cls.predictions.bias", "cls.predictions.decoder.bias"};
   }
@@ -52,7 +52,7 @@ public:
     Value table = b.param(nameOf("position"), {places, hidden});
     Value typed = b.add("x_typed", x, b.embed("x_type", types, b.constant("segment", 0)));
     Value placed = b.add("x_placed", typed, b.embed("x_place", table, b.position("position")));
-    return b.norm("x_n", "bert.embeddings.LayerNorm", norm, placed);
+    return b.norm("x_n", "embeddings.LayerNorm", norm, placed);
   }
 
   Value block(BlockBuilder &b, Value x, int64_t) const override {
@@ -61,14 +61,16 @@ public:
     return b.norm("y", "output.LayerNorm", norm, b.add("mlp_sum", mlp(b, "mlp", "", v), v));
   }
 
-  Value beforeHead(BlockBuilder &b, Value x) const override {
+  Value beforeHead(BlockBuilder &, Value x) const override { return x; }
+
+  Value headInput(BlockBuilder &b, Value x) const override {
     Value u = b.linear("u", "cls.predictions.transform.dense", hidden, x, /*bias=*/true);
     return b.norm("n", "cls.predictions.transform.LayerNorm", norm, b.activation("u_act", act, u));
   }
 
 private:
   static std::string nameOf(StringRef kind) {
-    return ("bert.embeddings." + kind + "_embeddings.weight").str();
+    return ("embeddings." + kind + "_embeddings.weight").str();
   }
 
   Value mix(BlockBuilder &b, Value x) const {

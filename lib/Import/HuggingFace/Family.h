@@ -41,8 +41,13 @@ public:
   virtual Value block(BlockBuilder &b, Value x, int64_t layer) const = 0;
   /// From the table's row to the first layer's input.
   virtual Value afterEmbedding(BlockBuilder &b, Value x) const { return x; }
-  /// From the last layer's output to the head's input.
+  /// From the last layer's output to the last hidden state, with which the base model ends.
   virtual Value beforeHead(BlockBuilder &b, Value x) const = 0;
+  /// From there to the input of the head's matrix, by tensors that are not the base model's and
+  /// whose names `b` takes as they are.
+  virtual Value headInput(BlockBuilder &b, Value x) const { return x; }
+  /// One of these tensors; empty where there is none.
+  virtual llvm::StringRef headPart() const { return ""; }
   /// From the head's output to the logits.
   virtual Value afterHead(BlockBuilder &b, Value logits) const { return logits; }
 

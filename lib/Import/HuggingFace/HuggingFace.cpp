@@ -2,7 +2,8 @@
 // config, and builds the model and the blocks that its layers share.
 #include "HuggingFace.h"
 #include "../Described/Described.h"
-#include "Family.h"
+#include "Architecture.h"
+#include "ModelBuilder.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
@@ -160,125 +161,6 @@ void readQuantization(ConfigReader &config) {
   quantization.unread({{"scale_fmt"}, {"ignored_layers"}, {"modules_to_convert"}});
 }
 
-/// Builds the module of a family.
-class ModelBuilder {
-public:
-  using Value = mlir::Value;
-  ModelBuilder(const Family &family, StoredTensors &tensors, StringRef configPath,
-               mlir::MLIRContext &context)
-      : family(family), tensors(tensors), builder(&context),
-        file(mlir::FileLineColLoc::get(&context, configPath, 1, 1)),
-        stem(tensors.stemOf(family.stems(), family.embeddingName()).str()) {}
-
-  mlir::OwningOpRef<mlir::ModuleOp> build() {
-    mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(file));
-    builder.setInsertionPointToEnd(module->getBody());
-    mlir::IntegerAttr positions;
-    if (family.positions)
-      positions = builder.getI64IntegerAttr(family.positions);
-    auto model = xf::ModelOp::create(builder, named("model"), "model", positions);
-    body = &model.getBody().emplaceBlock();
-    builder.setInsertionPointToEnd(body);
-    BlockBuilder ends(builder, tensors, stem, /*relative=*/false, file);
-
-    auto idType = mlir::RankedTensorType::get({}, builder.getI32Type());
-    Value token = xf::TokenOp::create(builder, named("token"), idType);
-    Value table = matrix("E", embedding());
-    Value x = family.afterEmbedding(ends, ends.embed("x", table, token));
-    for (int64_t i = 0; i < family.layers; ++i)
-      x = layer(i, x, model);
-    x = family.beforeHead(ends, x);
-    Value head = headName() == embedding() ? table : matrix("head", headName());
-    Value logits = ends.linear("logits", head, x);
-    if (family.headBias)
-      logits = ends.bias("logits_biased", logits, headBias());
-    logits = family.afterHead(ends, logits);
-    xf::YieldOp::create(builder, file, logits);
-    return module;
-  }
-
-  /// Whether the head is stored, and is not the embedding, which is stored too.
-  bool hasOwnHead() {
-    return tensors.has(storedHead()) && tensors.has(embedding()) &&
-           !tensors.equal(storedHead(), embedding());
-  }
-
-private:
-  mlir::Location named(const Twine &name) {
-    return mlir::NameLoc::get(builder.getStringAttr(name), file);
-  }
-
-  // Where config ties head and embedding but the file holds only the head's
-  // tensor, that one is both; where it holds both with different numbers, they
-  // are two. transformers does the same.
-  std::string embedding() {
-    std::string name = stem + family.embeddingName().str();
-    return family.tied && !tensors.has(name) && tensors.has(storedHead()) ? storedHead() : name;
-  }
-  std::string headName() { return !family.tied || hasOwnHead() ? storedHead() : embedding(); }
-  std::string storedHead() { return tensors.stemOf(family.headNames(), "").str(); }
-
-  Value headBias() {
-    SmallVector<StringRef> names = family.headBiasNames();
-    std::string name = names.empty() ? StringRef(storedHead()).rsplit('.').first.str() + ".bias"
-                                     : tensors.stemOf(names, "").str();
-    auto type = tensors.type(name, {family.vocabulary}, builder.getContext());
-    return xf::ParamOp::create(
-        builder, mlir::NameLoc::get(builder.getStringAttr("head_bias"), named(name)), type, name);
-  }
-
-  Value matrix(StringRef as, const std::string &name) {
-    auto type = tensors.type(name, {family.vocabulary, family.hidden}, builder.getContext());
-    mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr(as), named(name));
-    return xf::ParamOp::create(builder, loc, type, name);
-  }
-
-  Value layer(int64_t i, Value x, xf::ModelOp model) {
-    std::string prefix = stem + (family.layerStem() + Twine(i) + ".").str();
-    auto [block, settings] = sharedBlock(i, prefix, x.getType(), model);
-    mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr("x" + Twine(i + 1)),
-                                            named(StringRef(prefix).drop_back()));
-    return xf::LayerOp::create(builder, loc, x.getType(), block.getSymName(), x, prefix, settings,
-                               mlir::DictionaryAttr(), mlir::ArrayAttr())
-        .getResult(0);
-  }
-
-  /// The block of layer `i`, at `prefix`, and what the layer gives to its settings: one that an
-  /// earlier layer has too, if it has one of the same text.
-  std::pair<xf::BlockOp, mlir::DictionaryAttr> sharedBlock(int64_t i, const std::string &prefix,
-                                                           mlir::Type type, xf::ModelOp model) {
-    mlir::OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(model);
-    auto block = xf::BlockOp::create(builder, named(StringRef(prefix).drop_back()), family.name(),
-                                     builder.getFunctionType(type, type), mlir::StringAttr(),
-                                     mlir::ArrayAttr(), mlir::ArrayAttr());
-    mlir::Block &entry = block.getBody().emplaceBlock();
-    Value x = entry.addArgument(type, named("x"));
-    builder.setInsertionPointToEnd(&entry);
-    BlockBuilder b(builder, tensors, prefix, /*relative=*/true, file);
-    Value y = family.block(b, x, i);
-    xf::YieldOp::create(builder, file, y);
-
-    std::string text;
-    raw_string_ostream os(text);
-    block->print(os, mlir::OpPrintingFlags().useLocalScope().assumeVerified());
-    auto [known, isNew] = blocks.try_emplace(text, block);
-    if (!isNew)
-      block.erase();
-    else if (blocks.size() > 1)
-      block.setSymName((family.name() + "_" + Twine(blocks.size())).str());
-    return {known->second, b.settings()};
-  }
-
-  const Family &family;
-  StoredTensors &tensors;
-  mlir::OpBuilder builder;
-  mlir::Location file;
-  std::string stem;
-  mlir::Block *body = nullptr;
-  StringMap<xf::BlockOp> blocks; ///< by their text under the family's name
-};
-
 /// Whether a tensor belongs to a layer behind the family's last one.
 bool isOfExtraLayer(const Family &family, StringRef name) {
   int64_t layer;
@@ -314,19 +196,24 @@ std::vector<StringRef> ctxc::describedModelTypes() {
 }
 
 /// The module of a type that has an importer.
-static mlir::OwningOpRef<mlir::ModuleOp> importFamily(ConfigReader &reader, StringRef configPath,
+static mlir::OwningOpRef<mlir::ModuleOp> importFamily(const json::Object &config,
+                                                      ConfigReader &reader, StringRef configPath,
                                                       StoredTensors &tensors, Problems &problems,
                                                       mlir::MLIRContext &context,
-                                                      bool &hasOwnHead) {
+                                                      std::vector<std::string> &warnings) {
   std::unique_ptr<Family> family = makeFamily(reader);
   if (family)
     reader.finish();
   if (!problems.empty())
     return nullptr;
-  ModelBuilder builder(*family, tensors, configPath, context);
+  Task task = taskOf(config);
+  ModelBuilder builder(*family, task, tensors, configPath, context);
   auto module = builder.build();
-  tensors.finish([&](StringRef name) { return isHarmless(*family, name); });
-  hasOwnHead = family->tied && builder.hasOwnHead();
+  OtherHead other(task, builder.readsHead(), builder.prefix());
+  tensors.finish([&](StringRef name) { return isHarmless(*family, name) || other.takes(name); });
+  warnings.push_back(other.warning(config, configPath));
+  if (family->tied && builder.hasOwnHead())
+    warnings.push_back(ownHeadWarning(configPath));
   return module;
 }
 
@@ -348,18 +235,14 @@ static Expected<ImportedModel> importConfig(const json::Object &config, StringRe
   StringRef type = config.getString("model_type").value_or("");
   StringRef description =
       llvm::is_contained(supportedModelTypes(), type) ? "" : described::descriptionOf(type);
-  bool hasOwnHead = false;
-  imported.module = description.empty()
-                        ? importFamily(reader, configPath, tensors, problems, context, hasOwnHead)
-                        : described::importConfig(description, reader, configPath, tensors,
-                                                  problems, context, hasOwnHead);
+  imported.module =
+      description.empty()
+          ? importFamily(config, reader, configPath, tensors, problems, context, imported.warnings)
+          : described::importConfig(description, config, reader, configPath, tensors, problems,
+                                    context, imported.warnings);
   if (!problems.empty())
     return problems.take();
-  if (hasOwnHead)
-    imported.warnings.push_back(configPath +
-                                ": key 'tie_word_embeddings' = true, and the stored head is not "
-                                "the embedding; the stored one is used, as transformers does. Set "
-                                "the key to false, or remove the head");
+  llvm::erase_if(imported.warnings, [](const std::string &warning) { return warning.empty(); });
   if (failed(mlir::verify(*imported.module)))
     return makeError(configPath + ": the imported model does not verify; see the messages above");
   return imported;

@@ -1,9 +1,7 @@
 #include "StoredTensors.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Program/Weights.h"
-#include "llvm/ADT/StringExtras.h"
 #include <cstring>
-#include <map>
 
 using namespace llvm;
 using namespace ctxc;
@@ -16,10 +14,9 @@ mlir::RankedTensorType StoredTensors::type(StringRef name, ArrayRef<int64_t> sha
   if (checkpoint) {
     const TensorView *view = checkpoint->find(name);
     if (first && !view)
-      problems.add(place + ": has no tensor " + quoted(name) + "; expected " + shapeText(shape));
+      found.missing.push_back({name.str(), SmallVector<int64_t>(shape)});
     else if (first && !isSameShape(view->shape, shape))
-      problems.add(view->file + ": tensor " + quoted(name) + " has shape " +
-                   shapeText(view->shape) + "; expected " + shapeText(shape) + " from config.json");
+      found.misshapen.push_back({view, SmallVector<int64_t>(shape)});
     if (first && view && !isReadable(view->dtype))
       problems.add(view->file + ": tensor " + quoted(name) + " is stored as " +
                    nameOf(view->dtype) +
@@ -62,6 +59,19 @@ StringRef StoredTensors::stemOf(ArrayRef<StringRef> stems, StringRef name) const
   return stems.front();
 }
 
+StringRef StoredTensors::onlyOne(ArrayRef<int64_t> shape,
+                                 function_ref<bool(StringRef)> isCandidate) const {
+  StringRef one;
+  for (const TensorView &view : checkpoint ? checkpoint->tensors() : ArrayRef<TensorView>()) {
+    if (!isSameShape(view.shape, shape) || !isCandidate(view.name))
+      continue;
+    if (!one.empty())
+      return "";
+    one = view.name;
+  }
+  return one;
+}
+
 bool StoredTensors::equal(StringRef a, StringRef b) const {
   const TensorView *x = checkpoint ? checkpoint->find(a) : nullptr;
   const TensorView *y = checkpoint ? checkpoint->find(b) : nullptr;
@@ -69,42 +79,13 @@ bool StoredTensors::equal(StringRef a, StringRef b) const {
          std::memcmp(x->data, y->data, x->bytes) == 0;
 }
 
-/// `name` with an N in the place of each number that is a part of it: one for all layers.
-static std::string layerless(StringRef name) {
-  SmallVector<StringRef> parts;
-  name.split(parts, '.');
-  for (StringRef &part : parts)
-    if (llvm::all_of(part, isDigit))
-      part = "N";
-  return join(parts, ".");
-}
-
 void StoredTensors::finish(function_ref<bool(StringRef)> harmless) {
-  constexpr size_t shown = 5;
-  std::map<std::string, std::vector<const TensorView *>> unread;
-  size_t count = 0;
-  for (const TensorView &view : checkpoint ? checkpoint->tensors() : ArrayRef<TensorView>())
-    if (!asked.contains(view.name) && !harmless(view.name)) {
-      unread[layerless(view.name)].push_back(&view);
-      ++count;
-    }
-  if (count == 0)
+  if (!checkpoint)
     return;
-  std::vector<std::string> names;
-  for (const auto &[name, views] : unread) {
-    if (names.size() == shown)
-      break;
-    std::string times = views.size() > 1 ? std::to_string(views.size()) + " of " : "";
-    names.push_back(times + quoted(views.size() > 1 ? name : views.front()->name) + " " +
-                    shapeText(views.front()->shape));
-  }
-  if (unread.size() > shown)
-    names.push_back("others");
-  problems.add(
-      place + ": has " + Twine(count) +
-      (count > 1 ? " tensors that this family does not read: "
-                 : " tensor that this family does not read: ") +
-      join(names, ", ") +
-      "; expected none, since the model may be of another family. Correct 'model_type', or "
-      "remove the tensors if they change no number");
+  std::vector<const TensorView *> unread;
+  for (const TensorView &view : checkpoint->tensors())
+    if (!asked.contains(view.name) && !harmless(view.name))
+      unread.push_back(&view);
+  found.hasAny = asked.size() > found.missing.size();
+  found.report(*checkpoint, place, std::move(unread), problems);
 }

@@ -2,6 +2,7 @@
 #ifndef CTXC_IMPORT_STOREDTENSORS_H
 #define CTXC_IMPORT_STOREDTENSORS_H
 
+#include "TensorProblems.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "ctxc/Checkpoint/ConfigReader.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -21,8 +22,8 @@ public:
       : checkpoint(checkpoint), place(place.str()), fallback(fallback), storage(storage),
         problems(problems) {}
 
-  /// The type of tensor `name`, which must be stored with `shape`; a problem is
-  /// reported once for each name.
+  /// The type of tensor `name`, which must be stored with `shape`; finish reports it where it is
+  /// not.
   mlir::RankedTensorType type(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                               mlir::MLIRContext *context);
 
@@ -31,10 +32,15 @@ public:
   mlir::RankedTensorType bankType(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                                   mlir::MLIRContext *context);
 
+  /// The head that the family reads is stored as `name`.
+  void setHead(llvm::StringRef name) { found.head = name.str(); }
+
   StorageConventions conventions() const {
     return checkpoint ? checkpoint->conventions() : StorageConventions();
   }
 
+  /// Whether there are files of tensors.
+  bool areStored() const { return checkpoint; }
   bool has(llvm::StringRef name) const { return checkpoint && checkpoint->find(name); }
 
   /// Whether it is stored in a quantised format: a bank of gpt-oss is (out, in) then.
@@ -43,11 +49,17 @@ public:
   /// The first of `stems` under which `name` is stored; the first where none has it.
   llvm::StringRef stemOf(llvm::ArrayRef<llvm::StringRef> stems, llvm::StringRef name) const;
 
+  /// The one stored tensor of this shape whose name `isCandidate`; empty where there is none, or
+  /// where there are several.
+  llvm::StringRef onlyOne(llvm::ArrayRef<int64_t> shape,
+                          llvm::function_ref<bool(llvm::StringRef)> isCandidate) const;
+
   /// Whether both are stored with the same numbers.
   bool equal(llvm::StringRef a, llvm::StringRef b) const;
 
-  /// Reports the stored tensors that were not used, but those that `harmless` names: they may
-  /// belong to a variant of the family that computes something else.
+  /// Reports the tensors that are not there or do not fit, and then the stored ones that were not
+  /// used, but those that `harmless` names: they may belong to a variant of the family that
+  /// computes something else.
   void finish(llvm::function_ref<bool(llvm::StringRef)> harmless);
 
 private:
@@ -57,6 +69,7 @@ private:
   std::optional<DType> storage;
   Problems &problems;
   llvm::StringSet<> asked;
+  TensorProblems found;
 };
 
 } // namespace ctxc::hf

@@ -2,6 +2,7 @@
 // of a prompt.
 #include "ctxc/Runtime/GPU/GpuExecutor.h"
 #include "ctxc/Lowering/Codegen.h"
+#include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Program/TokenKernels.h"
 #include "ctxc/Support/Error.h"
@@ -30,7 +31,7 @@ public:
   Error share(const GpuOptions &options) { return store.share(options); }
 
   bool isBidirectional() const override { return false; }
-  int64_t vocabulary() const override { return program.vocabulary; }
+  int64_t vocabulary() const override { return idsOf(program); }
   int64_t layers() const override { return program.layers; }
 
 protected:

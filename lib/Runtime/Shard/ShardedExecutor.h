@@ -2,6 +2,7 @@
 #ifndef CTXC_LIB_RUNTIME_SHARD_SHARDEDEXECUTOR_H
 #define CTXC_LIB_RUNTIME_SHARD_SHARDEDEXECUTOR_H
 
+#include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Runtime/Shard/ShardedExecutor.h"
 #include "lib/Runtime/CompiledExecutor.h"
 #include "lib/Runtime/Shard/Link.h"
@@ -52,7 +53,7 @@ public:
   llvm::Error create();
 
   bool isBidirectional() const override { return local->isBidirectional(); }
-  int64_t vocabulary() const override { return program.vocabulary; }
+  int64_t vocabulary() const override { return idsOf(program); }
   int64_t layers() const override { return program.layers; }
   std::optional<int64_t> embeddingWidth() const override { return local->embeddingWidth(); }
 

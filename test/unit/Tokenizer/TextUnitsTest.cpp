@@ -24,6 +24,7 @@ public:
     return text.substr(!text.empty() && text[0] == ' ');
   }
   std::string piece(int64_t id) const override { return pieces[id]; }
+  std::string bytes(int64_t id) const override { return pieces[id]; }
   int64_t size() const override { return pieces.size(); }
   bool addsSpecial() const override { return false; }
 
