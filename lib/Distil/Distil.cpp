@@ -4,7 +4,7 @@
 #include "Refine.h"
 #include "Regression.h"
 #include "Room.h"
-#include "Sequences.h"
+#include "Sinks.h"
 #include "ctxc/Numerics/Selection.h"
 #include "ctxc/Support/Error.h"
 
@@ -42,6 +42,7 @@ private:
     std::vector<PassageSequence> full, reduced;
     std::vector<std::pair<size_t, size_t>> taught; ///< a context's first in `full`, and how many
     size_t taughtFront, taughtUnrelated, learned, texts;
+    size_t taughtFirst;                     ///< the first tokens of each text, without the context
     llvm::ArrayRef<TextSequence> unrelated; ///< those that are protected
   };
 
@@ -49,7 +50,6 @@ private:
   Runs runsWith(const Front &prefix) const;
   llvm::Error checkRoom() const;
   llvm::Error start();
-  void pair(size_t teacherSequence, size_t studentSequence, size_t count, double weight);
   llvm::Error teach(int64_t layer);
   llvm::Error fit(size_t number);
   llvm::Expected<SiteRows> rowsOf(size_t number);
@@ -65,9 +65,7 @@ private:
   AdaptedWeights weights; ///< the student's
   std::optional<OwnedFront> prefix;
   std::optional<Passage> teacher, student;
-  /// The rows that are fitted: in either passage, and their weights.
-  std::vector<int64_t> taught, learned;
-  std::vector<double> rowWeights;
+  FittedRows rows;
   Distilled result;
 };
 
@@ -95,19 +93,6 @@ llvm::Error Distiller::check() const {
   return llvm::Error::success();
 }
 
-/// Adds the rows of `count` sequences, with a total weight of `weight`.
-void Distiller::pair(size_t teacherSequence, size_t studentSequence, size_t count, double weight) {
-  if (count == 0 || weight <= 0)
-    return;
-  int64_t from = teacher->firstRow(teacherSequence), to = student->firstRow(studentSequence);
-  int64_t rows = student->firstRow(studentSequence + count) - to;
-  for (int64_t row = 0; row < rows; ++row) {
-    taught.push_back(from + row);
-    learned.push_back(to + row);
-    rowWeights.push_back(weight / rows);
-  }
-}
-
 /// The sequences of both runs, with `prefix` in front of the reduced run's.
 Distiller::Runs Distiller::runsWith(const Front &prefix) const {
   Runs runs;
@@ -120,12 +105,13 @@ Distiller::Runs Distiller::runsWith(const Front &prefix) const {
   // What should not change: tokens in front, and unrelated text as the model without any token of
   // the context reads it.
   const std::vector<int64_t> &plain = plainFront(request);
-  runs.taughtFront = runs.full.size();
-  if (!prefix.pinned && prefix.tokens != llvm::ArrayRef(plain))
-    addAfter(runs.full, prefix, {});
-  runs.taughtUnrelated = addAfter(runs.full, plain, runs.unrelated);
   std::vector<TextSequence> all = textsOf(request);
   runs.texts = all.size();
+  std::vector<TextSequence> first = FittedRows::firstTokens(prefix, all);
+  runs.taughtFront = runs.taughtFirst = runs.full.size();
+  if (!first.empty() || (!prefix.pinned && prefix.tokens != llvm::ArrayRef(plain)))
+    runs.taughtFirst = addAfter(runs.full, prefix, first);
+  runs.taughtUnrelated = addAfter(runs.full, plain, runs.unrelated);
   llvm::append_range(all, runs.unrelated);
   runs.learned = addAfter(runs.reduced, prefix, all);
   return runs;
@@ -160,28 +146,38 @@ llvm::Error Distiller::start() {
   result.tokens = student->firstRow(behind) - student->firstRow(runs.learned);
   result.protectedTokens = student->rows() - student->firstRow(behind);
   options.lambda = ridgeStrength(request.fit, result.tokens);
-  double total = result.tokens;
+  const double total = result.tokens;
+  const int64_t position = prefix->get().end();
+  auto pair = [&](FittedSequences some) { rows.add(*teacher, *student, some); };
   size_t next = runs.learned;
   for (auto [first, count] : runs.taught) {
-    pair(first, next, count, student->firstRow(next + count) - student->firstRow(next));
+    const double own = student->firstRow(next + count) - student->firstRow(next);
+    pair({first, next, count, own, position, runs.taughtFirst + next - runs.learned});
     next += count;
   }
-  pair(runs.taughtUnrelated, behind, runs.unrelated.size(), request.protection * total);
+  pair({runs.taughtUnrelated, behind, runs.unrelated.size(), request.protection * total, position,
+        runs.taughtUnrelated});
   if (!request.prefix.empty() && request.seen.empty()) // what is pinned does not change
-    pair(runs.taughtFront, 0, 1, request.prefixWeight * total);
+    pair({runs.taughtFront, 0, 1, request.prefixWeight * total, 0, runs.taughtFront});
   return llvm::Error::success();
 }
 
-/// Takes the full run through `layer`.
+/// Takes the full run through `layer`, and finds the rows on which attention rests there.
 llvm::Error Distiller::teach(int64_t layer) {
   const Program &program = model.split.program;
+  llvm::SmallVector<Value> goals;
   for (const SplitSite &site : model.split.sites)
-    if (site.layer == layer)
+    if (site.layer == layer) {
       teacher->keep(site.goal);
+      goals.push_back(site.goal);
+    }
   size_t end = teacher->nextStep();
   while (end < program.steps.size() && program.steps[end].index != layer)
     ++end;
-  return teacher->runUpTo(end + 1);
+  if (llvm::Error error = teacher->runUpTo(end + 1))
+    return error;
+  rows.findSinks(*teacher, goals);
+  return llvm::Error::success();
 }
 
 FloatMatrix Distiller::gather(const Numbers &all, int64_t rows,
@@ -203,22 +199,24 @@ llvm::Expected<SiteRows> Distiller::rowsOf(size_t number) {
   std::vector<Numbers> inputs;
   std::vector<const Numbers *> pointers;
   for (auto [i, value] : llvm::enumerate(layer.getInputs()))
-    inputs.push_back(toNumbers(i == 0 ? gather(teacher->values(value), teacher->rows(), taught)
-                                      : gather(student->values(value), student->rows(), learned)));
+    inputs.push_back(
+        toNumbers(i == 0 ? gather(teacher->values(value), teacher->rows(), rows.taught)
+                         : gather(student->values(value), student->rows(), rows.learned)));
   for (const Numbers &input : inputs)
     pointers.push_back(&input);
-  auto target = model.targets.call(number, model.weights, learned.size(), pointers);
+  auto target = model.targets.call(number, model.weights, rows.size(), pointers);
   if (!target)
     return target.takeError();
-  SiteRows rows;
-  rows.data = gather(student->values(site.data), student->rows(), learned);
-  rows.product = gather(student->values(site.product), student->rows(), learned);
-  rows.target = Eigen::Map<FloatMatrix>(target->front().data(), learned.size(),
-                                        target->front().size() / learned.size());
-  rows.weights = Eigen::Map<const Vector>(rowWeights.data(), rowWeights.size());
-  if (!rows.data.allFinite() || !rows.product.allFinite() || !rows.target.allFinite())
+  SiteRows made;
+  made.data = gather(student->values(site.data), student->rows(), rows.learned);
+  made.product = gather(student->values(site.product), student->rows(), rows.learned);
+  made.target = Eigen::Map<FloatMatrix>(target->front().data(), rows.size(),
+                                        target->front().size() / rows.size());
+  made.weights = Eigen::Map<const Vector>(rows.weights.data(), rows.weights.size());
+  made.sinks = rows.sinks;
+  if (!made.data.allFinite() || !made.product.allFinite() || !made.target.allFinite())
     return makeError(site.matrix + ": what it reads or should write is not finite");
-  return rows;
+  return made;
 }
 
 llvm::Expected<SiteFit> Distiller::solve(const SplitSite &site, const SiteRows &rows) {
@@ -241,13 +239,13 @@ llvm::Expected<SiteFit> Distiller::solve(const SplitSite &site, const SiteRows &
 llvm::Error Distiller::solveExperts(const SplitSite &site, SiteRows rows) {
   const SplitExperts &experts = *site.experts;
   auto gathered = [&](Value value) {
-    return gather(student->values(value), student->rows(), learned);
+    return gather(student->values(value), student->rows(), this->rows.learned);
   };
   FloatMatrix scores = gathered(experts.scores);
   ExpertRows all{std::move(rows.data),    {},
                  gathered(experts.gates), {},
                  std::move(rows.product), std::move(rows.target),
-                 std::move(rows.weights)};
+                 std::move(rows.weights), std::move(rows.sinks)};
   for (int64_t row = 0; row < scores.rows(); ++row)
     llvm::append_range(all.selected,
                        selectTop(llvm::ArrayRef(scores.row(row).data(), scores.cols()),
@@ -321,13 +319,13 @@ llvm::Error Distiller::fit(size_t number) {
     student->keep(value);
   if (llvm::Error error = student->runUpTo(site.step + 1))
     return error;
-  auto rows = rowsOf(number);
-  if (!rows)
-    return rows.takeError();
+  auto known = rowsOf(number);
+  if (!known)
+    return known.takeError();
   llvm::Error error = [&]() -> llvm::Error {
     if (site.experts)
-      return solveExperts(site, std::move(*rows));
-    auto solved = solve(site, *rows);
+      return solveExperts(site, std::move(*known));
+    auto solved = solve(site, *known);
     return solved ? change(site, *solved) : solved.takeError();
   }();
   if (error)

@@ -78,9 +78,12 @@ llvm::Expected<std::vector<SiteFit>> ctxc::fitExperts(const ExpertRows &rows, in
   Matrix gram = Matrix::Zero(count, count);
   for (const RowsOfMatrix &own : all)
     gram(own.places, own.places) += own.gram;
-  auto lambda = factorWithPenalty(gram, options.lambda, threads);
+  const std::vector<int64_t> others = withoutSinks(count, rows.sinks);
+  auto lambda = penaltyOf(Matrix(gram(others, others)), options.lambda);
   if (!lambda)
     return lambda.takeError();
+  if (llvm::Error error = factorWith(gram, *lambda, threads))
+    return std::move(error);
   Matrix solution =
       rows.weights.cwiseSqrt().asDiagonal() * (rows.target - rows.product).cast<double>();
   solution.transposeInPlace();

@@ -40,25 +40,46 @@ template <typename Rows> Matrix Ridge::multiply(const Rows &a, const Rows &b) co
   return product;
 }
 
-llvm::Expected<double> ctxc::factorWithPenalty(Matrix &gram, double lambda0,
-                                               const ParallelFor &threads) {
+std::vector<int64_t> ctxc::withoutSinks(int64_t count, llvm::ArrayRef<int64_t> sinks) {
+  std::vector<int64_t> others;
+  for (int64_t row = 0; row < count; ++row)
+    if (int64_t(sinks.size()) == count || !llvm::is_contained(sinks, row))
+      others.push_back(row);
+  return others;
+}
+
+llvm::Expected<double> ctxc::penaltyOf(const Matrix &gram, double lambda0) {
   const double trace = gram.trace();
   if (!std::isfinite(trace) || trace <= 0)
     return makeError(std::isfinite(trace)
                          ? "what the matrix reads is zero in every row; there is nothing to fit"
                          : "what the matrix reads is not finite");
-  const double lambda = lambda0 * gram.squaredNorm() / trace;
+  return lambda0 * gram.squaredNorm() / trace;
+}
+
+llvm::Error ctxc::factorWith(Matrix &gram, double lambda, const ParallelFor &threads) {
   gram.diagonal().array() += lambda;
   if (factorCholesky(gram.data(), gram.rows(), threads)) {
     Eigen::ArrayXd pivots = gram.diagonal().array().square();
     if (pivots.minCoeff() > leastPivot * pivots.maxCoeff())
-      return lambda;
+      return llvm::Error::success();
   }
   return makeError("the rows of the text depend on each other, so that the fit has no one answer; "
                    "expected more regularisation, or other text");
 }
 
-llvm::Expected<Ridge> Ridge::make(const FloatMatrix &rows, const Vector &weights, double lambda0,
+/// Σ h hᵀ of some rows.
+static Matrix gramOfColumns(const FloatMatrix &rows, llvm::ArrayRef<int64_t> some,
+                            const ParallelFor &threads) {
+  const FloatMatrix transposed = rows(std::vector<int64_t>(some), Eigen::all).transpose();
+  Matrix gram(rows.cols(), rows.cols());
+  multiplySymmetric(transposed.data(), transposed.data(), transposed.rows(), transposed.cols(),
+                    gram.data(), threads);
+  return gram;
+}
+
+llvm::Expected<Ridge> Ridge::make(const FloatMatrix &rows, const Vector &weights,
+                                  llvm::ArrayRef<int64_t> sinks, double lambda0,
                                   const ParallelFor &threads) {
   Ridge ridge(threads);
   // With about as many rows as inputs, the dual needs fewer products; without a penalty it would
@@ -67,14 +88,23 @@ llvm::Expected<Ridge> Ridge::make(const FloatMatrix &rows, const Vector &weights
   ridge.isDual = rows.rows() < (isRegular ? rows.cols() + rows.cols() / 4 : rows.cols());
   ridge.roots = weights.cwiseSqrt();
   ridge.data = ridge.roots.cast<float>().asDiagonal() * rows;
-  FloatMatrix transposed;
-  if (!ridge.isDual)
-    transposed = ridge.data.transpose();
-  const FloatMatrix &either = ridge.isDual ? ridge.data : transposed;
-  ridge.factor.resize(either.rows(), either.rows());
-  multiplySymmetric(either.data(), either.data(), either.rows(), either.cols(), ridge.factor.data(),
-                    threads);
-  if (llvm::Error error = factorWithPenalty(ridge.factor, lambda0, threads).moveInto(ridge.lambda))
+  const std::vector<int64_t> others = withoutSinks(rows.rows(), sinks);
+  const bool hasSinks = int64_t(others.size()) < rows.rows();
+  if (ridge.isDual) {
+    ridge.factor.resize(rows.rows(), rows.rows());
+    multiplySymmetric(ridge.data.data(), ridge.data.data(), rows.rows(), rows.cols(),
+                      ridge.factor.data(), threads);
+  } else {
+    ridge.factor = gramOfColumns(ridge.data, others, threads);
+  }
+  auto lambda = penaltyOf(
+      ridge.isDual && hasSinks ? Matrix(ridge.factor(others, others)) : ridge.factor, lambda0);
+  if (!lambda)
+    return lambda.takeError();
+  ridge.lambda = *lambda;
+  if (!ridge.isDual && hasSinks)
+    ridge.factor += gramOfColumns(ridge.data, sinks, threads);
+  if (llvm::Error error = factorWith(ridge.factor, ridge.lambda, threads))
     return std::move(error);
   return ridge;
 }
@@ -170,7 +200,7 @@ double ctxc::ridgeStrength(const FitOptions &options, int64_t tokens) {
 
 llvm::Expected<SiteFit> ctxc::fitProduct(const SiteRows &rows, const FitOptions &options,
                                          const ParallelFor &threads) {
-  auto ridge = Ridge::make(rows.data, rows.weights, options.lambda, threads);
+  auto ridge = Ridge::make(rows.data, rows.weights, rows.sinks, options.lambda, threads);
   if (!ridge)
     return ridge.takeError();
   ridge->solve((rows.target - rows.product).cast<double>());
@@ -246,7 +276,7 @@ llvm::Expected<SiteFit> ctxc::fitThroughNorm(const SiteRows &rows, const Vector 
   Vector length = lengths(product, eps, threads);
   Vector weights = rows.weights.array() / length.array().square();
   weights /= weights.mean();
-  auto ridge = Ridge::make(rows.data, weights, options.lambda, threads);
+  auto ridge = Ridge::make(rows.data, weights, rows.sinks, options.lambda, threads);
   if (!ridge)
     return ridge.takeError();
   const double typical = median(m.cwiseAbs()), tau = options.tau * typical * typical;

@@ -19,6 +19,9 @@ struct SiteRows {
   FloatMatrix product; ///< W h, with the matrix as it is: N × outputs
   FloatMatrix target;  ///< of W h; of m ⊙ Norm(W h) where a norm follows: N × outputs
   Vector weights;      ///< of the rows, positive
+  /// The rows that λ is computed without, ascending: where attention rests on a token, what its
+  /// row reads is so long that λ would hold back what all others ask for.
+  std::vector<int64_t> sinks;
 };
 
 /// What is known of the last matrices of a mixture's experts, N rows of each; a row goes through k
@@ -30,9 +33,10 @@ struct ExpertRows {
   /// What the matrix of shared experts reads, times what its product is multiplied by: N × its
   /// inputs; empty if there is none.
   FloatMatrix shared;
-  FloatMatrix product; ///< the sum, with the matrices as they are: N × outputs
-  FloatMatrix target;  ///< of the sum: N × outputs
-  Vector weights;      ///< of the rows, positive
+  FloatMatrix product;        ///< the sum, with the matrices as they are: N × outputs
+  FloatMatrix target;         ///< of the sum: N × outputs
+  Vector weights;             ///< of the rows, positive
+  std::vector<int64_t> sinks; ///< as SiteRows'
 };
 
 /// The change left right of W, in the orientation (outputs, inputs), and that of m.
@@ -42,12 +46,14 @@ struct SiteFit {
   Vector scale; ///< empty where no norm follows, or its scale stays
 };
 
-/// min Σ_t w_t ‖ΔW h_t − y_t‖² + λ ‖ΔW‖², λ = λ₀ ‖S‖²_F / tr S with S = Σ_t w_t h_t h_tᵀ. By the N
-/// × N dual where there are fewer rows than inputs: the answer is the same.
+/// min Σ_t w_t ‖ΔW h_t − y_t‖² + λ ‖ΔW‖², λ = λ₀ ‖S'‖²_F / tr S' with S' = Σ_t w_t h_t h_tᵀ over
+/// all rows but `sinks` (all, where there are no others). By the N × N dual where there are fewer
+/// rows than inputs: the answer is the same.
 class Ridge {
 public:
   /// Errors: S is singular and λ is zero; numbers that are not finite.
-  static llvm::Expected<Ridge> make(const FloatMatrix &data, const Vector &weights, double lambda0,
+  static llvm::Expected<Ridge> make(const FloatMatrix &data, const Vector &weights,
+                                    llvm::ArrayRef<int64_t> sinks, double lambda0,
                                     const ParallelFor &threads);
 
   /// Solves for targets y (N × outputs).
@@ -74,9 +80,15 @@ private:
   Matrix solution;
 };
 
-/// Adds the penalty λ = λ₀ ‖gram‖²_F / tr gram to the diagonal of a Gram matrix, and replaces it by
-/// Cholesky's factor. Returns λ. Errors: as Ridge::make.
-llvm::Expected<double> factorWithPenalty(Matrix &gram, double lambda0, const ParallelFor &threads);
+/// The rows from 0 to below `count` that are none of `sinks`; all where every row is one.
+std::vector<int64_t> withoutSinks(int64_t count, llvm::ArrayRef<int64_t> sinks);
+
+/// λ = λ₀ ‖gram‖²_F / tr gram. Errors: as Ridge::make.
+llvm::Expected<double> penaltyOf(const Matrix &gram, double lambda0);
+
+/// Adds λ to the diagonal of a Gram matrix, and replaces it by Cholesky's factor. Errors: as
+/// Ridge::make.
+llvm::Error factorWith(Matrix &gram, double lambda, const ParallelFor &threads);
 
 /// The leading eigenvectors, as columns, of a symmetric matrix without negative eigenvalues. The
 /// answer is always the same.

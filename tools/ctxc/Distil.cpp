@@ -160,6 +160,8 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   task.request.unrelated = std::move(texts->isProtected);
   if (Error error = keepTokens(kept, opened, task.request))
     return std::move(error);
+  if (Error error = warnOfEqualTokens(opened, task.request))
+    return std::move(error);
   return std::move(task);
 }
 

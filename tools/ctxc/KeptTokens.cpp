@@ -1,6 +1,8 @@
 // What of a context stays beside an adapter.
 #include "KeptTokens.h"
+#include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/Streams.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace ctxc;
@@ -120,5 +122,25 @@ Error driver::keepTokens(const KeepOptions &options, Opened &opened, DistilReque
   }
   for (int64_t place : *places)
     request.prefix.push_back(context.context[place]);
+  return Error::success();
+}
+
+Error driver::warnOfEqualTokens(Opened &opened, const DistilRequest &request) {
+  auto token =
+      request.seen.empty() ? tokenBeforeItself(request.prefix, request.texts) : std::nullopt;
+  if (!token || !opened.model->hasTokenizer())
+    return Error::success();
+  auto tokenizer = opened.model->tokenizer();
+  if (!tokenizer)
+    return tokenizer.takeError();
+  int64_t other = *token == 0;
+  for (int64_t stop : stopTokens(*opened.model->checkpoint()))
+    if (stop != *token)
+      other = stop;
+  err() << "ctxc: warning: nothing but " << quoted(tokenizer->piece(*token))
+        << " stands in front of the texts, and they begin with it: equal tokens at the beginning "
+           "have equal states, so that the second one says nothing; put another one in front, "
+           "such as "
+        << quoted(tokenizer->piece(other)) << "\n";
   return Error::success();
 }

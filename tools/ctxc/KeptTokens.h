@@ -27,6 +27,9 @@ llvm::Error keepFile(const KeepOptions &options, Opened &opened, DistilRequest &
 /// Adds tokens of the context, by the texts of `request`.
 llvm::Error keepTokens(const KeepOptions &options, Opened &opened, DistilRequest &request);
 
+/// Warns where the texts begin with the token that alone stands in front of them.
+llvm::Error warnOfEqualTokens(Opened &opened, const DistilRequest &request);
+
 } // namespace ctxc::driver
 
 #endif // CTXC_TOOLS_CTXC_KEPTTOKENS_H

@@ -111,6 +111,12 @@ llvm::Expected<std::vector<double>> readScores(SplitModel model, llvm::ArrayRef<
 std::vector<int64_t> mostTelling(llvm::ArrayRef<double> scores, int64_t front, int64_t count,
                                  llvm::ArrayRef<int64_t> starts = {});
 
+/// The token that alone stands in front of the texts, once or several times, and with which some
+/// text begins. Equal tokens at the beginning have equal states: the second is attention's sink as
+/// the first one is, and says nothing else.
+std::optional<int64_t> tokenBeforeItself(llvm::ArrayRef<int64_t> prefix,
+                                         llvm::ArrayRef<TextSequence> texts);
+
 struct Distilled {
   Adapter adapter;
   int64_t tokens = 0, protectedTokens = 0; ///< how many were fitted, and protected

@@ -190,6 +190,16 @@ TEST(Distilling, KeepsUnits) {
   EXPECT_EQ(mostTelling(scores, 1, 3), (Places{2, 3, 6}));
 }
 
+/// A token of which one alone stands in front of a text that begins with it, however often.
+TEST(Distilling, FindsEqualTokensInFront) {
+  std::vector<TextSequence> texts = {{{4, 5}, 0}, {{7, 5}, 0}};
+  EXPECT_EQ(tokenBeforeItself({7}, texts), 7);
+  EXPECT_EQ(tokenBeforeItself({7, 7}, texts), 7);
+  EXPECT_EQ(tokenBeforeItself({7, 4}, texts), std::nullopt);
+  EXPECT_EQ(tokenBeforeItself({5}, texts), std::nullopt);
+  EXPECT_EQ(tokenBeforeItself({}, texts), std::nullopt);
+}
+
 /// What should not change changes less where it is protected.
 TEST(Distilling, Protects) {
   auto model = modelOf("llama");

@@ -27,11 +27,13 @@ SiteRows randomSite(int64_t rows, int64_t inputs, int64_t outputs) {
   return site;
 }
 
-/// ΔW = Y Hᵀ W (Hᵀ W H + λ I)⁻¹ as it is written.
+/// ΔW = Y Hᵀ W (Hᵀ W H + λ I)⁻¹ as it is written; λ without the sinks.
 Matrix byDefinition(const SiteRows &site, double lambda0) {
   Matrix h = site.data.cast<double>(), y = (site.target - site.product).cast<double>();
-  Matrix s = h.transpose() * site.weights.asDiagonal() * h;
-  double lambda = lambda0 * s.squaredNorm() / s.trace();
+  Matrix s = h.transpose() * site.weights.asDiagonal() * h, usual = s;
+  for (int64_t sink : site.sinks)
+    usual -= site.weights[sink] * h.row(sink).transpose() * h.row(sink);
+  double lambda = lambda0 * usual.squaredNorm() / usual.trace();
   Matrix regular = s + lambda * Matrix::Identity(s.rows(), s.cols());
   return (regular.inverse() * (h.transpose() * site.weights.asDiagonal() * y)).transpose();
 }
@@ -54,6 +56,34 @@ TEST(Regression, IsTheRidge) {
     Matrix expected = byDefinition(site, FitOptions().lambda);
     EXPECT_LT((changeOf(fit) - expected).norm(), 1e-5 * expected.norm()) << rows << " rows";
   }
+}
+
+/// The rows of sinks are fitted as all others are, and do not count in the penalty.
+TEST(Regression, PenalisesWithoutSinks) {
+  for (int64_t rows : {5, 12, 40}) {
+    SiteRows site = randomSite(rows, 12, 7);
+    for (int64_t sink : {0, 3}) {
+      site.data.row(sink) *= 30;
+      site.sinks.push_back(sink);
+    }
+    SiteFit fit = llvm::cantFail(fitProduct(site, withRank(0), oneThread));
+    Matrix expected = byDefinition(site, FitOptions().lambda);
+    EXPECT_LT((changeOf(fit) - expected).norm(), 1e-4 * expected.norm()) << rows << " rows";
+    ExpertRows experts;
+    experts.data = site.data;
+    experts.selected.assign(rows, 0);
+    experts.gates = FloatMatrix::Ones(rows, 1);
+    experts.product = site.product;
+    experts.target = site.target;
+    experts.weights = site.weights;
+    experts.sinks = site.sinks;
+    auto fits = llvm::cantFail(fitExperts(experts, 1, withRank(0), oneThread));
+    EXPECT_LT((changeOf(fits[0]) - expected).norm(), 1e-4 * expected.norm()) << rows << " rows";
+  }
+  SiteRows all = randomSite(5, 12, 7), none = all;
+  all.sinks = {0, 1, 2, 3, 4}; // there are no others
+  EXPECT_EQ(changeOf(llvm::cantFail(fitProduct(all, withRank(0), oneThread))),
+            changeOf(llvm::cantFail(fitProduct(none, withRank(0), oneThread))));
 }
 
 /// The experts' matrices side by side are one matrix, which reads each expert's input times its
