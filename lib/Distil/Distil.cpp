@@ -354,9 +354,11 @@ llvm::Expected<Distilled> Distiller::run() {
   result.adapter.seen = request.seen;
   teacher.reset();
   student.reset();
-  if (request.fit.passes > 0)
+  if (request.fit.passes > 0) {
+    result.closedForm = result.adapter;
     if (llvm::Error error = refine(model, request, result))
       return std::move(error);
+  }
   return std::move(result);
 }
 

@@ -2,9 +2,11 @@
 #include "Comparison.h"
 #include "Random.h"
 #include "Room.h"
+#include "ctxc/Support/Count.h"
 #include "ctxc/Support/Timer.h"
 #include "llvm/ADT/DenseSet.h"
 #include <cmath>
+#include <set>
 
 using namespace mlir;
 using namespace ctxc;
@@ -67,6 +69,18 @@ double agreedTokens(llvm::ArrayRef<Scores> scores, size_t texts, bool Scores::*a
   for (int64_t count : agreed)
     sum += count;
   return sum / texts;
+}
+
+/// The answers of each turn, where there are several.
+void addTurns(llvm::ArrayRef<Scores> scores, const EvaluateRequest &request, Card &card) {
+  std::set<int64_t> turns;
+  for (const TextSequence &text : request.texts)
+    turns.insert(text.turn);
+  for (int64_t turn : turns)
+    if (turns.size() > 1)
+      card.turns.emplace_back(turn, groupOf(scores, [&](const Scores &s) {
+                                return request.texts[s.prediction.text].turn == turn;
+                              }));
 }
 
 /// Which tokens and which text come off worst.
@@ -184,10 +198,30 @@ llvm::Expected<Card> ctxc::evaluate(SplitModel model, const Adapter &adapter,
   return Judge(request, /*keeps=*/false).evaluate(model, adapter);
 }
 
+/// Fails where a text has no token to predict.
+static llvm::Error checkTexts(llvm::ArrayRef<TextSequence> texts) {
+  if (texts.empty())
+    return makeError("there is no text to judge by");
+  for (auto [i, text] : llvm::enumerate(texts)) {
+    if (!predictionsOf(text).empty())
+      continue;
+    const std::string which =
+        "text " + std::to_string(i + 1) + " of " + std::to_string(texts.size());
+    if (text.prompt > 0)
+      return makeError(which + " has no token to predict: it is a prompt of " +
+                       counted(text.tokens.size(), "token") +
+                       " without an answer; write the answer behind it");
+    return makeError(which + " has no token to predict: it has " +
+                     counted(text.tokens.size(), "token") +
+                     ", and the first one has none before it; write a longer text, or a prompt and "
+                     "an answer");
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<Card> Judge::evaluate(SplitModel model, const Adapter &adapter) {
-  if (predictionsOf(request.texts).empty())
-    return makeError(
-        "the text has no token to predict; expected one with two tokens, or an answer");
+  if (llvm::Error error = checkTexts(request.texts))
+    return std::move(error);
   if (llvm::Error error = checkRoomToEvaluate(model, request, keeps, &adapter))
     return std::move(error);
   AdaptedWeights weights(model.weights);
@@ -227,6 +261,7 @@ llvm::Expected<Card> Judge::evaluate(SplitModel model, const Adapter &adapter) {
   card.numbers = adapter.size();
   card.tokensSaved = int64_t(request.context.size()) - adapter.inFront();
   card.sequences = texts;
+  addTurns(*scores, request, card);
   addFailures(*scores, request, card);
   if (llvm::Error error = addSeconds(model, adapter, card))
     return std::move(error);

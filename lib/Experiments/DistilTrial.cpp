@@ -1,5 +1,7 @@
 #include "DistilTrial.h"
 #include "ctxc/Program/SliceName.h"
+#include "ctxc/Session/ConversationsFile.h"
+#include "ctxc/Session/WrittenConversations.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
 #include "llvm/ADT/StringMap.h"
@@ -41,8 +43,47 @@ std::vector<Tokens> cycled(llvm::ArrayRef<Tokens> prompts, int64_t count) {
   return all;
 }
 
+/// Conversations in the place of texts.
+Error addConversations(Model &model, const ContextEntry &entry, const TrialSizes &sizes,
+                       uint64_t seed, Trial &trial) {
+  const Conversations &chat = *trial.context.chat;
+  std::vector<std::string> questions;
+  if (!entry.prompts.empty())
+    if (Error error = readQuestions(entry.prompts, "contexts").moveInto(questions))
+      return error;
+  shuffle(questions, seed);
+  const size_t apart = entry.heldOut.empty() ? questions.size() / 5 : 0;
+  auto texts = [&](llvm::StringRef given, llvm::ArrayRef<std::string> asked, int64_t tokens,
+                   uint64_t stream) -> Expected<std::vector<TextSequence>> {
+    if (!given.empty())
+      return readConversationTexts(given, "contexts", chat);
+    ConversationsRequest request;
+    request.questions = asked.vec();
+    request.answers = std::max<int64_t>(tokens / sizes.length, 2);
+    request.length = sizes.length;
+    request.seed = 3 * seed + stream;
+    auto written = sampleConversations(model, chat, request);
+    if (!written)
+      return written.takeError();
+    return std::move(written->texts);
+  };
+  llvm::ArrayRef<std::string> all = questions;
+  auto fitted = texts(entry.text, all.drop_back(apart), sizes.fitted, 1);
+  if (!fitted)
+    return fitted.takeError();
+  if (!entry.text.empty()) {
+    shuffle(*fitted, seed);
+    trial.fitted = firstTokens(*fitted, sizes.fitted);
+  } else {
+    trial.fitted = std::move(*fitted);
+  }
+  return texts(entry.heldOut, all.take_back(apart), sizes.judged, 2).moveInto(trial.about.texts);
+}
+
 Error addTexts(Model &model, const ContextEntry &entry, const TrialSizes &sizes, uint64_t seed,
                Trial &trial) {
+  if (trial.context.chat)
+    return addConversations(model, entry, sizes, seed, trial);
   std::vector<Tokens> prompts;
   if (!entry.prompts.empty()) {
     if (Error error = readPrompts(entry.prompts, "contexts", model).moveInto(prompts))
@@ -76,8 +117,11 @@ Expected<Trial> experiments::makeTrial(Model &model, const ContextEntry &entry,
                                        const TrialSizes &sizes, uint64_t seed) {
   constexpr size_t unrelated = 16, length = 32;
   Trial trial;
-  auto context = entry.context.empty() ? contextOfTokens(entry.tokens, model)
-                                       : readContext(entry.context, "contexts", model);
+  auto context =
+      entry.isChat()
+          ? readChatContext({entry.system, entry.messages, "contexts", "contexts"}, model)
+      : entry.context.empty() ? contextOfTokens(entry.tokens, model)
+                              : readContext(entry.context, "contexts", model);
   if (!context)
     return context.takeError();
   trial.context = std::move(*context);
@@ -86,7 +130,8 @@ Expected<Trial> experiments::makeTrial(Model &model, const ContextEntry &entry,
   trial.about.seed = seed;
   if (Error error = addTexts(model, entry, sizes, seed, trial))
     return std::move(error);
-  if (trial.context.front.empty()) // without a token in front the model cannot begin
+  // Without a token in front the model cannot begin, and conversations are what should change.
+  if (trial.context.front.empty() || trial.context.chat)
     return std::move(trial);
   auto written =
       writeTexts(model, trial.context.front, std::vector<Tokens>(unrelated), length, 3 * seed);

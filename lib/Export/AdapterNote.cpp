@@ -116,6 +116,8 @@ std::string ctxc::approximation(const AdapterOrigin &origin) {
     text += " of " + counted(*tokens, "token");
   if (share)
     text += ": " + percent(*share) + " of its effect on text that was not fitted";
+  if (share && *share <= 0)
+    text += ", so that the model is better off without it";
   return text;
 }
 

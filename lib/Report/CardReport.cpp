@@ -57,6 +57,19 @@ static void writeFailures(llvm::raw_ostream &os, const Card &card, const CardSet
        << format(" (KL %.2f)\n", failure.kl);
 }
 
+/// Three questions, each answered with the context, with the adapter, and without.
+static void writeExamples(llvm::raw_ostream &os, llvm::ArrayRef<ExampleText> examples) {
+  if (!examples.empty())
+    os << "answers side by side (the likeliest ones)\n";
+  for (const ExampleText &example : examples.take_front(3)) {
+    os << "  " << quoted(example.prompt) << "\n";
+    for (auto [name, answer] :
+         {std::pair("with the context", &example.full), std::pair("adapted", &example.adapted),
+          std::pair("without", &example.plain)})
+      os << llvm::formatv("    {0,-17} {1}\n", name, quoted(answer->same + answer->other));
+  }
+}
+
 static void writeSavings(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
   os << "; saves " << counted(card.tokensSaved, "token") << " of each request";
   if (!(card.secondsSaved() > 0)) {
@@ -83,6 +96,9 @@ void ctxc::writeRefined(llvm::raw_ostream &os, const CardSettings::Fit &fit) {
        << (fit.choosingTexts
                ? " on " + counted(fit.choosingTexts, "text") + " that chose their number"
                : " on the fitted text")
+       << (fit.dropsPasses
+               ? "; dropped, since the closed form recovers more of the text that judges"
+               : "")
        << "\n";
 }
 
@@ -145,6 +161,8 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
      << "                                    without   adapted             without  adapted\n";
   writeGroup(os, "all", card.all);
   writeGroup(os, "most dependent (> 1 nat)", card.dependent);
+  for (const auto &[turn, group] : card.turns)
+    writeGroup(os, ("turn " + std::to_string(turn)).c_str(), group);
   os << format("\nperplexity of the text: %.2f with the context, %.2f adapted, %.2f without\n",
                card.perplexityFull, card.perplexityAdapted, card.perplexityPlain)
      << format("likeliest token is the text's own: %.0f %% with the context, %.0f %% adapted, "
@@ -170,6 +188,7 @@ void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings
   if (!settings.curve.empty())
     os << "\n";
   writeFailures(os, card, settings);
+  writeExamples(os, settings.examples);
   os << "size: " << counted(card.numbers, "number");
   writeSavings(os, card, settings);
 }
@@ -192,6 +211,17 @@ static llvm::json::Value curveJson(llvm::ArrayRef<CurvePoint> curve) {
         {"share_recovered", point.share},
         {"share_interval_95", llvm::json::Array{point.interval.low, point.interval.high}}});
   return points;
+}
+
+static llvm::json::Value turnsJson(llvm::ArrayRef<std::pair<int64_t, TokenGroup>> turns) {
+  llvm::json::Array all;
+  for (const auto &[turn, group] : turns) {
+    llvm::json::Value json = groupJson(group);
+    (*json.getAsObject())["turn"] = turn;
+    (*json.getAsObject())["share_recovered"] = group.share();
+    all.push_back(std::move(json));
+  }
+  return all;
 }
 
 static llvm::json::Value tradeOffJson(llvm::ArrayRef<TradeOff> points) {
@@ -258,6 +288,8 @@ llvm::json::Value ctxc::fitJson(const CardSettings::Fit &fit) {
                             {"choosing_texts", fit.choosingTexts},
                             {"sampled_tokens", fit.sampledTokens},
                             {"written_prompts", fit.writtenPrompts},
+                            {"prompts", fit.prompts},
+                            {"drops_passes", fit.dropsPasses},
                             {"sample_seconds", fit.sampleSeconds},
                             {"seconds", fit.seconds},
                             {"processor_seconds", fit.processorSeconds}};
@@ -309,6 +341,8 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
       tried.push_back(llvm::json::Object{{"entries", each.count}, {"share", each.share}});
     json["entries_tried"] = std::move(tried);
   }
+  if (!card.turns.empty())
+    json["turns"] = turnsJson(card.turns);
   if (!settings.objective.empty())
     json["objective"] = settings.objective;
   if (!settings.tradeOff.empty())

@@ -6,21 +6,35 @@ using namespace ctxc;
 using llvm::ArrayRef;
 using llvm::Expected;
 
-Expected<std::vector<int64_t>> Model::chat(ArrayRef<ChatMessage> messages) {
+llvm::Error Model::openChatTemplate() {
+  if (chatTemplate)
+    return llvm::Error::success();
+  Expected<std::string> place = tokenizerPath();
+  if (!place)
+    return place.takeError();
+  Expected<ChatTemplate> opened = ChatTemplate::open(*place);
+  if (!opened)
+    return opened.takeError();
+  chatTemplate.emplace(std::move(*opened));
+  chatTime = currentTime(); // the same for all renderings
+  return llvm::Error::success();
+}
+
+bool Model::hasChatTemplate() {
+  llvm::Error error = openChatTemplate();
+  const bool has = !error;
+  llvm::consumeError(std::move(error));
+  return has;
+}
+
+Expected<std::vector<int64_t>> Model::chat(ArrayRef<ChatMessage> messages,
+                                           const jinja::Value &tools) {
   Expected<Tokenizer &> tokenizer = this->tokenizer();
   if (!tokenizer)
     return tokenizer.takeError();
-  if (!chatTemplate) {
-    Expected<std::string> place = tokenizerPath();
-    if (!place)
-      return place.takeError();
-    Expected<ChatTemplate> opened = ChatTemplate::open(*place);
-    if (!opened)
-      return opened.takeError();
-    chatTemplate.emplace(std::move(*opened));
-    chatTime = currentTime(); // the same for all renderings
-  }
-  Expected<std::string> text = chatTemplate->render(messages, chatTime);
+  if (llvm::Error error = openChatTemplate())
+    return std::move(error);
+  Expected<std::string> text = chatTemplate->render(messages, chatTime, tools);
   if (!text)
     return text.takeError();
   return tokenizer->encodeChat(*text);

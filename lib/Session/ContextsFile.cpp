@@ -53,10 +53,9 @@ Error Reader::readMember(StringRef key, const llvm::json::Value &value, ContextE
   auto text = value.getAsString();
   if (!text || text->empty())
     return fail(entry, quoted(key) + ": expected a text");
-  std::pair<StringRef, std::string *> paths[] = {{"context", &entry.context},
-                                                 {"text", &entry.text},
-                                                 {"held_out", &entry.heldOut},
-                                                 {"prompts", &entry.prompts}};
+  std::pair<StringRef, std::string *> paths[] = {
+      {"context", &entry.context}, {"text", &entry.text},         {"held_out", &entry.heldOut},
+      {"system", &entry.system},   {"messages", &entry.messages}, {"prompts", &entry.prompts}};
   auto *found = llvm::find_if(paths, [&](auto &each) { return each.first == key; });
   if (found != std::end(paths))
     *found->second = fullPath(*text);
@@ -64,7 +63,8 @@ Error Reader::readMember(StringRef key, const llvm::json::Value &value, ContextE
     entry.name = text->str();
   else
     return fail(entry, "found " + quoted(key) +
-                           ", expected context, context_tokens, text, held_out, prompts or name");
+                           ", expected context, context_tokens, system, messages, text, held_out, "
+                           "prompts or name");
   return Error::success();
 }
 
@@ -86,9 +86,11 @@ Error Reader::readLine(StringRef text, size_t number) {
   for (const auto &[key, member] : *value->getAsObject())
     if (Error error = readMember(key, member, entry))
       return error;
+  for (StringRef path : {entry.context, entry.system, entry.messages})
+    if (entry.name.empty())
+      entry.name = llvm::sys::path::stem(path).str();
   if (entry.name.empty())
-    entry.name = entry.context.empty() ? "context-" + std::to_string(entries.size() + 1)
-                                       : llvm::sys::path::stem(entry.context).str();
+    entry.name = "context-" + std::to_string(entries.size() + 1);
   if (!isName(entry.name))
     return fail(entry,
                 "the name " + quoted(entry.name) +

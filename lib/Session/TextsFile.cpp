@@ -12,7 +12,7 @@ using llvm::StringRef;
 
 static constexpr uint64_t maxTextBytes = 64 << 20;
 
-static Expected<std::string> textOf(StringRef path, StringRef option) {
+Expected<std::string> ctxc::readTextFile(StringRef path, StringRef option) {
   Expected<std::string> text = readSmallFile(path, maxTextBytes);
   if (!text)
     return makeError(option + ": " + llvm::toString(text.takeError()));
@@ -43,7 +43,7 @@ Expected<ContextTexts> ctxc::contextOfTokens(std::vector<int64_t> tokens, Model 
 }
 
 Expected<ContextTexts> ctxc::readContext(StringRef path, StringRef option, Model &model) {
-  auto text = textOf(path, option);
+  auto text = readTextFile(path, option);
   if (!text)
     return text.takeError();
   auto tokens = model.tokenize(*text);
@@ -53,7 +53,7 @@ Expected<ContextTexts> ctxc::readContext(StringRef path, StringRef option, Model
 }
 
 Expected<std::vector<int64_t>> ctxc::readTokens(StringRef path, StringRef option, Model &model) {
-  auto text = textOf(path, option);
+  auto text = readTextFile(path, option);
   if (!text)
     return text.takeError();
   auto tokens = model.tokenizeInside(*text);
@@ -98,9 +98,8 @@ static Expected<TextSequence> parseLine(StringRef text, Model &model, const std:
   return sequence;
 }
 
-/// Calls `take` with each line that has more than white space, and its name for messages.
-static Error eachLine(StringRef text, StringRef path,
-                      llvm::function_ref<Error(StringRef line, const std::string &name)> take) {
+Error ctxc::eachLine(StringRef text, StringRef path,
+                     llvm::function_ref<Error(StringRef line, const std::string &name)> take) {
   size_t number = 0;
   while (!text.empty()) {
     auto [line, rest] = text.split('\n');
@@ -167,7 +166,7 @@ static Expected<std::vector<TextSequence>> parsePlain(StringRef text, Model &mod
 
 Expected<std::vector<TextSequence>> ctxc::readTexts(StringRef path, StringRef option,
                                                     Model &model) {
-  auto text = textOf(path, option);
+  auto text = readTextFile(path, option);
   if (!text)
     return text.takeError();
   auto texts = path.ends_with(".jsonl") ? parseLines(*text, model, path) : parsePlain(*text, model);
@@ -180,7 +179,7 @@ Expected<std::vector<TextSequence>> ctxc::readTexts(StringRef path, StringRef op
 
 Expected<std::vector<std::vector<int64_t>>> ctxc::readPrompts(StringRef path, StringRef option,
                                                               Model &model) {
-  auto text = textOf(path, option);
+  auto text = readTextFile(path, option);
   if (!text)
     return text.takeError();
   std::vector<std::vector<int64_t>> prompts;

@@ -186,18 +186,67 @@ Expected<ChatTemplate> ChatTemplate::open(StringRef path) {
   return made;
 }
 
-Expected<std::string> ChatTemplate::render(ArrayRef<ChatMessage> messages,
-                                           const std::tm &now) const {
+Expected<std::string> ChatTemplate::render(ArrayRef<ChatMessage> messages, const std::tm &now,
+                                           const jinja::Value &tools) const {
   using jinja::Value;
   std::vector<Value> list;
-  for (const ChatMessage &message : messages)
-    list.push_back(Value::record({{"role", message.role}, {"content", message.content}}));
+  for (const ChatMessage &message : messages) {
+    jinja::Entries members = {{Value::string("role"), Value::string(message.role)},
+                              {Value::string("content"), Value::string(message.content)}};
+    for (const auto &[name, value] : message.others)
+      members.emplace_back(Value::string(name), value);
+    list.push_back(Value::dict(std::move(members)));
+  }
   std::vector<std::pair<std::string, Value>> variables = {
       {"messages", Value::list(std::move(list))},
-      {"tools", Value::none()},
+      {"tools", tools},
       {"documents", Value::none()},
       {"add_generation_prompt", Value::boolean(true)}};
   for (const auto &[name, token] : specialTokens)
     variables.emplace_back(name, Value::string(token));
   return parsed.render(variables, now);
+}
+
+static Expected<jinja::Value> readValue(StrictJson &reader) {
+  using jinja::Value;
+  const char first = reader.next();
+  if (first == '"') {
+    Expected<StringRef> text = reader.string();
+    return text ? Value::string(text->str()) : Expected<Value>(text.takeError());
+  }
+  if (first == '{') {
+    jinja::Entries entries;
+    Error error = reader.object([&](StringRef key) -> Error {
+      std::string name = key.str();
+      return readValue(reader).moveInto(
+          entries.emplace_back(Value::string(std::move(name)), Value()).second);
+    });
+    return error ? Expected<Value>(std::move(error)) : Value::dict(std::move(entries));
+  }
+  if (first == '[') {
+    std::vector<Value> items;
+    Error error =
+        reader.array([&]() -> Error { return readValue(reader).moveInto(items.emplace_back()); });
+    return error ? Expected<Value>(std::move(error)) : Value::list(std::move(items));
+  }
+  Expected<StringRef> raw = reader.raw();
+  if (!raw)
+    return raw.takeError();
+  int64_t whole;
+  double real;
+  if (!raw->getAsInteger(10, whole))
+    return Value::integer(whole);
+  if (!raw->getAsDouble(real))
+    return Value::real(real);
+  return *raw == "null" ? Value::none() : Value::boolean(*raw == "true");
+}
+
+Expected<jinja::Value> ctxc::templateValue(StringRef json, StringRef name) {
+  StrictJson reader(json, name);
+  Expected<jinja::Value> value = readValue(reader);
+  if (!value)
+    return value;
+  if (Error error = reader.end())
+    return std::move(error);
+  return value;
 }

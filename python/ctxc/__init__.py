@@ -15,6 +15,7 @@ of the model that sees the whole context. It goes stale with the next token.
 try:
     from ctxc._core import __version__
     from ctxc._errors import BadInput, Error, Mismatch, Refused, Undecided
+    from ctxc._distil import Distilled, distil
     from ctxc._context import Context, inspect, positions, verify
     from ctxc._model import Model, check, from_module, from_tensors, load
     from ctxc._patch import Origin, ParameterPatch, Patch
@@ -25,7 +26,7 @@ except ModuleNotFoundError as missing:
         raise
 
 __all__ = [
-    "BadInput", "CheckReport", "Context", "Error", "Inspection", "Mismatch", "Model", "Origin", "ParameterPatch",
-    "Patch", "Refused", "Undecided", "Verification", "__version__", "check", "from_module", "from_tensors", "inspect",
+    "BadInput", "CheckReport", "Context", "Distilled", "Error", "Inspection", "Mismatch", "Model", "Origin", "ParameterPatch",
+    "Patch", "Refused", "Undecided", "Verification", "__version__", "check", "distil", "from_module", "from_tensors", "inspect",
     "load", "positions", "verify",
 ]

@@ -57,7 +57,7 @@ def applied(ctxc, checkpoint, adapter, out, *options):
 def distilled(ctxc, checkpoint, folder, out, *options):
     programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, CONTEXT)),
                   "--text", folder / "train.jsonl", "--held-out", folder / "train.jsonl", "--rank", "4",
-                  "-o", out, *options], check=True)
+                  "--anyway", "-o", out, *options], check=True)
 
 
 def made_by_peft(checkpoint, modules, norm, folder):

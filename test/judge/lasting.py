@@ -230,7 +230,7 @@ def judge_checkpoint(ctxc, checkpoint, number):
         plain = ["--gguf"] if number and Path(checkpoint).name not in WITHOUT_GGUF else []
         made = programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
                              "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl",
-                             "--rank", "4", "-o", folder / "adapter", *plain])
+                             "--rank", "4", "--anyway", "-o", folder / "adapter", *plain])
         if made.returncode:
             print(f"  WRONG: distil: {made.stderr}")
             return False
@@ -244,7 +244,7 @@ def judge_checkpoint(ctxc, checkpoint, number):
         in_cache = Path(checkpoint).name in BY_POSITION
         kept = programs.run([ctxc, "distil", checkpoint, "--context-tokens", ",".join(map(str, context)),
                              "--text", folder / "train.jsonl", "--held-out", folder / "held.jsonl", "--rank",
-                             "4", "--keep-share", "0.4", *(["--keep-cache"] if in_cache else []),
+                             "4", "--anyway", "--keep-share", "0.4", *(["--keep-cache"] if in_cache else []),
                              "--prefix-cache", "-o", folder / "cached"])
         if json.loads((Path(checkpoint) / "config.json").read_text()).get("kv_lora_rank"):
             problem = "" if "kv_lora_rank" in kept.stderr else "of latents is not refused"

@@ -359,6 +359,38 @@ class Core(unittest.TestCase):
                 found = doctest.testmod(module, extraglobs=names, optionflags=flags)
                 self.assertEqual((found.failed, found.attempted > 2), (0, True))
 
+    def test_distil_is_the_commands(self):
+        model = self.file("chat-model")
+        model.mkdir()
+        for name in ("config.json", "model.safetensors"):
+            (model / name).write_bytes((ROOT / "test/goldens/llama" / name).read_bytes())
+        subprocess.run([sys.executable, ROOT / "test/Driver/Inputs/more_tokens.py",
+                        ROOT / "test/tokenizers/tiny/tokenizer.json", model], check=True)
+        (model / "tokenizer_config.json").write_bytes((ROOT / "test/Driver/Inputs/chat-template.json").read_bytes())
+        questions = ["The king", "A market", "Who is it?", "The sea", "A house", "The end"]
+        options = {"tokens": 40, "length": 6, "rank": 2, "turns": 1, "more_prompts": 0}
+        made = ctxc.distil(model, system="Be a market.", questions=questions, anyway=True, **options)
+        system, asked = self.file("system.txt"), self.file("questions.txt")
+        system.write_text("Be a market.")
+        asked.write_text("".join(f"{question}\n" for question in questions))
+        done = command("distil", model, "--chat", "--system", system, "--prompts", asked, "--anyway", "-o",
+                       self.file("by-command"), *(word for key, value in options.items() for word in ("--" + key.replace("_", "-"), value)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        made.save(self.file("saved"))
+        self.assertEqual((self.file("saved") / "adapter_model.safetensors").read_bytes(),
+                         (self.file("by-command") / "adapter_model.safetensors").read_bytes())
+        self.assertEqual(made.share, made.card["share_recovered"])
+        self.assertIn("share of the context's effect recovered", made.report())
+        with self.assertRaisesRegex(ctxc.Refused, "better off without it"):
+            ctxc.distil(model, system="Be a market.", questions=questions, strength=0, **options)
+        with self.assertRaisesRegex(ctxc.BadInput, "or else context"):
+            ctxc.distil(model, system="x", context="y")
+        with self.assertRaisesRegex(ctxc.BadInput, "already exists"):
+            made.save(self.file("saved"))
+        folder = made.path
+        del made
+        self.assertFalse(folder.exists())
+
     def test_batch_is_the_command_lines(self):
         lines = [{"id": i, "prompt": PROMPT + " and" * i, "make": ["patch", "metrics"]} for i in range(3)]
         prompts, ours, theirs = self.file("prompts.jsonl"), self.file("ours"), self.file("theirs")

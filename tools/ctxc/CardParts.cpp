@@ -39,15 +39,37 @@ static Expected<AnswerText> answerText(ArrayRef<int64_t> answer, ArrayRef<int64_
   return AnswerText{all->substr(0, common), all->substr(common)};
 }
 
+/// A prompt without what the chat template writes around each question: all begin and end alike.
+static ArrayRef<int64_t> questionOf(ArrayRef<int64_t> prompt, ArrayRef<Example> all) {
+  size_t before = prompt.size(), behind = prompt.size();
+  for (const Example &other : all) {
+    if (ArrayRef(other.prompt) == prompt)
+      continue;
+    before = std::min<size_t>(before, std::mismatch(prompt.begin(), prompt.end(),
+                                                    other.prompt.begin(), other.prompt.end())
+                                              .first -
+                                          prompt.begin());
+    behind = std::min<size_t>(behind, std::mismatch(prompt.rbegin(), prompt.rend(),
+                                                    other.prompt.rbegin(), other.prompt.rend())
+                                              .first -
+                                          prompt.rbegin());
+  }
+  return before + behind < prompt.size() ? prompt.drop_front(before).drop_back(behind) : prompt;
+}
+
 Expected<std::vector<ExampleText>> driver::exampleTexts(Model &model, const Adapter &adapter,
-                                                        const EvaluateRequest &about) {
-  auto found =
-      model.examples(adapter, about, exampleCount, exampleLength, stopTokens(*model.checkpoint()));
+                                                        const EvaluateRequest &about,
+                                                        bool areConversations) {
+  EvaluateRequest first = about; // a question by itself is the easiest to read
+  llvm::erase_if(first.texts, [](const TextSequence &text) { return text.turn > 1; });
+  auto found = model.examples(adapter, first.texts.empty() ? about : first, exampleCount,
+                              exampleLength, stopTokens(*model.checkpoint()));
   if (!found)
     return found.takeError();
   std::vector<ExampleText> texts;
   for (const Example &example : *found) {
-    auto prompt = textOf(example.prompt, model);
+    auto prompt = textOf(
+        areConversations ? questionOf(example.prompt, *found) : ArrayRef(example.prompt), model);
     auto full = answerText(example.full, example.full, model),
          adapted = answerText(example.adapted, example.full, model),
          plain = answerText(example.plain, example.full, model);

@@ -7,9 +7,11 @@
 
 namespace ctxc::driver {
 
-/// Likeliest answers side by side, to prompts of the request's texts.
+/// Likeliest answers side by side, to prompts of the request's texts; of conversations, to their
+/// first questions.
 llvm::Expected<std::vector<ExampleText>> exampleTexts(Model &model, const Adapter &adapter,
-                                                      const EvaluateRequest &about);
+                                                      const EvaluateRequest &about,
+                                                      bool areConversations);
 
 /// The card's failures and its worst text as text.
 llvm::Error addFailureTexts(Model &model, const EvaluateRequest &about, const Card &card,

@@ -1,4 +1,6 @@
 #include "ContextTexts.h"
+#include "ChatTexts.h"
+#include "ctxc/Session/ConversationsFile.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/FileSystem.h"
@@ -10,25 +12,33 @@ using llvm::Expected;
 using llvm::StringRef;
 
 std::vector<OptionSpec> driver::contextOptions() {
-  return {reads({"--context", "FILE", "the text of the context, which stands before every text"}),
-          {"--context-tokens", "IDS",
-           "the context as token ids, with those that the tokenizer puts in front; or @FILE"},
-          reads({"--unrelated", "FILE",
-                 "texts that have nothing to do with the context, and on which nothing should\n"
-                 "change"}),
-          reads({"--tokenizer", "FILE",
-                 "a tokenizer in place of the model's own: a directory, a tokenizer.json, a\n"
-                 "tokenizer.model, or a GGUF file"}),
-          {"--seed", "SEED", "the seed of all random choices; default 0"},
-          {"--threads", "N", "threads of the kernels; default: one per core"}};
+  std::vector<OptionSpec> all = chatOptions();
+  const OptionSpec own[] = {
+      reads({"--context", "FILE", "the text of the context, which stands before every text"}),
+      {"--context-tokens", "IDS",
+       "the context as token ids, with those that the tokenizer puts in front; or @FILE"},
+      reads({"--unrelated", "FILE",
+             "texts that have nothing to do with the context, and on which nothing should\n"
+             "change"}),
+      reads({"--tokenizer", "FILE",
+             "a tokenizer in place of the model's own: a directory, a tokenizer.json, a\n"
+             "tokenizer.model, or a GGUF file"}),
+      {"--seed", "SEED", "the seed of all random choices; default 0"},
+      {"--threads", "N", "threads of the kernels; default: one per core"}};
+  all.insert(all.begin(), std::begin(own), std::end(own));
+  return all;
 }
 
 Error driver::checkContextOptions(const Arguments &arguments) {
+  if (Error error = checkChatContext(arguments))
+    return error;
+  if (arguments.has("--chat"))
+    return Error::success();
   bool isText = arguments.has("--context"), isTokens = arguments.has("--context-tokens");
   if (isText && isTokens)
     return makeError("--context and --context-tokens are both given; expected one of them");
   if (!isText && !isTokens)
-    return makeError("expected --context FILE or --context-tokens IDS");
+    return makeError("expected --context FILE, --context-tokens IDS, or --chat with --system FILE");
   if (!isTokens)
     return Error::success();
   return parseIntegers(arguments.get("--context-tokens", ""), "--context-tokens").takeError();
@@ -49,6 +59,10 @@ Expected<std::unique_ptr<Model>> driver::openForAdapters(const Arguments &argume
 }
 
 Expected<ContextTexts> driver::readContext(const Arguments &arguments, Model &model) {
+  if (arguments.has("--chat"))
+    return readChatContext(
+        {arguments.get("--system", ""), arguments.get("--messages", ""), "--system", "--messages"},
+        model);
   if (!arguments.has("--context-tokens"))
     return ctxc::readContext(arguments.get("--context", ""), "--context", model);
   auto ids = parseIntegers(arguments.get("--context-tokens", ""), "--context-tokens");
@@ -58,7 +72,9 @@ Expected<ContextTexts> driver::readContext(const Arguments &arguments, Model &mo
 }
 
 Expected<std::vector<TextSequence>> driver::readTexts(const Arguments &arguments, StringRef option,
-                                                      Model &model) {
+                                                      Model &model, const ContextTexts &context) {
+  if (context.chat && option != "--unrelated")
+    return readConversationTexts(arguments.get(option, ""), option, *context.chat);
   return ctxc::readTexts(arguments.get(option, ""), option, model);
 }
 

@@ -7,10 +7,11 @@
 
 namespace ctxc::driver {
 
-/// --context, --context-tokens, --text, --unrelated, --tokenizer, --seed and --threads.
+/// --context, --context-tokens, --chat and its options, --unrelated, --tokenizer, --seed and
+/// --threads.
 std::vector<OptionSpec> contextOptions();
 
-/// Fails unless exactly one of --context and --context-tokens is given. Quick.
+/// Fails unless exactly one of --context, --context-tokens and --chat is given. Quick.
 llvm::Error checkContextOptions(const Arguments &arguments);
 
 /// Opens MODEL, a checkpoint's directory, with its weights in float32.
@@ -18,9 +19,10 @@ llvm::Expected<std::unique_ptr<Model>> openForAdapters(const Arguments &argument
 
 llvm::Expected<ContextTexts> readContext(const Arguments &arguments, Model &model);
 
-/// The files that `option` names.
+/// The files that `option` names; conversations where the context is one's beginning.
 llvm::Expected<std::vector<TextSequence>> readTexts(const Arguments &arguments,
-                                                    llvm::StringRef option, Model &model);
+                                                    llvm::StringRef option, Model &model,
+                                                    const ContextTexts &context);
 llvm::Expected<std::vector<std::vector<int64_t>>> readPrompts(const Arguments &arguments,
                                                               llvm::StringRef option, Model &model);
 

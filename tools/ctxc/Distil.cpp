@@ -1,4 +1,5 @@
 // ctxc distil
+#include "AdapterVerdict.h"
 #include "CardParts.h"
 #include "Commands.h"
 #include "DistilTexts.h"
@@ -7,7 +8,6 @@
 #include "OpenedContext.h"
 #include "SeveralContexts.h"
 #include "ctxc/Export/LastingAdapter.h"
-#include "ctxc/Report/CardReport.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/Timer.h"
@@ -153,6 +153,7 @@ Expected<Task> taskOf(const Arguments &arguments, Opened &opened, DistilRequest 
   task.fit.splitsText = texts->splitsText;
   task.fit.sampledTokens = texts->sampledTokens;
   task.fit.writtenPrompts = texts->writtenPrompts;
+  task.fit.prompts = texts->prompts;
   task.fit.sampleSeconds = texts->seconds;
   task.about.texts = std::move(texts->heldOut);
   task.about.unrelated = std::move(texts->driftTexts);
@@ -182,10 +183,28 @@ Expected<CardSettings> settingsOf(const Arguments &arguments, Opened &opened, co
                               pointOf(task.request.fit.rank, task.fit.tokens, card))
                           .moveInto(settings->curve))
       return std::move(error);
-  if (arguments.has("--html"))
-    if (Error error = exampleTexts(*opened.model, adapter, task.about).moveInto(settings->examples))
+  if (arguments.has("--html") || opened.context.chat)
+    if (Error error =
+            exampleTexts(*opened.model, adapter, task.about, opened.context.chat != nullptr)
+                .moveInto(settings->examples))
       return std::move(error);
   return settings;
+}
+
+/// The card of what was fitted. Of a refined adapter and of what the passes began with, the better
+/// one stays: a refinement never ends worse than it began.
+Expected<Card> judged(Model &model, Distilled &made, double strength, Task &task) {
+  scale(made.adapter, strength);
+  auto card = model.evaluate(made.adapter, task.about);
+  if (!card || made.passes == 0 || !made.closedForm)
+    return card;
+  scale(*made.closedForm, strength);
+  auto before = model.evaluate(*made.closedForm, task.about);
+  if (!before || before->all.klAdapted >= card->all.klAdapted)
+    return before ? std::move(card) : std::move(before);
+  made.adapter = std::move(*made.closedForm);
+  task.fit.dropsPasses = true;
+  return before;
 }
 
 /// The card, the texts that the model wrote, and the adapter in other formats.
@@ -287,14 +306,13 @@ Expected<int> runDistil(const Arguments &arguments) {
     return fitted.takeError();
   task->fit.processorSeconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   Distilled *made = &fitted->made;
-  scale(made->adapter, *strength);
   task->fit.tokens = made->tokens;
   task->fit.protectedTokens = made->protectedTokens;
   task->fit.mostPasses = task->request.fit.passes;
   task->fit.passes = made->passes;
   task->fit.divergenceBefore = made->divergenceBefore;
   task->fit.divergenceAfter = made->divergenceAfter;
-  auto card = model.evaluate(made->adapter, task->about);
+  auto card = judged(model, *made, *strength, *task);
   if (!card)
     return card.takeError();
   auto settings = settingsOf(arguments, *opened, *task, made->adapter, *card);
@@ -306,6 +324,12 @@ Expected<int> runDistil(const Arguments &arguments) {
     settings->objective.clear();
   settings->tradeOff = std::move(fitted->tried);
   settings->entriesTried = std::move(fitted->entriesTried);
+  auto refuses = isRefused(arguments, *opened, {made->adapter, *card, *settings, task->about},
+                           task->request.texts);
+  if (!refuses)
+    return refuses.takeError();
+  if (*refuses)
+    return ExitAgainst;
   auto files = filesOf(arguments, model, *task, made->adapter, *card, *settings);
   if (!files)
     return files.takeError();
@@ -372,6 +396,7 @@ Command driver::distilCommand() {
       {"--gguf", "",
        "also write DIR/adapter.gguf, which llama.cpp loads with --lora; leaves norms' scales as\n"
        "they are"},
+      anywayOption(),
       {"--html", "", "also write DIR/card.html, with answers side by side"},
       {"--curve", "", "also fit with lower ranks and with fewer texts, for the card"}};
   auto addInFront = [&](llvm::ArrayRef<OptionSpec> options) {

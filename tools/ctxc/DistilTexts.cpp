@@ -1,4 +1,5 @@
 #include "DistilTexts.h"
+#include "ChatTexts.h"
 #include "ctxc/Session/WrittenPrompts.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/TokenProgress.h"
@@ -28,7 +29,10 @@ std::vector<OptionSpec> driver::textOptions() {
              "lines (.jsonl). Without --held-out a fifth is used only for the card. Default:\n"
              "every second text begins with a few words of a text that the model wrote without\n"
              "the context"}),
-      {"--more-prompts", "N", "the model adds N prompts to those of --prompts, like them"},
+      {"--more-prompts", "N",
+       "the model adds N prompts to those of --prompts, like them. With --chat it writes\n"
+       "questions in the user's place; default there: up to thirty together"},
+      {"--turns", "N", "with --chat: the most turns of a conversation; default 4"},
       {"--length", "N", "length of an answer that the model writes, in tokens; default 40"},
       {"--temperature", "X", "temperature at which the model writes; default 1"}};
 }
@@ -37,17 +41,19 @@ Error driver::checkTextOptions(const Arguments &arguments) {
   for (StringRef option : {"--prompts", "--more-prompts", "--length", "--temperature"})
     if (arguments.has("--text") && arguments.has(option))
       return makeError(option + ": applies where the model writes the texts, but --text is given");
-  if (arguments.has("--more-prompts") && !arguments.has("--prompts"))
+  if (arguments.has("--turns") && (!arguments.has("--chat") || arguments.has("--text")))
+    return makeError("--turns: applies to --chat where the model writes the conversations");
+  if (arguments.has("--more-prompts") && !arguments.has("--prompts") && !arguments.has("--chat"))
     return makeError("--more-prompts: applies to --prompts FILE, which is not given");
   if (arguments.has("--protection") && arguments.has("--text") && !arguments.has("--unrelated"))
     return makeError("--protection: applies to --unrelated FILE, which is not given");
   return Error::success();
 }
 
-static Error readGiven(const Arguments &arguments, Model &model, uint64_t seed, int64_t most,
-                       DistilTexts &all) {
+static Error readGiven(const Arguments &arguments, Model &model, const ContextTexts &context,
+                       uint64_t seed, int64_t most, DistilTexts &all) {
   std::vector<TextSequence> texts;
-  if (Error error = readTexts(arguments, "--text", model).moveInto(texts))
+  if (Error error = readTexts(arguments, "--text", model, context).moveInto(texts))
     return error;
   shuffle(texts, seed);
   if (!arguments.has("--held-out")) {
@@ -107,7 +113,7 @@ Expected<Writer> Writer::make(const Arguments &arguments, Model &model, const Co
   if (temperature.getAsDouble(writer.temperature) || !(writer.temperature >= 0) ||
       writer.temperature > 1e6)
     return makeError("--temperature: found '" + temperature + "', expected a number from 0 on");
-  if (arguments.has("--prompts"))
+  if (arguments.has("--prompts") && !context.chat)
     if (Error error = readPrompts(arguments, "--prompts", model).moveInto(writer.prompts))
       return std::move(error);
   auto more = arguments.integer("--more-prompts", 0, 1 << 20, 0);
@@ -178,6 +184,8 @@ Error Writer::addPrompts(DistilTexts &all) {
 }
 
 Error Writer::write(const Arguments &arguments, int64_t most, DistilTexts &all) {
+  if (context.chat)
+    return writeChatTexts(arguments, model, *context.chat, {most, length, temperature, seed}, all);
   if (!arguments.has("--unrelated"))
     if (Error error = writeUnrelated(all))
       return error;
@@ -215,12 +223,12 @@ Expected<DistilTexts> driver::distilTexts(const Arguments &arguments, Model &mod
   if (!most)
     return most.takeError();
   if (arguments.has("--unrelated")) {
-    if (Error error = readTexts(arguments, "--unrelated", model).moveInto(all.driftTexts))
+    if (Error error = readTexts(arguments, "--unrelated", model, context).moveInto(all.driftTexts))
       return std::move(error);
     all.isProtected = takeHalf(all.driftTexts);
   }
   if (arguments.has("--text")) {
-    if (Error error = readGiven(arguments, model, seed, *most, all))
+    if (Error error = readGiven(arguments, model, context, seed, *most, all))
       return std::move(error);
   } else {
     auto writer = Writer::make(arguments, model, context, seed);
@@ -230,8 +238,12 @@ Expected<DistilTexts> driver::distilTexts(const Arguments &arguments, Model &mod
       return std::move(error);
   }
   if (arguments.has("--held-out"))
-    if (Error error = readTexts(arguments, "--held-out", model).moveInto(all.heldOut))
+    if (Error error = readTexts(arguments, "--held-out", model, context).moveInto(all.heldOut))
       return std::move(error);
+  llvm::DenseSet<llvm::ArrayRef<int64_t>> begun;
+  for (const TextSequence &text : all.fitted)
+    begun.insert(llvm::ArrayRef(text.tokens).take_front(text.prompt));
+  all.prompts = begun.size();
   return std::move(all);
 }
 
@@ -253,6 +265,8 @@ Expected<std::string> driver::textLines(llvm::ArrayRef<TextSequence> texts, Mode
     llvm::ArrayRef<int64_t> tokens = text.tokens;
     llvm::json::Object line{{"prompt", llvm::json::Array(tokens.take_front(text.prompt))},
                             {"answer", llvm::json::Array(tokens.drop_front(text.prompt))}};
+    if (text.turn > 1)
+      line["turn"] = text.turn;
     if (model.hasTokenizer()) {
       auto tokenizer = model.tokenizer();
       if (!tokenizer)

@@ -20,6 +20,7 @@ struct DistilTexts {
   int64_t sampledTokens = 0;
   int64_t writtenPrompts = 0; ///< prompts that the model added to the given ones
   double seconds = 0;
+  int64_t prompts = 0; ///< different ones of the fitted texts
 };
 
 /// Reads --text, --held-out and --unrelated; what is not given, the model writes (none of them

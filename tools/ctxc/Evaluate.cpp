@@ -1,7 +1,9 @@
 // ctxc evaluate
+#include "AdapterVerdict.h"
 #include "CardParts.h"
 #include "Commands.h"
 #include "OpenedContext.h"
+#include "ctxc/Export/ApplyAdapter.h"
 #include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "tools/CommandLine/Streams.h"
@@ -37,12 +39,16 @@ static Expected<int> runEvaluate(const Arguments &arguments) {
   if (!adapter->entries.empty() && arguments.has("--strength"))
     return makeError("--strength: applies to changes of weights, but " + arguments.positional(1) +
                      " has virtual entries of the cache; leave it out");
+  auto origin = readAdapterOrigin(arguments.positional(1));
+  if (!origin)
+    return origin.takeError();
   scale(*adapter, *strength);
   EvaluateRequest about = aboutOf(*opened);
-  if (Error error = readTexts(arguments, "--text", model).moveInto(about.texts))
+  if (Error error = readTexts(arguments, "--text", model, opened->context).moveInto(about.texts))
     return std::move(error);
   if (arguments.has("--unrelated"))
-    if (Error error = readTexts(arguments, "--unrelated", model).moveInto(about.unrelated))
+    if (Error error =
+            readTexts(arguments, "--unrelated", model, opened->context).moveInto(about.unrelated))
       return std::move(error);
   auto card = model.evaluate(*adapter, about);
   if (!card)
@@ -54,9 +60,14 @@ static Expected<int> runEvaluate(const Arguments &arguments) {
   if (Error error = addFailureTexts(model, about, *card, *settings))
     return std::move(error);
   if (arguments.has("--html"))
-    if (Error error = exampleTexts(model, *adapter, about).moveInto(settings->examples))
+    if (Error error = exampleTexts(model, *adapter, about, opened->context.chat != nullptr)
+                          .moveInto(settings->examples))
       return std::move(error);
+  if (origin->card)
+    out() << "its own card: " << approximation(*origin) << "\n";
   writeCard(out(), *card, *settings);
+  out().flush();
+  warnOfVerdict(*card, *settings);
   if (auto html = arguments.get("--html"))
     if (Error error = writeFile(*html, pageText("ctxc evaluate", *card, *settings)))
       return std::move(error);

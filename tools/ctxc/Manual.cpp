@@ -27,7 +27,7 @@ static Error writePage(StringRef path, llvm::function_ref<void(llvm::raw_ostream
   });
 }
 
-static Error writePages(StringRef directory) {
+static Error writeManualPages(StringRef directory) {
   std::vector<Command> commands = allCommands();
   for (const Command &command : commands)
     if (Error error = writePage((directory + "/ctxc-" + command.name + ".1").str(),
@@ -39,7 +39,7 @@ static Error writePages(StringRef directory) {
 
 static llvm::Expected<int> runMan(const Arguments &arguments) {
   if (auto directory = arguments.get("--pages")) {
-    if (Error error = writePages(*directory))
+    if (Error error = writeManualPages(*directory))
       return std::move(error);
     return ExitGood;
   }

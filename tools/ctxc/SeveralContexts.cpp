@@ -1,6 +1,7 @@
 // ctxc distil --contexts: a file of lines, each with a context and its texts, as the options of one
 // context have them. All are fitted together, and each alone, which tells what one costs the other.
 #include "SeveralContexts.h"
+#include "AdapterVerdict.h"
 #include "Commands.h"
 #include "OpenedContext.h"
 #include "ctxc/Export/LastingAdapter.h"
@@ -60,14 +61,15 @@ private:
 static Arguments optionsOf(const Arguments &arguments, const ContextEntry &entry,
                            const std::string &ids) {
   Arguments own = arguments;
-  const std::pair<StringRef, StringRef> options[] = {{"--context", entry.context},
-                                                     {"--context-tokens", ids},
-                                                     {"--text", entry.text},
-                                                     {"--held-out", entry.heldOut},
-                                                     {"--prompts", entry.prompts}};
+  const std::pair<StringRef, StringRef> options[] = {
+      {"--context", entry.context},  {"--context-tokens", ids},    {"--text", entry.text},
+      {"--held-out", entry.heldOut}, {"--prompts", entry.prompts}, {"--system", entry.system},
+      {"--messages", entry.messages}};
   for (auto [option, value] : options)
     if (!value.empty())
       own = own.with(option, value);
+  if (entry.isChat())
+    own = own.with("--chat", "");
   return own;
 }
 
@@ -231,6 +233,16 @@ Expected<int> SeveralContexts::run() {
   scale(made->adapter, strength);
   if (Error error = judge(made->adapter))
     return std::move(error);
+  for (auto [part, card] : llvm::zip_equal(parts, cards)) {
+    opened.context = part.context;
+    const EvaluateRequest about = aboutOf(part);
+    auto refuses = isRefused(arguments, opened, {made->adapter, card.card, card.settings, about},
+                             part.texts.fitted);
+    if (!refuses)
+      return refuses.takeError();
+    if (*refuses)
+      return ExitAgainst;
+  }
   auto all = files(made->adapter);
   if (!all)
     return all.takeError();
@@ -251,7 +263,8 @@ OptionSpec driver::contextsOption() {
 }
 
 Error driver::checkSeveralOptions(const Arguments &arguments) {
-  for (StringRef option : {"--context", "--context-tokens", "--text", "--held-out", "--prompts"})
+  for (StringRef option : {"--context", "--context-tokens", "--chat", "--system", "--messages",
+                           "--text", "--held-out", "--prompts"})
     if (arguments.has(option))
       return makeError(option + ": each line of --contexts has its own; leave it out");
   for (StringRef option : {"--keep", "--keep-share", "--keep-unit", "--keep-cache",

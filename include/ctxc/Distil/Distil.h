@@ -36,6 +36,7 @@ struct SplitModel {
 struct TextSequence {
   std::vector<int64_t> tokens;
   int64_t prompt = 0; ///< how many of the tokens are a prompt; the others are its answer
+  int64_t turn = 1;   ///< of a conversation, which turn the answer is in
 };
 
 /// How each site is fitted.
@@ -125,6 +126,7 @@ struct Distilled {
   /// increases.
   int64_t passes = 0;
   double divergenceBefore = 0, divergenceAfter = 0;
+  std::optional<Adapter> closedForm; ///< what the passes began with, where there were some
 };
 
 /// Errors: less memory than it needs, which is known before anything is computed; no site; no text,

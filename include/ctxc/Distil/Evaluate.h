@@ -55,6 +55,8 @@ struct Card {
   /// The tokens that also stand in the context, and that it makes more than twice as likely (names,
   /// numbers and words that answers take from it); and all other tokens.
   TokenGroup taken, others;
+  /// Of conversations, the answers of each turn, by its number; empty where all are of one.
+  std::vector<std::pair<int64_t, TokenGroup>> turns;
   std::vector<Failure> failures; ///< those of the largest divergences, at most three
   /// Among the texts on which the context's effect is at least half of its average.
   std::optional<WorstText> worst;
@@ -83,7 +85,7 @@ struct Card {
 llvm::Error checkRoomToEvaluate(SplitModel model, const EvaluateRequest &request,
                                 const Adapter *adapter = nullptr);
 
-/// Errors: less memory than it needs; no text with a token to predict; a model without a head; a
+/// Errors: less memory than it needs; a text without a token to predict; a model without a head; a
 /// context that changes nothing on this text, so that there is no share; an adapter that does not
 /// fit the model; positions that the model does not have; logits that are not finite.
 llvm::Expected<Card> evaluate(SplitModel model, const Adapter &adapter,

@@ -68,6 +68,10 @@ struct CardSettings {
     /// Of the texts that the model wrote, including unrelated ones.
     int64_t sampledTokens = 0;
     int64_t writtenPrompts = 0; ///< prompts that the model added to those of a user
+    int64_t prompts = 0;        ///< different ones that the fitted texts begin with; 0: unknown
+    /// The closed form recovers more of the text that judges than what the passes made of it: it is
+    /// what the adapter has.
+    bool dropsPasses = false;
     double sampleSeconds = 0;
   };
   std::optional<Fit> fit;

@@ -15,11 +15,14 @@ struct ContextEntry {
   std::string context;
   std::vector<int64_t> tokens; ///< the context as token ids, if it is not in a file
   std::string text, heldOut, prompts;
+  std::string system, messages; ///< in the place of a context: a conversation's beginning
+  bool isChat() const { return !system.empty() || !messages.empty(); }
 };
 
-/// Reads JSON lines with the members `context` or `context_tokens`, and `name`, `text`, `held_out`
-/// and `prompts`; paths are relative to the file. The name of a context without one is that of its
-/// file. Errors: no line; other members; a name twice, or one that is no name of a file.
+/// Reads JSON lines with the members `context`, `context_tokens`, `system` or `messages`, and
+/// `name`, `text`, `held_out` and `prompts`; paths are relative to the file. The name of a context
+/// without one is that of its file. Errors: no line; other members; a name twice, or one that is no
+/// name of a file.
 llvm::Expected<std::vector<ContextEntry>> readContextsFile(llvm::StringRef path,
                                                            llvm::StringRef option);
 

@@ -231,8 +231,12 @@ public:
   /// The special tokens that the tokenizer puts in front of every text.
   llvm::Expected<std::vector<int64_t>> tokensInFront();
   /// The tokens of a conversation as the checkpoint's chat template writes it, up to the beginning
-  /// of the answer. Errors: there is no template; it refuses the messages.
-  llvm::Expected<std::vector<int64_t>> chat(llvm::ArrayRef<ChatMessage> messages);
+  /// of the answer. `tools` is a list of what the model may call, or None. Errors: there is no
+  /// template; it refuses the messages.
+  llvm::Expected<std::vector<int64_t>> chat(llvm::ArrayRef<ChatMessage> messages,
+                                            const jinja::Value &tools = jinja::Value::none());
+  /// Whether there is a template that can be read.
+  bool hasChatTemplate();
   /// The positions in chat(messages) that do not depend on the first message, which is the system
   /// message: the longest prefix and suffix that the tokens share with those for another system
   /// message, and for none (if the template allows this). If a run keeps them, the patch absorbs
@@ -312,6 +316,7 @@ private:
   std::unique_ptr<PatchNorms> parameterNorms;
   std::unique_ptr<Split> split; ///< for distil and evaluate
   std::unique_ptr<Tokenizer> pieces;
+  llvm::Error openChatTemplate();
   std::optional<ChatTemplate> chatTemplate;
   std::tm chatTime = {}; ///< what the template sees as now
   SetupTimes setup;

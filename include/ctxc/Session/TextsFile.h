@@ -12,10 +12,22 @@
 
 namespace ctxc {
 
+class Conversations;
+
 struct ContextTexts {
   std::vector<int64_t> context; ///< with the tokens in front
   std::vector<int64_t> front;   ///< these alone
+  /// Where the texts are conversations, which the chat template writes.
+  std::shared_ptr<const Conversations> chat = nullptr;
 };
+
+/// The text in `path`. Errors: there is none; bytes that are no UTF-8.
+llvm::Expected<std::string> readTextFile(llvm::StringRef path, llvm::StringRef option);
+
+/// Calls `take` with each line that has more than white space, and its name for messages, FILE:3.
+llvm::Error
+eachLine(llvm::StringRef text, llvm::StringRef path,
+         llvm::function_ref<llvm::Error(llvm::StringRef line, const std::string &name)> take);
 
 /// The context that is the text in `path`, and one that is given as tokens, those in front
 /// included. Errors: nothing beside the tokens in front; no text; bytes that are no UTF-8.

@@ -19,7 +19,13 @@ namespace ctxc {
 struct ChatMessage {
   std::string role; ///< "system", "user", "assistant"
   std::string content;
+  /// Further members, such as tool_calls, in their order.
+  std::vector<std::pair<std::string, jinja::Value>> others = {};
 };
+
+/// A JSON text as a template sees it, with the members of objects in their order. Messages begin
+/// with `name`. Errors: those of StrictJson.
+llvm::Expected<jinja::Value> templateValue(llvm::StringRef json, llvm::StringRef name);
 
 class ChatTemplate {
 public:
@@ -29,10 +35,10 @@ public:
   static llvm::Expected<ChatTemplate> open(llvm::StringRef path);
 
   /// The text of `messages` and the beginning of the answer (add_generation_prompt); strftime_now
-  /// sees `now`. Tokenizer::encodeChat understands the special tokens in it. Errors: the
-  /// template refuses the messages; those of jinja::Template.
-  llvm::Expected<std::string> render(llvm::ArrayRef<ChatMessage> messages,
-                                     const std::tm &now) const;
+  /// sees `now`. Tokenizer::encodeChat understands the special tokens in it. `tools` is a list, or
+  /// None. Errors: the template refuses the messages; those of jinja::Template.
+  llvm::Expected<std::string> render(llvm::ArrayRef<ChatMessage> messages, const std::tm &now,
+                                     const jinja::Value &tools = jinja::Value::none()) const;
 
 private:
   explicit ChatTemplate(jinja::Template parsed) : parsed(std::move(parsed)) {}

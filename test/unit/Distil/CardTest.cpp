@@ -1,5 +1,6 @@
 // Cards that do not lie.
 #include "Models.h"
+#include "ctxc/Report/CardVerdict.h"
 #include <cmath>
 
 using namespace ctxc;
@@ -33,6 +34,56 @@ TEST(Cards, TellNothingFromEverything) {
   EXPECT_EQ(all.drift, all.driftOfContext);
   EXPECT_EQ(all.agreedAdapted, 6);
   EXPECT_EQ(all.tokensSaved, 0);
+}
+
+/// What does nothing, or harm, is better not used; what is the context itself is good; and between
+/// them is what recovers less than the tokens alone that are kept.
+TEST(Cards, SayWhatIsBetterNotUsed) {
+  auto model = modelOf("gemma3");
+  Adapter nothing, teacher;
+  nothing.prefix = front;
+  teacher.prefix = context();
+  Adapter harmful = llvm::cantFail(model->distil(training(2))).adapter;
+  scale(harmful, 10);
+  auto kindOf = [&](const Adapter &adapter, std::optional<double> keptShare) {
+    CardSettings settings;
+    settings.keptShare = keptShare;
+    return verdictOn(llvm::cantFail(model->evaluate(adapter, heldOut())), settings).kind;
+  };
+  using Kind = CardVerdict::Kind;
+  EXPECT_EQ(kindOf(nothing, std::nullopt), Kind::Harmful);
+  EXPECT_EQ(kindOf(harmful, std::nullopt), Kind::Harmful);
+  EXPECT_EQ(kindOf(teacher, std::nullopt), Kind::Good);
+  EXPECT_EQ(kindOf(teacher, 0.9), Kind::Good);
+  EXPECT_EQ(kindOf(teacher, 1.1), Kind::Harmful);
+  Card card;
+  card.all.klPlain = 1;
+  card.all.klAdapted = 0.7;
+  card.shareInterval = {0.2, 0.4};
+  EXPECT_EQ(verdictOn(card, {}).kind, Kind::Low);
+  card.all.klAdapted = 0.2;
+  card.shareInterval = {-0.1, 1};
+  EXPECT_EQ(verdictOn(card, {}).kind, Kind::Low);
+  card.shareInterval = {0.6, 0.9};
+  EXPECT_EQ(verdictOn(card, {}).kind, Kind::Good);
+  EXPECT_EQ(verdictOn(card, {}).found, "");
+}
+
+/// The answers of a conversation's turns have rows of their own, which together are all.
+TEST(Cards, TellTurnsApart) {
+  auto model = modelOf("gemma3");
+  Adapter adapter = llvm::cantFail(model->distil(training(2))).adapter;
+  EvaluateRequest request = heldOut();
+  EXPECT_TRUE(llvm::cantFail(model->evaluate(adapter, request)).turns.empty());
+  request.texts[1].turn = request.texts[3].turn = 3;
+  Card card = llvm::cantFail(model->evaluate(adapter, request));
+  ASSERT_EQ(card.turns.size(), 2u);
+  for (auto [number, turn] : card.turns) {
+    EvaluateRequest own = request;
+    llvm::erase_if(own.texts,
+                   [turn = number](const TextSequence &text) { return text.turn != turn; });
+    EXPECT_NEAR(turn.klAdapted, llvm::cantFail(model->evaluate(adapter, own)).all.klAdapted, 1e-9);
+  }
 }
 
 /// A judge of several adapters says of each what it says of that one alone.
@@ -106,7 +157,13 @@ TEST(Cards, RefuseBadInput) {
   EXPECT_NE(refusal(adapter, request).find("changes nothing"), std::string::npos);
   request = heldOut();
   request.texts = {{{5}, 0}};
-  EXPECT_NE(refusal(adapter, request).find("no token to predict"), std::string::npos);
+  EXPECT_EQ(
+      refusal(adapter, request),
+      "text 1 of 1 has no token to predict: it has 1 token, and the first one has none before "
+      "it; write a longer text, or a prompt and an answer");
+  request.texts = {{{5, 6}, 0}, {{7, 8, 9}, 3}};
+  EXPECT_EQ(refusal(adapter, request), "text 2 of 2 has no token to predict: it is a prompt of 3 "
+                                       "tokens without an answer; write the answer behind it");
   adapter.vectors.push_back({"model.layers.0.input_layernorm.weight", {1, 2}});
   EXPECT_NE(refusal(adapter, heldOut()).find("of 2 numbers"), std::string::npos);
   adapter.vectors.back().delta[0] = NAN;
