@@ -71,7 +71,7 @@ class Case:
         self.all_unrelated.write_text("".join(f"{line}\n" for pair in both for line in pair))
 
     def distil(self, folder, *options):
-        command = [self.args.ctxc, "distil", self.args.model, *self.about, "--rank", str(RANK),
+        command = [self.args.ctxc, "distil", self.args.model, *self.about, "--anyway", "--rank", str(RANK),
                    "--threads", str(self.args.threads), "-o", self.folder / folder, *options]
         subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
 

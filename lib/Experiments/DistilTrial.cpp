@@ -29,9 +29,7 @@ Expected<std::vector<TextSequence>> writeTexts(Model &model, llvm::ArrayRef<int6
   auto written = model.sample(request);
   if (!written)
     return written.takeError();
-  llvm::erase_if(written->texts, [](const TextSequence &text) {
-    return text.prompt == int64_t(text.tokens.size()); // it ended at once
-  });
+  llvm::erase_if(written->texts, [](const TextSequence &text) { return !hasPrediction(text); });
   return std::move(written->texts);
 }
 

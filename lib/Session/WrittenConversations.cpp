@@ -1,4 +1,5 @@
 #include "ctxc/Session/WrittenConversations.h"
+#include "ctxc/Session/TextsFile.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -87,7 +88,8 @@ Expected<Sampled> ctxc::sampleConversations(Model &model, const Conversations &c
     if (Error error = answer(model, chat, request, turn, all, sampled))
       return std::move(error);
   for (Growing &each : all)
-    sampled.texts.push_back(std::move(each.text));
+    if (hasPrediction(each.text))
+      sampled.texts.push_back(std::move(each.text));
   return sampled;
 }
 

@@ -124,7 +124,7 @@ Expected<Writer> Writer::make(const Arguments &arguments, Model &model, const Co
   return writer;
 }
 
-/// Without those that ended at once.
+/// Without those that ended before there was something to predict.
 Expected<std::vector<TextSequence>> Writer::sample(llvm::ArrayRef<int64_t> front, Prompts prompts,
                                                    int64_t length, uint64_t stream,
                                                    DistilTexts &all) {
@@ -141,9 +141,7 @@ Expected<std::vector<TextSequence>> Writer::sample(llvm::ArrayRef<int64_t> front
     return sampled.takeError();
   all.sampledTokens += sampled->tokens;
   all.seconds += sampled->seconds;
-  llvm::erase_if(sampled->texts, [](const TextSequence &text) {
-    return text.prompt == int64_t(text.tokens.size());
-  });
+  llvm::erase_if(sampled->texts, [](const TextSequence &text) { return !hasPrediction(text); });
   return std::move(sampled->texts);
 }
 

@@ -50,6 +50,12 @@ llvm::Expected<std::vector<TextSequence>> readTexts(llvm::StringRef path, llvm::
 llvm::Expected<std::vector<std::vector<int64_t>>> readPrompts(llvm::StringRef path,
                                                               llvm::StringRef option, Model &model);
 
+/// Whether a token of the text's answer has one before it, from which it is predicted. What the
+/// model writes may end at once.
+inline bool hasPrediction(const TextSequence &text) {
+  return int64_t(text.tokens.size()) > std::max<int64_t>(text.prompt, 1);
+}
+
 /// Shuffled by the seed, so that which texts are taken does not depend on their order in the file.
 /// (std::shuffle is another on every standard library.)
 template <typename T> void shuffle(std::vector<T> &texts, uint64_t seed) {
