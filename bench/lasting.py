@@ -12,7 +12,7 @@ the tables and the plot into the page's section. What OUT has already is not mea
 goes on. All shares are of this program's own logits, in float32: 1 - KL(full || adapted) / KL(full || plain), the mean
 over the tokens of answers that nothing was fitted on. Seconds are the processor's.
 
-Methods: `ctxc distil`, and with --refine; PatchKV's formula (a ridge fit of W_down, layer after layer; through the norm
+Methods: `ctxc distil`, with --refine, and with --entries (PEFT's prefix tuning); PatchKV's formula (a ridge fit of W_down, layer after layer; through the norm
 behind it by the same two Gauss-Newton rounds, since the formula has none); the mean of the tokens' exact patches of
 W_down; LoRA by Adam with PEFT, of the same matrices and rank, for as long as the closed form takes, and until a fifth
 of its texts gets no better; 15 and 30 % of the context kept as tokens, alone, with `ctxc distil`, and with --refine;
@@ -71,7 +71,8 @@ class Case:
         self.all_unrelated.write_text("".join(f"{line}\n" for pair in both for line in pair))
 
     def distil(self, folder, *options):
-        command = [self.args.ctxc, "distil", self.args.model, *self.about, "--anyway", "--rank", str(RANK),
+        rank = [] if "--entries" in options else ["--rank", str(RANK)]
+        command = [self.args.ctxc, "distil", self.args.model, *self.about, "--anyway", *rank,
                    "--threads", str(self.args.threads), "-o", self.folder / folder, *options]
         subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
 
@@ -106,7 +107,7 @@ class Judge:
 
     @torch.no_grad()
     def __call__(self, model, front=None):
-        front = front or self.case.front
+        front = self.case.front if front is None else front
         kl = divergence(self.full, logits_of(model, front, self.case.held))
         hot = self.plain > 1
         drift = divergence(self.still, logits_of(model, front, self.case.unrelated)).mean()
@@ -263,6 +264,8 @@ def methods(args, case, judge):
         yield f"kept{share}", f"`--keep-share {share / 100}`", ours(f"kept{share}", *keep)
         yield (f"kept{share}-refined", f"`--keep-share {share / 100} --refine {args.refine}`",
                ours(f"kept{share}-refined", *keep, *refine))
+    for count in (16, 32):
+        yield f"entries{count}", f"`--entries {count}`", ours(f"entries{count}", "--entries", str(count))
     yield "patchkv", "ridge of W_down (PatchKV)", lambda: down(False)
     yield "mean", "mean of token patches", lambda: down(True)
     yield "lora-equal", "LoRA by Adam, equal time", lambda: by_adam(True)

@@ -2,6 +2,7 @@
 #include "AdapterVerdict.h"
 #include "CardParts.h"
 #include "Commands.h"
+#include "DistilEntries.h"
 #include "DistilTexts.h"
 #include "KeptTokens.h"
 #include "Objective.h"
@@ -60,24 +61,6 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   if (Error error = numberFromZero(arguments, "--ridge", request.fit.lambda))
     return std::move(error);
   return request;
-}
-
-/// Entries are fitted in the place of weights and of tokens that stay in front.
-Error checkEntriesOptions(const Arguments &arguments) {
-  auto text = arguments.get("--entries");
-  if (!text)
-    return Error::success();
-  for (StringRef option : {"--rank", "--refine", "--refine-others", "--ridge", "--protection",
-                           "--matrices-only", "--gguf", "--curve", "--strength", "--objective",
-                           "--keep", "--keep-share", "--keep-cache", "--keep-unit", "--contexts"})
-    if (arguments.has(option))
-      return makeError(option + ": says how weights change or what stays as tokens, and --entries "
-                                "does neither; expected one of both");
-  int64_t count = 0;
-  if (*text != "auto" && (text->getAsInteger(10, count) || count < 1 || count > 1 << 16))
-    return makeError("--entries: found '" + *text +
-                     "', expected auto, or a number from 1 to 65536");
-  return Error::success();
 }
 
 Error checkDistilOptions(const Arguments &arguments) {
@@ -239,26 +222,6 @@ Expected<std::vector<AdapterFile>> filesOf(const Arguments &arguments, Model &mo
   return files;
 }
 
-/// Virtual entries in the place of changed weights.
-Expected<Fitted> fitEntries(StringRef option, Model &model, const Task &task) {
-  EntriesRequest request{task.request.context, task.request.texts, 0,
-                         progressOnTerminal("attentions")};
-  Fitted fitted;
-  for (const TextSequence &text : request.texts)
-    fitted.made.tokens += text.tokens.size();
-  VirtualEntries &entries = fitted.made.adapter.entries;
-  if (option.getAsInteger(10, request.count)) { // auto
-    auto chosen = model.chooseEntries(request, task.about.front);
-    if (!chosen)
-      return chosen.takeError();
-    entries = std::move(chosen->entries);
-    fitted.entriesTried = std::move(chosen->tried);
-  } else if (Error error = model.fitEntries(request).moveInto(entries)) {
-    return std::move(error);
-  }
-  return fitted;
-}
-
 Expected<int> runDistil(const Arguments &arguments) {
   if (Error error = checkDistilOptions(arguments))
     return std::move(error);
@@ -277,13 +240,8 @@ Expected<int> runDistil(const Arguments &arguments) {
   if (!opened)
     return opened.takeError();
   Model &model = *opened->model;
-  if (arguments.has("--entries")) { // before anything is fitted
-    auto shapes = model.shapesOfEntries(1);
-    if (!shapes)
-      return shapes.takeError();
-    if (Error error = checkPrefixTuning(*shapes))
-      return std::move(error);
-  }
+  if (Error error = checkEntriesOf(arguments, model)) // before anything is fitted
+    return std::move(error);
   if (arguments.has("--gguf"))
     if (Error error = lastingGguf(Adapter(), *model.checkpoint()).takeError())
       return std::move(error);
@@ -299,7 +257,7 @@ Expected<int> runDistil(const Arguments &arguments) {
   auto fitted = [&]() -> Expected<Fitted> {
     Timer timer(task->fit.seconds);
     if (auto entries = arguments.get("--entries"))
-      return fitEntries(*entries, model, *task);
+      return fitEntries(*entries, model, task->request);
     return fitFor(*objective, model, task->request, task->about);
   }();
   if (!fitted)
@@ -370,11 +328,7 @@ Command driver::distilCommand() {
       runDistil};
   const OptionSpec own[] = {
       writesInto({"-o", "DIR", "the directory to write; it must not exist", {}, true}),
-      {"--entries", "N",
-       "change no weight: fit N virtual entries of the KV cache, which stand in the context's "
-       "place\n"
-       "in front of every text. They recover more than weights. auto: as many of 8, 16, 32 and 64\n"
-       "as the context needs, by texts that are left out"},
+      entriesOption(),
       {"--rank", "K", "the rank of each matrix's change; default 16; 0: do not truncate it"},
       {"--refine", "N",
        "after the closed form, make N passes of gradient descent over the texts. With 40 texts\n"
