@@ -1,5 +1,6 @@
 #include "EntryFit.h"
 #include "ctxc/Numerics/Dense.h"
+#include "ctxc/Numerics/Softmax.h"
 #include <cmath>
 #include <numeric>
 
@@ -79,29 +80,36 @@ private:
   const int64_t count, places, size; // m, P, R
   const ParallelFor &threads;
   Vector full;                ///< the logarithm of each row's whole sum of exponentials
-  Vector reads;               ///< how much is read of each place, over all rows
+  FloatMatrix read;           ///< how much of the softmax each place has: R × P
+  Vector reads;               ///< the same over all rows, of their sum
   std::vector<int64_t> label; ///< of each place, the entry that stands for it
   FloatMatrix logSums;        ///< of each row, over an entry's places: R × m
   FloatMatrix means, keys;
 };
 
 void Fit::findReads() {
-  full.resize(size);
-  overRows([&](int64_t t) {
-    const auto s = rows.scores.row(t);
-    const double largest = s.maxCoeff();
-    double sum = 0;
-    if (largest > -HUGE_VAL)
-      for (float x : s)
-        sum += std::exp(x - largest);
-    full[t] = sum > 0 ? addLogarithms(largest + std::log(sum), rows.own[t]) : rows.own[t];
+  full = rows.own;
+  read = FloatMatrix::Zero(size, places);
+  threads(size, [&](int64_t begin, int64_t end) {
+    std::vector<double> all(places);
+    for (int64_t t = begin; t < end; ++t) {
+      const auto s = rows.scores.row(t);
+      const double largest = s.maxCoeff();
+      if (largest == -HUGE_VAL)
+        continue;
+      const double sum = exponentials(s.data(), places, largest, all.data());
+      full[t] = addLogarithms(largest + std::log(sum), rows.own[t]);
+      const double factor = std::exp(largest - full[t]);
+      for (int64_t p = 0; p < places; ++p)
+        read(t, p) = float(factor * all[p]);
+    }
   });
   reads.resize(places);
   threads(places, [&](int64_t begin, int64_t end) {
     Vector sums = Vector::Zero(end - begin);
     for (int64_t t = 0; t < size; ++t)
       for (int64_t p = begin; p < end; ++p)
-        sums[p - begin] += std::exp(float(rows.scores(t, p) - full[t]));
+        sums[p - begin] += read(t, p);
     reads.segment(begin, end - begin) = sums;
   });
   reads /= std::max(reads.sum(), 1e-300);
@@ -188,15 +196,11 @@ void Fit::cluster() {
 void Fit::sumClusters() {
   logSums.resize(size, count);
   overRows([&](int64_t t) {
-    std::vector<float> largest(count, -HUGE_VALF);
     std::vector<double> sums(count);
     for (int64_t p = 0; p < places; ++p)
-      largest[label[p]] = std::max(largest[label[p]], rows.scores(t, p));
-    for (int64_t p = 0; p < places; ++p)
-      if (rows.scores(t, p) > -HUGE_VALF)
-        sums[label[p]] += std::exp(rows.scores(t, p) - largest[label[p]]);
+      sums[label[p]] += read(t, p);
     for (int64_t j = 0; j < count; ++j)
-      logSums(t, j) = sums[j] > 0 ? largest[j] + float(std::log(sums[j])) : -HUGE_VALF;
+      logSums(t, j) = sums[j] > 0 ? float(full[t] + std::log(sums[j])) : -HUGE_VALF;
   });
   Matrix keySums = Matrix::Zero(count, rows.keys.cols()),
          valueSums = Matrix::Zero(count, rows.values.cols());

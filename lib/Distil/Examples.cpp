@@ -39,13 +39,15 @@ llvm::Expected<std::vector<Example>> ctxc::examples(SplitModel model, const Adap
   };
   auto answer = [&](Weights &weights, llvm::ArrayRef<int64_t> front, Part part) -> llvm::Error {
     asked.context = front.vec();
-    if (!front.empty() || asked.entries)
+    if (!front.empty() && !asked.entries)
       return write(weights, asked, all, part);
-    // A prompt is then the first that is read; an empty one has no answer.
+    // Nothing predicts the first token of an empty prompt: it has no answer. Without entries a
+    // prompt is the first that is read.
     SampleRequest alone = asked;
-    alone.prompts = std::vector<std::vector<int64_t>>(1);
     for (Example &example : all) {
-      alone.context = example.prompt;
+      alone.prompts = {asked.entries ? example.prompt : std::vector<int64_t>()};
+      if (!asked.entries)
+        alone.context = example.prompt;
       if (!example.prompt.empty())
         if (llvm::Error error = write(weights, alone, example, part))
           return error;

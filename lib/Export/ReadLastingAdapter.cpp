@@ -44,6 +44,7 @@ private:
   std::string directory;
   const Checkpoint &checkpoint;
   std::optional<PeftSettings> settings;
+  std::optional<PrefixSettings> prefixSettings; ///< in their place
   std::unique_ptr<SafetensorsFile> file;
 };
 

@@ -1,6 +1,7 @@
 #include "ctxc/Gradient/AttentionScores.h"
 #include "Models.h"
 #include "ctxc/Checkpoint/DType.h"
+#include "ctxc/Numerics/Dense.h"
 #include "ctxc/Support/Error.h"
 #include <cmath>
 
@@ -57,8 +58,11 @@ Rows AttentionScores::queries(int64_t first, int64_t count, int64_t head) const 
 
 Rows AttentionScores::of(int64_t first, int64_t count, int64_t head, const Rows &keys,
                          ArrayRef<int32_t> positions, Rows *capped) const {
-  Rows scores =
-      tape.rows(op.getQuery()).block(first, head * width, count, width) * keys.transpose();
+  const Rows queries = tape.rows(op.getQuery()).block(first, head * width, count, width);
+  Rows scores(count, keys.rows());
+  // In this thread: the heads and sequences have theirs.
+  multiplyTransposed(queries.data(), count, keys.data(), keys.rows(), width, scores.data(),
+                     [](int64_t rows, auto body) { body(0, rows); });
   if (op.getSlopes())
     for (int64_t i = 0; i < count; ++i)
       for (auto [j, position] : llvm::enumerate(positions))

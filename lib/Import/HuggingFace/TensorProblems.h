@@ -7,7 +7,7 @@
 #ifndef CTXC_IMPORT_TENSORPROBLEMS_H
 #define CTXC_IMPORT_TENSORPROBLEMS_H
 
-#include "ConfigReader.h"
+#include "ctxc/Checkpoint/ConfigReader.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
 
 namespace ctxc::hf {

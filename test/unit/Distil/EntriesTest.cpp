@@ -54,3 +54,65 @@ TEST(Entries, FewerRecoverMost) {
     EXPECT_GT(last, 0.3) << name.str();
   }
 }
+
+/// The answer is the same, bit by bit, with any number of threads.
+TEST(Entries, DoNotDependOnThreads) {
+  Adapter one = fitted(*modelOf("gemma3", 1), 4), three = fitted(*modelOf("gemma3", 3), 4);
+  ASSERT_EQ(one.entries.attentions.size(), three.entries.attentions.size());
+  for (auto [a, b] : llvm::zip(one.entries.attentions, three.entries.attentions)) {
+    EXPECT_EQ(a.keys, b.keys);
+    EXPECT_EQ(a.values, b.values);
+  }
+}
+
+/// Their number is the least that recovers nearly as much as the best of those that are tried, on
+/// texts that are left out.
+TEST(Entries, AreAsManyAsNeeded) {
+  auto model = modelOf("llama");
+  EntriesRequest request;
+  request.context = front;
+  llvm::append_range(request.context, someTokens(19, 1));
+  for (int64_t i = 0; i < 10; ++i)
+    request.texts.push_back({someTokens(8, 20 + i), 2});
+  ChosenEntries chosen = llvm::cantFail(model->chooseEntries(request, front));
+  ASSERT_EQ(chosen.tried.size(), 3u);
+  EXPECT_EQ(chosen.tried[0].count, 8);
+  EXPECT_EQ(chosen.tried[1].count, 16);
+  EXPECT_EQ(chosen.tried[2].count, 20);
+  EXPECT_NEAR(chosen.tried[2].share, 1, 1e-6); // the context itself
+  for (const EntriesTried &tried : llvm::ArrayRef(chosen.tried).drop_back())
+    EXPECT_EQ(tried.share >= 0.95 && tried.count <= chosen.entries.count(),
+              tried.count == chosen.entries.count());
+}
+
+/// A prompt that is behind the entries is answered, and an empty one has no answer.
+TEST(Entries, AreSeenByAnswers) {
+  auto model = modelOf("llama");
+  Adapter all = fitted(*model, 100);
+  EvaluateRequest request = heldOut();
+  request.texts.push_back({someTokens(8, 50), 0});
+  auto found = llvm::cantFail(model->examples(all, request, 5, 4, {}));
+  ASSERT_EQ(found.size(), 5u);
+  for (const Example &example : found) {
+    EXPECT_EQ(example.adapted.empty(), example.prompt.empty());
+    if (!example.prompt.empty()) {
+      EXPECT_EQ(example.adapted, example.full);
+    }
+  }
+}
+
+TEST(Entries, RefuseBadInput) {
+  auto model = modelOf("llama");
+  EntriesRequest request;
+  auto message = [&] { return messageOf(model->fitEntries(request).takeError()); };
+  EXPECT_EQ(message(), "the context is empty");
+  request.context = context();
+  EXPECT_EQ(message(), "there is no text to fit");
+  request.texts.push_back({someTokens(8, 20), 2});
+  request.count = 0;
+  EXPECT_EQ(message(), "found no entry, expected at least one");
+  Adapter adapter = fitted(*model, 4);
+  adapter.entries.attentions.pop_back();
+  std::string found = messageOf(model->evaluate(adapter, heldOut()).takeError());
+  EXPECT_TRUE(llvm::StringRef(found).contains("is given no entries, expected")) << found;
+}
