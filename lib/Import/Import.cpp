@@ -4,6 +4,7 @@
 #include "Graph/ReadProgram.h"
 #include "HuggingFace/HuggingFace.h"
 #include "ParseText.h"
+#include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/InputFile.h"
@@ -42,6 +43,33 @@ Expected<ImportedModel> importText(StringRef path, mlir::MLIRContext &context) {
   return imported;
 }
 
+int64_t widthOf(mlir::Value value) {
+  return cast<mlir::RankedTensorType>(value.getType()).getNumElements();
+}
+
+/// Whether the program of a model gives its last hidden state: behind its layers nothing multiplies
+/// by a matrix, and a token has as many numbers as in the layers, which are not as many as there
+/// are tokens.
+bool endsWithState(xf::ModelOp model) {
+  mlir::Block &body = model.getBody().front();
+  mlir::Value result = body.getTerminator()->getOperand(0);
+  bool isBehind = false, fits = false;
+  for (mlir::Operation &op : body) {
+    if (auto embed = dyn_cast<xf::EmbedOp>(op))
+      if (isa_and_nonnull<xf::TokenOp>(embed.getId().getDefiningOp()) &&
+          cast<mlir::RankedTensorType>(embed.getTable().getType()).getDimSize(0) == widthOf(result))
+        return false;
+    if (auto layer = dyn_cast<xf::LayerOp>(op)) {
+      isBehind = true;
+      fits = widthOf(layer.getResult(0)) == widthOf(result);
+    } else if (isBehind && !isa<xf::YieldOp, xf::ParamOp, xf::NormalizeOp, xf::ScaleOp, xf::BiasOp,
+                                xf::TimesOp, xf::ReshapeOp>(op)) {
+      return false;
+    }
+  }
+  return fits;
+}
+
 /// importModel for a file *.pt2.
 Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context,
                                       bool needWeights) {
@@ -73,6 +101,9 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
   imported.module = std::move(*module);
   imported.sourceLines = std::move(program->lines);
   bool isModel = !imported.module->getOps<xf::ModelOp>().empty();
+  if (isModel && endsWithState(*imported.module->getOps<xf::ModelOp>().begin()))
+    (*imported.module->getOps<xf::ModelOp>().begin())
+        ->setAttr(headlessName, mlir::UnitAttr::get(&context));
   size_t results = op.getBody().front().getTerminator()->getNumOperands();
   std::string taken = std::move(program->taken);
   if (taken.empty() && results > 1)

@@ -103,7 +103,7 @@ static Tokens decodeByteFallback(const Tokens &tokens) {
 static Tokens keepByteFallback(Tokens tokens) {
   for (std::string &token : tokens)
     if (int byte = byteOfToken(token); byte >= 0)
-      token = std::string(1, char(byte));
+      token = withMarkedBytes(std::string(1, char(byte)));
   return tokens;
 }
 
@@ -261,7 +261,7 @@ DecoderOr text::readDecoder(const Field &field) {
       return std::move(error);
   if (*type == "ByteLevel")
     return step([](Tokens tokens) { return Tokens{validUtf8(joinByteLevel(tokens))}; },
-                [](Tokens tokens) { return Tokens{joinByteLevel(tokens)}; });
+                [](Tokens tokens) { return Tokens{withMarkedBytes(joinByteLevel(tokens))}; });
   if (*type == "ByteFallback")
     return step([](Tokens tokens) { return decodeByteFallback(tokens); }, keepByteFallback);
   if (*type == "Fuse")
@@ -282,6 +282,10 @@ DecoderOr text::readDecoder(const Field &field) {
 
 std::string Decoder::bytesOf(const std::string &token) const {
   const std::string front = token == "a" ? "b" : "a"; // equal neighbours may be one
+  if (Expected<Tokens> three = apply({front, token, front}, Parts::Kept); !three)
+    consumeError(three.takeError());
+  else if (three->size() == 3)
+    return withoutMarks((*three)[1]);
   Expected<Tokens> before = apply({front}, Parts::Kept);
   Expected<Tokens> both = apply({front, token}, Parts::Kept);
   if (!before || !both) {
@@ -290,5 +294,5 @@ std::string Decoder::bytesOf(const std::string &token) const {
   }
   std::string whole = join(*both, "");
   StringRef rest = whole;
-  return rest.consume_front(join(*before, "")) ? rest.str() : token;
+  return rest.consume_front(join(*before, "")) ? withoutMarks(rest) : token;
 }

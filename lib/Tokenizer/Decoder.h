@@ -11,7 +11,7 @@ class Decoder {
 public:
   virtual ~Decoder() = default;
   /// The texts of `tokens`, which together are the decoded text. Bytes of an unfinished character
-  /// are U+FFFD, or stay what they are.
+  /// are U+FFFD, or marked (Unicode.h).
   enum class Parts { Replaced, Kept };
   virtual llvm::Expected<std::vector<std::string>> apply(std::vector<std::string> tokens,
                                                          Parts parts = Parts::Replaced) const = 0;

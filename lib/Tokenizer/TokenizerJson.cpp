@@ -40,9 +40,9 @@ public:
   std::string bytes(int64_t id) const override {
     const std::string *shown = added.shown(id);
     std::string token = shown ? *shown : piece(id);
-    return !decoder || added.isSpecial(piece(id)) || !model->vocabulary.token(id)
-               ? token
-               : decoder->bytesOf(token);
+    if (added.isSpecial(piece(id)) || !model->vocabulary.token(id))
+      return token;
+    return decoder ? decoder->bytesOf(token) : " " + token; // as decode joins them
   }
   int64_t size() const override { return model->vocabulary.size(); }
   bool addsSpecial() const override { return !around.before.empty() || !around.after.empty(); }

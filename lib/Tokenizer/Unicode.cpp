@@ -52,6 +52,33 @@ std::string text::validUtf8(StringRef bytes) {
   return out;
 }
 
+/// The code points that stand for bytes; the last 256 of all, which are for private use.
+static constexpr char32_t firstMark = 0x10FF00;
+
+std::string text::withMarkedBytes(StringRef bytes) {
+  std::string out;
+  while (!bytes.empty()) {
+    size_t bad, length = characterAt(bytes, bad);
+    if (length)
+      out += bytes.take_front(length);
+    else
+      append(out, firstMark + uint8_t(bytes.front()));
+    bytes = bytes.drop_front(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
+std::string text::withoutMarks(StringRef text) {
+  std::string bytes;
+  forEachCodePoint(text, [&](char32_t c, size_t, size_t) {
+    if (c >= firstMark)
+      bytes += char(c - firstMark);
+    else
+      append(bytes, c);
+  });
+  return bytes;
+}
+
 char32_t text::firstCodePoint(StringRef text, size_t &size) {
   auto byte = [&](size_t i) -> char32_t { return static_cast<unsigned char>(text[i]); };
   char32_t lead = byte(0);

@@ -13,6 +13,11 @@ namespace ctxc::text {
 /// `bytes` with U+FFFD for each maximal part that is not UTF-8.
 std::string validUtf8(llvm::StringRef bytes);
 
+/// `bytes` with a code point that no text has for each byte that is not UTF-8, so that what follows
+/// can go on by code points; and the bytes again.
+std::string withMarkedBytes(llvm::StringRef bytes);
+std::string withoutMarks(llvm::StringRef text);
+
 /// The first code point of `text`, which must not be empty; `size` is its length in bytes.
 char32_t firstCodePoint(llvm::StringRef text, size_t &size);
 void append(std::string &out, char32_t c);

@@ -168,7 +168,7 @@ def run(program, path, lines, folder):
     data, at, answers = out.read_bytes(), 0, []
     for _ in lines:
         both = []
-        for size in (4, 4, 1, 1, 1):  # ids twice, and three decoded texts
+        for size in (4, 4, 1, 1, 1, 1):  # ids twice, three decoded texts, and the bytes of the tokens
             count, = struct.unpack_from("<I", data, at)
             if size == 4:
                 both.append(list(struct.unpack_from(f"<{count}I", data, at + 4)))

@@ -61,6 +61,7 @@ class Form:
         """Whether transformers agrees with the patch; by the directory's tensors, whose names a file has too."""
         file = self.folder / "patch.safetensors"
         self.run("patch", *options, "-o", file)
+        self.run("verify", "--patch", file)
         return judge.main([str(directory), str(file), "--control-above", "0.1"]) == 0
 
 

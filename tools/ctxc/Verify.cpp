@@ -112,6 +112,18 @@ Error checkLoadable(const Program &program, const Patch &patch, StringRef file) 
   return errors;
 }
 
+/// Whether the checkpoint has weights in blocks, which a patch file calls f32: as float32 they
+/// would run in another arithmetic than the one that the patch was made in.
+bool isQuantised(StringRef path) {
+  auto checkpoint = Checkpoint::open(path);
+  if (!checkpoint) {
+    llvm::consumeError(checkpoint.takeError()); // whoever opens the model says why
+    return false;
+  }
+  return llvm::any_of((*checkpoint)->tensors(),
+                      [](const TensorView &view) { return isQuantized(view.dtype); });
+}
+
 class VerifyCommand {
 public:
   VerifyCommand(const Arguments &arguments, VerifyOptions options)
@@ -202,7 +214,8 @@ private:
       if (Error error = refuseWithPositions(arguments, "--patch of several positions"))
         return error;
     metadata = isOne ? std::move(first->second) : set->last();
-    if (!loading.storage && !arguments.positional(0).ends_with(".mlir"))
+    if (!loading.storage && !arguments.positional(0).ends_with(".mlir") &&
+        !isQuantised(arguments.positional(0)))
       loading.storage = storageNamed(metadata.dtype);
     loading.planning.update = *patch::symbolizeUpdateKind(metadata.update);
     return Error::success();

@@ -85,6 +85,32 @@ TEST_F(CheckpointDirectory, ReportsAllProblemsOfTheShards) {
   EXPECT_EQ(message.find("tensor 'd'"), std::string::npos) << message;
 }
 
+TEST_F(CheckpointDirectory, OneMessageForAllMissingShards) {
+  std::string map;
+  for (int i = 1; i <= 9; ++i)
+    map +=
+        (i > 1 ? ",\"" : "\"") + std::to_string(i) + "\":\"" + std::to_string(i) + ".safetensors\"";
+  index("{" + map + "}");
+  write("m/1.safetensors", tensors({"1"}));
+  std::string message = open();
+  expectMessage(
+      "2.safetensors: the index names this shard, but it is missing; fetch it, and 7 more "
+      "of the 9 shards, which are missing too: 3.safetensors, 4.safetensors, "
+      "5.safetensors, 6.safetensors, 7.safetensors, …");
+  EXPECT_EQ(StringRef(message).count('\n'), 0u) << message;
+}
+
+TEST_F(CheckpointDirectory, OneMessageForAllTensorsThatAFileLacks) {
+  write("m/1.safetensors", tensors({"a"}));
+  write("m/2.safetensors", tensors({"b", "c", "d"}));
+  index(R"({"a":"1.safetensors","b":"1.safetensors","c":"1.safetensors","d":"2.safetensors",)"
+        R"("x":"2.safetensors","y":"2.safetensors","z":"2.safetensors"})");
+  std::string message = open();
+  expectMessage("2 tensors, such as 'b', are not in 1.safetensors but in 2.safetensors");
+  expectMessage("3 tensors, such as 'x', are not in 2.safetensors");
+  EXPECT_EQ(StringRef(message).count('\n'), 1u) << message;
+}
+
 TEST_F(CheckpointDirectory, RefusesShardNamesThatAreNotPlain) {
   write("outside.safetensors", tensors({"a"}));
   write("m/sub/x.safetensors", tensors({"a"}));

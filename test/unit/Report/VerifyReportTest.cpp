@@ -31,8 +31,20 @@ VerifyResult sample() {
   step.fusedLinf = 2e-7;
   step.layers = {{{3, 0.1, 4, 0.2}, {1, 0}, 1e-6}};
   step.norm = {3, 0.1, 4, 0.2};
-  return {{step}, {0.1, 0.2, 0.3, 0.4, {20, 1, 0, 1}}};
+  return {{step}, {0.1, 0.2, 0.3, 0.4, {20, 1, 0, 1}}, std::nullopt};
 }
+
+/// All tokens are the first byte of a character.
+struct Names : Tokenizer {
+  llvm::Expected<std::vector<int64_t>> encode(llvm::StringRef, bool) const override {
+    return std::vector<int64_t>();
+  }
+  llvm::Expected<std::string> decode(llvm::ArrayRef<int64_t>) const override { return ""; }
+  std::string piece(int64_t) const override { return "Ã"; }
+  std::string bytes(int64_t) const override { return "\xc3"; }
+  int64_t size() const override { return 10; }
+  bool addsSpecial() const override { return false; }
+};
 
 struct VerifyReportTest : ::testing::Test {
   VerifySettings settings;
@@ -41,8 +53,7 @@ struct VerifyReportTest : ::testing::Test {
   std::string text() {
     std::string out;
     llvm::raw_string_ostream os(out);
-    VerifyText report(os, settings,
-                      [](int64_t token) { return "<" + std::to_string(token) + ">"; });
+    VerifyText report(os, settings, TokenName());
     report.begin();
     for (const VerifyStep &step : result.steps)
       report.step(step);
@@ -58,7 +69,7 @@ struct VerifyReportTest : ::testing::Test {
 TEST_F(VerifyReportTest, textShowsTheThreeRunsSideBySide) {
   std::string out = text();
   EXPECT_NE(
-      out.find("\n   1 <5>              <7>               = <7>               ≠ <9>                "
+      out.find("\n   1 5                7                 = 7                 ≠ 9                  "
                "1e-06    1e-07\n"),
       std::string::npos)
       << out;
@@ -94,7 +105,7 @@ TEST_F(VerifyReportTest, whatRoundingsAllowIsPartOfTheVerdict) {
       text().find("not verified: in 1 of 1 step a logit differs by more than roundings allow: "
                   "found 1e-06, expected at most 3e-07"),
       std::string::npos);
-  llvm::json::Value value = verifyJson(result, settings, {}, [](int64_t) { return std::string(); });
+  llvm::json::Value value = verifyJson(result, settings, {}, TokenName());
   const llvm::json::Object &summary = *value.getAsObject()->getObject("summary");
   EXPECT_EQ(summary.getBoolean("verified"), false);
   EXPECT_EQ(summary.getInteger("beyond"), 1);
@@ -103,10 +114,13 @@ TEST_F(VerifyReportTest, whatRoundingsAllowIsPartOfTheVerdict) {
 
 TEST_F(VerifyReportTest, jsonHoldsWhatWasMeasured) {
   result.steps[0].patched.linf = INFINITY;
-  llvm::json::Value value =
-      verifyJson(result, settings, {}, [](int64_t) { return std::string("\xff"); });
+  Names names;
+  llvm::json::Value value = verifyJson(result, settings, {}, TokenName(names));
   const llvm::json::Object &root = *value.getAsObject();
   const llvm::json::Object &step = *(*root.getArray("steps"))[0].getAsObject();
+  EXPECT_EQ(step.getString("text"), llvm::StringRef("\\xc3"));
+  EXPECT_EQ(step.getString("piece"), llvm::StringRef("Ã"));
+  EXPECT_EQ(step.getObject("patched")->getString("text"), llvm::StringRef("\\xc3"));
   EXPECT_EQ(step.getObject("patched")->get("linf")->getAsNull(), nullptr);
   EXPECT_EQ(step.getObject("control")->getNumber("linf"), 12.5);
   EXPECT_EQ(step.getNumber("fusedLinf"), 2e-7);
