@@ -236,6 +236,35 @@ static DecoderOr readWordPiece(const Field &field) {
   });
 }
 
+/// Of equal neighbours one is left, as models of speech repeat a token for as long as it sounds.
+static DecoderOr readCtc(const Field &field) {
+  if (Error error = field.onlyKeys({"type", "pad_token", "word_delimiter_token", "cleanup"}))
+    return std::move(error);
+  Expected<std::string> pad = field["pad_token"].string("<pad>");
+  if (!pad)
+    return pad.takeError();
+  Expected<std::string> delimiter = field["word_delimiter_token"].string("|");
+  if (!delimiter)
+    return delimiter.takeError();
+  Expected<bool> cleanup = field["cleanup"].boolean(true);
+  if (!cleanup)
+    return cleanup.takeError();
+  return step([pad = Regex::literal(*pad), delimiter = Regex::literal(*delimiter),
+               cleanup = *cleanup, where = field.place()](Tokens tokens) -> Expected<Tokens> {
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    for (std::string &token : tokens) {
+      Expected<std::string> text = replaceAll(token, pad, "", where);
+      if (text && cleanup)
+        text = replaceAll(cleanUp(*text), delimiter, " ", where);
+      if (!text)
+        return text.takeError();
+      token = std::move(*text);
+    }
+    llvm::erase_if(tokens, [](const std::string &token) { return token.empty(); });
+    return tokens;
+  });
+}
+
 static DecoderOr readSequence(const Field &field) {
   auto steps = readSteps<Decoder>(field, "decoders", readDecoder);
   if (!steps)
@@ -276,6 +305,8 @@ DecoderOr text::readDecoder(const Field &field) {
     return readBpe(field);
   if (*type == "WordPiece")
     return readWordPiece(field);
+  if (*type == "CTC")
+    return readCtc(field);
   return field.fail("the decoder " + quoted(*type) +
                     " is not supported; give token ids instead of text");
 }
