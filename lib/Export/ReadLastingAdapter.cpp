@@ -44,7 +44,7 @@ private:
   std::string directory;
   const Checkpoint &checkpoint;
   std::optional<PeftSettings> settings;
-  std::optional<PrefixSettings> prefixSettings; ///< in their place
+  std::optional<PrefixSettings> prefixSettings; ///< of virtual entries of the cache
   std::unique_ptr<SafetensorsFile> file;
 };
 

@@ -7,8 +7,8 @@
 #ifndef CTXC_IMPORT_TENSORPROBLEMS_H
 #define CTXC_IMPORT_TENSORPROBLEMS_H
 
-#include "ctxc/Checkpoint/ConfigReader.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Checkpoint/ConfigReader.h"
 
 namespace ctxc::hf {
 
