@@ -124,7 +124,7 @@ class Distilled:
     def to_peft(self, module: torch.nn.Module, **options: Any) -> Any:
         """The live model with the adapter, as PEFT loads it."""
         import peft
-        return peft.PeftModel.from_pretrained(module, str(self.path), **options)  # type: ignore[arg-type]
+        return peft.PeftModel.from_pretrained(module, str(self.path), **options)
 
     def __repr__(self) -> str:
         return f"<ctxc.Distilled: {100 * self.share:.1f} % of {self.card['context_tokens']} tokens of context>"
