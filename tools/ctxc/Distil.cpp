@@ -25,6 +25,10 @@ using llvm::StringRef;
 
 namespace {
 
+/// Conversations are answers of many kinds to questions of many kinds: a stronger penalty recovers
+/// more of those that were not fitted (docs/distil.md).
+constexpr double ridgeOfConversations = 0.1;
+
 /// Sets `number` to the value of an option, where it is given.
 Error numberFromZero(const Arguments &arguments, StringRef option, double &number) {
   auto text = arguments.get(option);
@@ -58,6 +62,8 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
   request.fit.scales = !arguments.has("--matrices-only") && !arguments.has("--gguf");
   if (Error error = numberFromZero(arguments, "--protection", request.protection))
     return std::move(error);
+  if (arguments.has("--chat"))
+    request.fit.lambda = ridgeOfConversations;
   if (Error error = numberFromZero(arguments, "--ridge", request.fit.lambda))
     return std::move(error);
   return request;
@@ -338,7 +344,8 @@ Command driver::distilCommand() {
        "let the passes also change all other matrices of the layers, by rank K. Default 0"},
       {"--ridge", "X",
        "the penalty on large changes of a matrix in the closed form, relative to the data of the\n"
-       "first 550 tokens of text; default 0.01. A larger penalty recovers less, and unrelated\n"
+       "first 550 tokens of text; default 0.01, with --chat 0.1. A larger penalty recovers less, "
+       "and unrelated\n"
        "text drifts less"},
       contextsOption(),
       strengthOption(),
