@@ -1,5 +1,6 @@
 #include "GgufKeys.h"
 #include "ctxc/Checkpoint/FormatKeys.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using namespace ctxc;
@@ -145,6 +146,27 @@ static json::Value jsonOf(const GgufFile &file, const std::string &key, const Gg
     for (double number : *numbers)
       entries.push_back(number);
   return entries;
+}
+
+/// Numbers that all layers have alike stand for one, as llama.cpp reads arrays with one for each.
+static void joinLayers(json::Object &keys) {
+  int64_t layers = keys.getInteger("block_count").value_or(0);
+  for (StringRef key : {"feed_forward_length", "attention.head_count", "attention.head_count_kv"}) {
+    const json::Array *each = keys.getArray(key);
+    if (each && layers > 0 && int64_t(each->size()) == layers &&
+        all_of(*each, [&](const json::Value &number) {
+          return number.getAsInteger() && number == each->front();
+        })) {
+      int64_t number = *each->front().getAsInteger();
+      keys[key] = number;
+    }
+  }
+}
+
+GgufKeys::GgufKeys(const GgufFile &file, StringRef architecture, Problems &problems)
+    : values(jsonOfGguf(file, architecture.str() + ".")),
+      reader(values, file.file().path(), architecture.str() + ".", ggufArchitectureKeys, problems) {
+  joinLayers(values);
 }
 
 json::Object ctxc::jsonOfGguf(const GgufFile &file, StringRef prefix) {

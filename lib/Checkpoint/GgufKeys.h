@@ -15,10 +15,7 @@ llvm::json::Object jsonOfGguf(const GgufFile &file, llvm::StringRef prefix);
 /// ggufArchitectureKeys.
 class GgufKeys {
 public:
-  GgufKeys(const GgufFile &file, llvm::StringRef architecture, Problems &problems)
-      : values(jsonOfGguf(file, architecture.str() + ".")),
-        reader(values, file.file().path(), architecture.str() + ".", ggufArchitectureKeys,
-               problems) {}
+  GgufKeys(const GgufFile &file, llvm::StringRef architecture, Problems &problems);
 
   bool has(llvm::StringRef key) const { return reader.has(key); }
   std::optional<int64_t> integer(llvm::StringRef key) {

@@ -135,7 +135,9 @@ static Error addNamed(const Members &members, Tokens &tokens) {
 /// Special tokens without a role.
 static Error addExtra(const Members &members, Tokens &tokens) {
   for (const auto &[key, value] : members) {
-    if (key != "additional_special_tokens" && key != "extra_special_tokens")
+    if (!is_contained(
+            {"additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens"},
+            StringRef(key)))
       continue;
     std::vector<Field> list;
     if (value.isObject()) {

@@ -29,6 +29,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import format_keys
 import judge
 import masks
 import torch
@@ -187,19 +188,12 @@ def is_no_matter(path, reason):
 
 
 def verdict(path, found, message, config, transformers_run, differ):
-    """The error in how ctxc reads a change; None if there is none. `found` is ctxc's result, or None where it
-    refuses with `message`; transformers_run() gives transformers' result, or None and a reason where it fails;
-    `differ` says in words how the two differ."""
-    named = any(f"'{name}'" in message for name in names_of(path, config))
-    if found is None and (named or message == NO_PLAN or UNREAD in message):
+    """The error in how ctxc reads a change (format_keys.fault). transformers_run() gives transformers' result, or None and a
+    reason where it fails; `differ` says in words how the two differ."""
+    if found is None and (message == NO_PLAN or UNREAD in message):
         return None
-    expected, reason = transformers_run()
-    if expected is None:
-        fine = found is None or is_no_matter(path, reason)
-        return None if fine else f"accepted, but transformers fails: {reason}"
-    if found is None:
-        return f"refused without naming the key: {message.strip()}"
-    return differ(found, expected)
+    return format_keys.fault(names_of(path, config), found, message, transformers_run, differ,
+                             lambda reason: is_no_matter(path, reason), must_name=False)
 
 
 def fault(path, folder, reader, config, answers):

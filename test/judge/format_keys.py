@@ -43,16 +43,19 @@ def tables(program):
     return json.loads(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
 
 
-def fault(names, found, message, judge, differ, may_differ=lambda reason: False):
+def fault(names, found, message, judge, differ, may_differ=lambda reason: False, must_name=True):
     """The error in how ctxc reads a file; None if there is none. `found` is ctxc's result, or None where it refuses with
-    `message`, which must have one of `names`; judge() gives the judge's result, or None and a reason."""
-    if found is None:
-        named = any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", message) for name in names)
-        return None if named else f"refused without naming the key: {message.strip()}"
+    `message`, which must have one of `names`; judge() gives the judge's result, or None and a reason. Without `must_name`, a
+    refusal of what the judge refuses too may say anything."""
+    if found is None and any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", message) for name in names):
+        return None
+    unnamed = f"refused without naming the key: {message.strip()}"
+    if found is None and must_name:
+        return unnamed
     expected, reason = judge()
     if expected is None:
-        return None if may_differ(reason) else f"accepted, but the judge fails: {reason}"
-    return differ(found, expected)
+        return None if found is None or may_differ(reason) else f"accepted, but the judge fails: {reason}"
+    return unnamed if found is None else differ(found, expected)
 
 
 def same(key, value, format):

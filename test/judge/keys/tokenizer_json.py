@@ -57,8 +57,8 @@ def names(key):
 
 def is_no_matter(key, value, reason):
     """Nothing reads these for a text by itself; and the package wants each key of a part to be there, also where it says what it
-    says elsewhere by its absence."""
-    return key in ("truncation", "padding") or any(part in reason for part in ("missing field", "untagged enum", "KeyError: 'added"))
+    says elsewhere by its absence, or by null."""
+    return value is None or key in ("truncation", "padding") or any(part in reason for part in ("missing field", "untagged enum", "KeyError: 'added"))
 
 
 def walk(node, path=()):
