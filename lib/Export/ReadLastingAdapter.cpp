@@ -329,10 +329,14 @@ Error Reader::readTensor(StringRef name, const TensorView &tensor, Adapter &adap
     return fail("tensor " + quoted(tensor.name) +
                 ": adapter_config.json's target_modules names an embedding or the head, which are "
                 "not known here; expected matrices of layers");
+  if (name.contains(".lora_"))
+    return fail("tensor " + quoted(tensor.name) +
+                ": is not known here; expected NAME.lora_A.weight and NAME.lora_B.weight, as PEFT "
+                "saves them");
   if (name.consume_back(".weight"))
     return readVector(name, tensor, adapter);
   return fail("tensor " + quoted(tensor.name) +
-              ": is not known here; expected lora_A, lora_B or a norm's weight");
+              ": is not known here; expected factors, or a norm's weight");
 }
 
 Expected<Adapter> Reader::read(ArrayRef<int64_t> prefix) {

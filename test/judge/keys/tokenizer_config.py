@@ -1,4 +1,6 @@
 """tokenizer_config.json, against AutoTokenizer."""
+import copy
+
 import tokenizer_files
 from key_values import USUAL
 from tokenizer_files import ctxc, differ, judge, start, with_key, written  # noqa: F401
@@ -49,7 +51,29 @@ def is_no_matter(key, value, reason):
                    "processor_class", "tokenizer_type", "never_split")
 
 
+def of_llama(choose):
+    """Llama's class beside a file whose parts are not the class's."""
+    content = copy.deepcopy(tokenizer_files.bases["pieces"])
+    content["model"].update(byte_fallback=choose.random() < 0.7, fuse_unk=choose.random() < 0.5)
+    content["pre_tokenizer"] = choose.choice([None, {
+        "type": "Metaspace", "replacement": "▁", "prepend_scheme": choose.choice(["always", "first", "never"]),
+        "split": choose.random() < 0.5}])
+    if choose.random() < 0.3:
+        content["normalizer"] = {"type": "Prepend", "prepend": "▁"}
+    config = {"tokenizer_class": choose.choice(["LlamaTokenizer", "LlamaTokenizerFast"]), "bos_token": "<s>",
+              "eos_token": "</s>", "unk_token": "<unk>"}
+    for key in ("legacy", "add_prefix_space", "add_bos_token", "add_eos_token"):
+        if choose.random() < 0.5:
+            config[key] = choose.random() < 0.5
+    files = {"tokenizer_config.json": config}
+    if choose.random() < 0.3:
+        files["config.json"] = {"model_type": "llama", "bos_token_id": 1, "eos_token_id": 2}
+    return str(files), written(content, files), None
+
+
 def generated(choose):
+    if choose.random() < 0.5:
+        return of_llama(choose)
     config = dict(BASES["bytes"])
     for key, some in {"add_bos_token": [True, False], "add_eos_token": [True, False], "split_special_tokens": [True, False],
                       "additional_special_tokens": [["<tool>"], ["<mask>", "<|im_end|>"]], "pad_token": ["<pad>", None],

@@ -26,7 +26,7 @@ def start(tokenize):
     transformers.logging.set_verbosity(50)
     warnings.simplefilter("ignore")
     corpus = [line for line in (ROOT / "README.md").read_text().splitlines() if line][:400] + WORDS * 5
-    bases = {"bytes": trained(corpus), "words": word_pieces(corpus)}
+    bases = {"bytes": trained(corpus), "words": word_pieces(corpus), "pieces": pieces(corpus)}
 
 
 def word_pieces(corpus):
@@ -38,6 +38,16 @@ def word_pieces(corpus):
         vocab_size=400, show_progress=False, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]))
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     tokenizer.add_special_tokens([AddedToken("[CLS]"), AddedToken("[SEP]")])
+    return json.loads(tokenizer.to_str())
+
+
+def pieces(corpus):
+    """Llama's kind."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.train_from_iterator(corpus, trainers.BpeTrainer(
+        vocab_size=900, show_progress=False, limit_alphabet=120,
+        special_tokens=["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]))
     return json.loads(tokenizer.to_str())
 
 
