@@ -125,6 +125,9 @@ Expected<std::unique_ptr<Tokenizer>> text::openGgufWordPiece(const GgufVocabular
   if (!v.unknown)
     return makeError(file.file().path() + ": has no 'tokenizer.ggml.unknown_token_id': give token "
                                           "ids instead of text");
+  if (v.kinds[*v.unknown] == TokenKind::Normal)
+    return makeError(file.file().path() + ": key 'tokenizer.ggml.unknown_token_id' = " +
+                     Twine(*v.unknown) + " is a piece of words; expected a symbol");
   Expected<bool> lower = ggufFlag(file, "tokenizer.ggml.normalizer.lowercase", true);
   if (!lower)
     return lower.takeError();
