@@ -364,8 +364,8 @@ def judge(tokenizer, lines, answers):
         # Added tokens are as they are spelled, and the package drops them; unfinished characters it replaces one by one.
         if "\ufffd" not in expected[2] and not repeats and not added.intersection(plain):
             own = stands_for.decode("utf-8", "replace").strip(" ")
-            # At the beginning of a text a decoder may leave a space out.
-            shorter = [own[:i] + own[i + 1:] for i in range(min(len(own), 16)) if own[i] == " "]
+            # Of a text's first token a decoder may leave spaces out.
+            shorter = [own.replace(" ", "", count) for count in range(1, 8)]
             expected.append(expected[2].strip(" "))
             found.append(next((each for each in shorter if each == expected[-1]), own))
         tokens += len(plain)
