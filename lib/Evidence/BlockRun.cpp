@@ -117,3 +117,14 @@ llvm::Expected<Activations> ctxc::runReduced(xf::BlockOp block, xf::BlockOp form
     return state.takeError();
   return runTokens(form, sample.reduced, sample.contextSize(), *state, from, std::move(loads));
 }
+
+llvm::Expected<BothRuns> ctxc::runBoth(xf::BlockOp block, const Sample &sample,
+                                       const RunSource &from) {
+  auto full = runFull(block, sample, from);
+  if (!full)
+    return full.takeError();
+  auto reduced = runReduced(block, block, sample, from);
+  if (!reduced)
+    return reduced.takeError();
+  return BothRuns{std::move(*full), std::move(*reduced)};
+}

@@ -46,6 +46,12 @@ llvm::Expected<std::vector<double>> readParameter(xf::ParamOp param, const RunSo
 /// Registers the ops' meanings, if that has not been done.
 void needReference(xf::BlockOp block);
 
+/// The outputs of the full run of a block, and of the reduced one without a patch.
+struct BothRuns {
+  Activations full, reduced;
+};
+llvm::Expected<BothRuns> runBoth(xf::BlockOp block, const Sample &sample, const RunSource &from);
+
 } // namespace ctxc
 
 #endif // CTXC_LIB_EVIDENCE_BLOCKRUN_H

@@ -78,16 +78,13 @@ static bool isFinite(const Activations &rows) {
 }
 
 llvm::Error Trier::compareUnpatched() {
-  auto full = runFull(block, sample, from);
-  if (!full)
-    return full.takeError();
-  auto reduced = runReduced(block, block, sample, from);
-  if (!reduced)
-    return reduced.takeError();
-  if (!isFinite(*full) || !isFinite(*reduced))
+  auto runs = runBoth(block, sample, from);
+  if (!runs)
+    return runs.takeError();
+  if (!isFinite(runs->full) || !isFinite(runs->reduced))
     return errorAt(block, "has outputs that are not finite on the activations that it was given");
-  wanted = std::move(*full);
-  trial.control = difference(*reduced, wanted);
+  wanted = std::move(runs->full);
+  trial.control = difference(runs->reduced, wanted);
   for (const Matrix &output : wanted)
     trial.largestOutput = std::max(trial.largestOutput, largest(output));
   return llvm::Error::success();

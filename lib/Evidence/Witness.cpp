@@ -152,14 +152,11 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
   roundAll(witness.sample.reduced);
 
   TensorWeights weights(witness.weights);
-  auto full = runFull(subject.block, witness.sample, {weights, {}});
-  if (!full)
-    return full.takeError();
-  auto reduced = runReduced(subject.block, subject.block, witness.sample, {weights, {}});
-  if (!reduced)
-    return reduced.takeError();
-  witness.full = joined(*full);
-  witness.reduced = joined(*reduced);
+  auto runs = runBoth(subject.block, witness.sample, {weights, {}});
+  if (!runs)
+    return runs.takeError();
+  witness.full = joined(runs->full);
+  witness.reduced = joined(runs->reduced);
   if (!witness.full.allFinite() || !witness.reduced.allFinite())
     return std::nullopt;
   anyFinite = true;
@@ -259,15 +256,14 @@ static bool contextChangesOutput(xf::BlockOp block, const InputSources &inputsAr
     RunSource from{*weights, {}, countedMatrices(block, {}, seed)};
     Sample sample =
         randomSample(block, {seed, how.context, /*others=*/0, /*kept=*/0, inputsAreSources});
-    auto full = runFull(block, sample, from);
-    auto reduced = runReduced(block, block, sample, from);
-    if (full && reduced) {
-      Vector with = joined(*full), without = joined(*reduced);
-      if (with.allFinite() && (with - without).norm() > 1e-7 * (1 + with.norm()))
-        return true;
+    auto runs = runBoth(block, sample, from);
+    if (!runs) {
+      llvm::consumeError(runs.takeError());
+      continue;
     }
-    llvm::consumeError(full.takeError());
-    llvm::consumeError(reduced.takeError());
+    Vector with = joined(runs->full), without = joined(runs->reduced);
+    if (with.allFinite() && (with - without).norm() > 1e-7 * (1 + with.norm()))
+      return true;
   }
   return false;
 }

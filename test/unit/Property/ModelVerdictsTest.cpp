@@ -6,6 +6,7 @@
 //
 // CTXC_PROPERTY_SEEDS=FIRST:COUNT runs other seeds than those of the suite.
 #include "RandomModel.h"
+#include "Seeds.h"
 #include "ctxc/Evidence/MakeProof.h"
 #include "ctxc/Evidence/Trial.h"
 #include "ctxc/Planning/ModelVerdict.h"
@@ -273,24 +274,12 @@ constexpr uint64_t modelShards = 8;
 struct ModelVerdicts : testing::TestWithParam<int> {};
 
 TEST_P(ModelVerdicts, AreNeverFalse) {
-  uint64_t first = 0, count = 300 * modelShards;
-  if (const char *text = std::getenv("CTXC_PROPERTY_SEEDS")) {
-    auto [from, size] = StringRef(text).split(':');
-    ASSERT_FALSE(from.getAsInteger(10, first) || size.getAsInteger(10, count)) << text;
-  }
-  first += GetParam() * count / modelShards;
-  count /= modelShards;
-  ModelJudge judge;
-  for (uint64_t seed = first; seed < first + count; ++seed)
-    judge.judge(seed);
-  llvm::outs() << "models " << first << " to " << first + count - 1 << ":\n";
-  judge.print(llvm::outs());
-  if (count >= 75)
-    for (const char *kind :
-         {"that can be patched", "with folded layers", "layers with settings of their own",
-          "with outputs that are not read", "that the context passes", "tokens shown",
-          "tokens that the context passed to", "proofs that hide a way past the layers, seen"})
-      EXPECT_TRUE(judge.counts.count(kind)) << kind;
+  judgeSeeds<ModelJudge>(
+      "models", {GetParam(), modelShards, 300},
+      [](ModelJudge &judge, uint64_t seed) { judge.judge(seed); }, 75,
+      {"that can be patched", "with folded layers", "layers with settings of their own",
+       "with outputs that are not read", "that the context passes", "tokens shown",
+       "tokens that the context passed to", "proofs that hide a way past the layers, seen"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ModelVerdicts, testing::Range(0, int(modelShards)));

@@ -1,6 +1,7 @@
 // No false verdict on blocks whose numbers make an identity of their sizes. They are judged with
 // whole matrices, on other weights than those that a verdict was confirmed on.
 #include "RandomSized.h"
+#include "Seeds.h"
 #include "ctxc/Evidence/Trial.h"
 #include "ctxc/Evidence/Witness.h"
 #include "mlir/IR/MLIRContext.h"
@@ -79,21 +80,9 @@ constexpr uint64_t sizedShards = 8;
 struct Sized : testing::TestWithParam<int> {};
 
 TEST_P(Sized, AreNeverFalse) {
-  uint64_t first = 0, count = 6 * sizedShards;
-  if (const char *text = std::getenv("CTXC_PROPERTY_SEEDS")) {
-    auto [from, size] = StringRef(text).split(':');
-    ASSERT_FALSE(from.getAsInteger(10, first) || size.getAsInteger(10, count)) << text;
-  }
-  first += GetParam() * count / sizedShards;
-  count /= sizedShards;
-  SizedJudge judge;
-  for (uint64_t seed = first; seed < first + count; ++seed)
-    judge.judge(seed);
-  llvm::outs() << "sized blocks " << first << " to " << first + count - 1 << ":\n";
-  judge.print(llvm::outs());
-  if (count >= 50)
-    for (const char *kind : {"controllable", "rejected", "undecided"})
-      EXPECT_TRUE(judge.counts.count(kind)) << kind;
+  judgeSeeds<SizedJudge>("sized blocks", {GetParam(), sizedShards, 6},
+                         [](SizedJudge &judge, uint64_t seed) { judge.judge(seed); }, 50,
+                         {"controllable", "rejected", "undecided"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Sized, testing::Range(0, int(sizedShards)));

@@ -5,6 +5,7 @@
 //
 // CTXC_PROPERTY_SEEDS=FIRST:COUNT replaces the seeds of the suite.
 #include "RandomDag.h"
+#include "Seeds.h"
 #include "ctxc/Evidence/Trial.h"
 #include "ctxc/Evidence/Witness.h"
 #include "ctxc/Transforms/PermuteParts.h"
@@ -108,6 +109,8 @@ public:
       EXPECT_TRUE(counts.count(kind)) << kind;
   }
 
+  std::map<std::string, int> counts;
+
 private:
   void judgePlans(uint64_t seed, xf::BlockOp block, const PlanOptions &options,
                   const Verdict &verdict, bool hasKinks);
@@ -117,7 +120,6 @@ private:
   void count(const std::string &what) { ++counts[what]; }
 
   MLIRContext context;
-  std::map<std::string, int> counts;
 };
 
 void Judge::judge(uint64_t seed, bool nasty) {
@@ -299,40 +301,17 @@ constexpr uint64_t shards = 8;
 struct Verdicts : testing::TestWithParam<int> {};
 
 TEST_P(Verdicts, AreNeverFalse) {
-  uint64_t first = 0, count = 500 * shards;
-  if (const char *text = std::getenv("CTXC_PROPERTY_SEEDS")) {
-    auto [from, size] = StringRef(text).split(':');
-    ASSERT_FALSE(from.getAsInteger(10, first) || size.getAsInteger(10, count)) << text;
-  }
-  first += GetParam() * count / shards;
-  count /= shards;
-  Judge judge;
-  for (uint64_t seed = first; seed < first + count; ++seed)
-    judge.judge(seed);
-  llvm::outs() << "seeds " << first << " to " << first + count - 1 << ":\n";
-  judge.print(llvm::outs());
-  // A generator that makes only one kind of blocks would prove nothing.
-  if (count >= 100)
-    judge.expectAll({"controllable", "output-only", "rejected", "undecided", "witnesses",
+  judgeSeeds<Judge>("seeds", {GetParam(), shards, 500},
+                    [](Judge &judge, uint64_t seed) { judge.judge(seed); }, 100,
+                    {"controllable", "output-only", "rejected", "undecided", "witnesses",
                      "plans whose obligations are met"});
 }
 
 TEST_P(Verdicts, AreNeverFalseOnWhatDeceives) {
-  uint64_t first = 1'000'000, count = 125 * shards;
-  if (const char *text = std::getenv("CTXC_PROPERTY_SEEDS")) {
-    auto [from, size] = StringRef(text).split(':');
-    ASSERT_FALSE(from.getAsInteger(10, first) || size.getAsInteger(10, count)) << text;
-  }
-  first += GetParam() * count / shards;
-  count /= shards;
-  Judge judge;
-  for (uint64_t seed = first; seed < first + count; ++seed)
-    judge.judge(seed, /*nasty=*/true);
-  llvm::outs() << "nasty seeds " << first << " to " << first + count - 1 << ":\n";
-  judge.print(llvm::outs());
-  if (count >= 100)
-    judge.expectAll({"controllable", "output-only", "rejected", "undecided",
-                     "plans whose obligations are met"});
+  judgeSeeds<Judge>(
+      "nasty seeds", {GetParam(), shards, 125, 1'000'000},
+      [](Judge &judge, uint64_t seed) { judge.judge(seed, /*nasty=*/true); }, 100,
+      {"controllable", "output-only", "rejected", "undecided", "plans whose obligations are met"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Verdicts, testing::Range(0, int(shards)));
