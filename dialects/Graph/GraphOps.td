@@ -50,7 +50,8 @@ def Graph_InputOp : Graph_Op<"input", [Pure]> {
 def Graph_StoredOp : Graph_Op<"stored", [Pure]> {
   let summary = "a stored tensor";
   let description = [{
-    With `fixed` it is a buffer or a constant, which is not trained. `value` has its numbers if they are part of the
+    With `fixed` it is a buffer or a constant, which is not trained; with `loaded` too, its numbers come with the
+    weights, which are not in the file. `value` has its numbers if they are part of the
     program and have a type that weights do not have, such as the entries of a mask.
 
     - C1: the name is neither empty nor has control characters.
@@ -60,9 +61,14 @@ def Graph_StoredOp : Graph_Op<"stored", [Pure]> {
     %W = graph.stored "layers.0.mlp.up.weight" : !graph.tensor<[128, 64], f32>
     ```
   }];
-  let arguments = (ins StrAttr:$name, UnitAttr:$fixed, OptionalAttr<F64ElementsAttr>:$value);
+  let arguments = (ins StrAttr:$name, UnitAttr:$fixed, UnitAttr:$loaded,
+    OptionalAttr<F64ElementsAttr>:$value);
   let results = (outs Graph_TensorType:$result);
-  let assemblyFormat = "$name (`fixed` $fixed^)? (`is` $value^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$name (`fixed` $fixed^)? (`loaded` $loaded^)? (`is` $value^)? attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    /// The name of an attribute: the tensor's numbers are in the raised module, and not read with the weights.
+    static constexpr ::llvm::StringLiteral inProgram{"in_program"};
+  }];
   let hasVerifier = 1;
 }
 

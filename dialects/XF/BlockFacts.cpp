@@ -1,5 +1,7 @@
 #include "dialects/XF/BlockFacts.h"
+#include "dialects/XF/EntryImage.h"
 #include "dialects/XF/FactsArith.h"
+#include "dialects/XF/Products.h"
 #include "dialects/XF/Sizes.h"
 #include "dialects/XF/SumFacts.h"
 #include <map>
@@ -56,9 +58,13 @@ private:
 
 Facts FactsPass::factsOf(Operation *op) const {
   if (auto setting = dyn_cast<SettingOp>(op)) {
-    if (Attribute value = valueOf(setting))
-      return factsOfNumbers(SettingOp::numbers(setting.getType(), value),
-                            "the setting '" + setting.getName().str() + "' is zero");
+    if (Attribute value = valueOf(setting)) {
+      SmallVector<double> numbers = SettingOp::numbers(setting.getType(), value);
+      Facts facts =
+          factsOfNumbers(numbers, "the setting '" + setting.getName().str() + "' is zero");
+      facts.numbers = std::make_shared<std::vector<double>>(numbers.begin(), numbers.end());
+      return facts;
+    }
   }
   auto speaker = dyn_cast<FactsOpInterface>(op);
   bool isContextual = isa<ContextualOpInterface>(op), readsPiecewise = false, readsLevels = false;
@@ -66,11 +72,15 @@ Facts FactsPass::factsOf(Operation *op) const {
   for (Value operand : op->getOperands()) {
     operands.push_back(facts(operand));
     operands.back().levels.reset(); // not handed on by ops that copy their operand's facts
+    auto param = operand.getDefiningOp<ParamOp>();
+    if (param && param.getConstant() && !speaker)
+      continue; // the op itself says nothing
     readsPiecewise |= operands.back().piecewise;
     readsLevels |=
         operands.back().piecewise && !operands.back().free; // of what is moved none stays
   }
   Facts found = speaker ? speaker.inferFacts(operands) : Facts();
+  found.numbers.reset();
   if (!speaker)
     found.piecewise = !isContextual;
   found.piecewise |= readsPiecewise;
@@ -83,21 +93,6 @@ Facts FactsPass::factsOf(Operation *op) const {
   return found;
 }
 
-/// Whether `op`, solved for operand `index`, is a product with what is not zero on an open set:
-/// then what moves the operand moves the result, or it is zero.
-static bool handsOnMovers(SolvableOpInterface op, unsigned index) {
-  std::string reason;
-  switch (op.getSolvability(index, reason)) {
-  case Solvability::Conditional:
-    return true;
-  case Solvability::Exact:
-    return op->getNumOperands() == 1;
-  case Solvability::No:
-    return false;
-  }
-  llvm_unreachable("a solvability of no known kind");
-}
-
 void FactsPass::setSources(Operation *op, Term &term) const {
   term.reads.resize(sources);
   term.movers.resize(sources);
@@ -105,10 +100,13 @@ void FactsPass::setSources(Operation *op, Term &term) const {
     term.reads.set(source);
     term.movers.set(source);
   };
-  if (auto param = dyn_cast<ParamOp>(op))
+  auto param = dyn_cast<ParamOp>(op);
+  if (param && isGeneric(param))
     own(parameters.lookup(result.names[param.getName()]));
   auto setting = dyn_cast<SettingOp>(op);
-  term.fixed = setting ? bool(valueOf(setting)) : op->getNumOperands() > 0;
+  term.fixed = setting ? bool(valueOf(setting))
+               : param ? !isGeneric(param)
+                       : op->getNumOperands() > 0;
   for (Value operand : op->getOperands()) {
     term.reads |= this->term(operand).reads;
     term.fixed &= this->term(operand).fixed;
@@ -130,7 +128,7 @@ void FactsPass::setSources(Operation *op, Term &term) const {
     term.movers |= movers;
   };
   if (auto site = dyn_cast<AssignableOpInterface>(op);
-      site && site.getParameterOperand().get().getDefiningOp<ParamOp>()) {
+      site && isGeneric(site.getParameterOperand().get())) {
     handOn(site.getParameterOperand().getOperandNumber());
     if (site.getObligation() != Obligation::None)
       handOn(site.getDataOperand().getOperandNumber());
@@ -217,18 +215,6 @@ std::optional<Combination> FactsPass::combine(Operation *op) const {
   return sum;
 }
 
-/// Whether the result is the product of the two operands, entry by entry: solved for either, it
-/// divides by the other.
-static bool isProduct(Operation *op) {
-  auto link = dyn_cast<SolvableOpInterface>(op);
-  std::string reason;
-  return link && !isa<AssignableOpInterface>(op) && op->getNumOperands() == 2 &&
-         op->getNumResults() == 1 && op->getOperand(0).getType() == op->getOperand(1).getType() &&
-         op->getOperand(0).getType() == op->getResult(0).getType() &&
-         link.getSolvability(0, reason) == Solvability::Conditional &&
-         link.getSolvability(1, reason) == Solvability::Conditional;
-}
-
 void FactsPass::takeSum(const Combination &sum, Term &term, Facts &facts) {
   atoms.inferSum(sum, term, facts);
   if (sum.terms.size() == 1 && sum.constant == 0 && sum.terms.begin()->second == 1) {
@@ -304,6 +290,7 @@ void FactsPass::visit(Operation *op) {
   std::optional<Combination> sum = combine(op);
   if (sum)
     takeSum(*sum, term, facts);
+  tightenImage(op, facts, [&](Value v) -> const Facts & { return this->facts(v); });
   // The other factor of a product may be a function of the same numbers, such as 1/u beside u.
   auto isFactor = [&](OpOperand &operand) {
     auto link = dyn_cast<SolvableOpInterface>(op);

@@ -2,6 +2,7 @@
 #ifndef CTXC_DIALECTS_XF_FACTS_H
 #define CTXC_DIALECTS_XF_FACTS_H
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,6 +71,9 @@ enum class Zeros { Never, NullSet, OpenSet };
 ///     everywhere or on a null set; any other can be constant on an open set.
 ///   levels: if known, the constants that entries of a piecewise value take on open sets. Only the
 ///     op that computes the value states them; they are not propagated.
+///   underflows: entries that are not zero can be too small for any number but zero, on an open set
+///     (an exponential, the lower tail of a gelu).
+///   numbers: the entries of a setting whose value is known.
 ///   why: the op's words for the fact, for diagnostics.
 struct Facts {
   Zeros elements = Zeros::OpenSet;
@@ -84,6 +88,8 @@ struct Facts {
   bool free = false;
   bool piecewise = false;
   std::optional<std::vector<double>> levels = std::nullopt;
+  bool underflows = false;
+  std::shared_ptr<const std::vector<double>> numbers = nullptr;
 
   /// Facts of a value whose entries are all `number`.
   static Facts constant(double number, std::string why = "");

@@ -13,6 +13,12 @@ static bool haveOneSign(const Facts &f) {
 Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
   Zeros anywhere = std::max(facts.elements, facts.vector);
   auto type = cast<RankedTensorType>(value.getType());
+  // That all entries underflow at once happens to few alone.
+  constexpr int64_t few = 2;
+  bool isFew = type.getShape().back() <= few;
+  bool isOfAll = obligation == Obligation::NonzeroVector || obligation == Obligation::NonzeroSum;
+  if (facts.underflows && (obligation == Obligation::NonzeroElements || (isOfAll && isFew)))
+    return Zeros::OpenSet;
   switch (obligation) {
   case Obligation::None:
     return Zeros::Never;

@@ -32,12 +32,11 @@ std::optional<unsigned> ctxc::xf::multipliedOperand(Operation *op) {
 }
 
 NormalizeOp ctxc::xf::findDirection(Operation *op) {
-  auto product = dyn_cast_or_null<MulOp>(op);
-  if (!product || multipliedOperand(op) != 0u)
+  if (!isa_and_nonnull<MulOp, DivOp>(op) || multipliedOperand(op) != 0u)
     return {};
-  auto norm = product.getLhs().getDefiningOp<NormalizeOp>();
+  auto norm = op->getOperand(0).getDefiningOp<NormalizeOp>();
   bool isOnSphere = norm && (norm.getKind() == NormKind::rms || norm.getKind() == NormKind::l2);
-  bool isVector = cast<RankedTensorType>(product.getType()).getRank() == 1;
+  bool isVector = cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 1;
   return isOnSphere && isVector ? norm : NormalizeOp();
 }
 

@@ -62,10 +62,10 @@ mlir::Value buildTapMoved(mlir::Operation *tap, mlir::OpBuilder &b, mlir::Value 
                           mlir::Value x, mlir::Value y, mlir::ValueRange operands);
 /// The operand of which the result of `op` is a multiple by one number (MultipleOpInterface).
 std::optional<unsigned> multipliedOperand(mlir::Operation *op);
-/// If `op` is `g N(d)`, a number g times an rms or l2 norm: the norm; null otherwise.
-/// For a target t, d is solved for t's direction and g for its length, independently:
+/// If `op` is `g N(d)`, a number g times an rms or l2 norm, or `N(d) / g`: the norm; null
+/// otherwise. For a target t, d is solved for t's direction and g for its length, independently:
 ///
-///     d' = t / |t|,   g' = |t| / |N(d')|,   so that   g' N(d') = t,
+///     d' = t / |t|,   g' = |t| / |N(d')|, or its inverse,   so that   g' N(d') = t,
 ///
 /// where |t| is √(mean t²) for rms and √(Σ t²) for l2; t = 0 gives d' = 0 and g' = 0.
 NormalizeOp findDirection(mlir::Operation *op);

@@ -18,6 +18,8 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace ctxc::xf {
+class BlockOp;
+class ParamOp;
 class SettingOp;
 
 /// Whether `type` is a ranked tensor of one or more dimensions, each fixed and not 0, with at most
@@ -34,6 +36,13 @@ mlir::LogicalResult checkShapes(std::optional<mlir::Location> loc, llvm::StringR
 /// Fails, with an error at `op`, if `name` is not printable: it must be UTF-8 without control
 /// characters.
 mlir::LogicalResult verifyName(mlir::Operation *op, llvm::StringRef name);
+
+/// Whether `parameter` is a stored tensor of which verdicts take almost all numbers, trained or
+/// frozen, and no part of the program.
+bool isGeneric(mlir::Value parameter);
+/// The first constant of `block` whose numbers are not at hand and matter; null if there is none.
+/// What an op of no known meaning reads of the context may be anything.
+ParamOp findUnknownConstant(BlockOp block);
 
 /// A value of ones: a setting, whose name follows from its shape.
 mlir::Value createOnes(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<int64_t> shape);

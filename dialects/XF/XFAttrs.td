@@ -32,6 +32,11 @@ def XF_ActivationKind : I32EnumAttr<"ActivationKind", "an elementwise nonlineari
   I32EnumAttrCase<"sqrt", 11>        // √max(x, 0)
 ]> { let cppNamespace = "::ctxc::xf"; }
 
+def XF_NarrowType : I32EnumAttr<"NarrowType", "a type with fewer digits than float32", [
+  I32EnumAttrCase<"bf16", 0>,
+  I32EnumAttrCase<"f16", 1>
+]> { let cppNamespace = "::ctxc::xf"; }
+
 def XF_RotaryStyle : I32EnumAttr<"RotaryStyle", "which entries a rotation pairs", [
   I32EnumAttrCase<"half", 0>,        // i with i + n
   I32EnumAttrCase<"interleaved", 1>  // 2i with 2i + 1

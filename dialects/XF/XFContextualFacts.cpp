@@ -14,7 +14,7 @@ struct ConvFacts : FactsOpInterface::ExternalModel<ConvFacts, ConvOp> {
     const Facts &weight = operands[0], &data = operands[1];
     if (weight.isZero() || data.isZero())
       return Facts::constant(0, weight.isZero() ? weight.why : data.why);
-    if (!cast<ConvOp>(op).getWeight().getDefiningOp<ParamOp>()) {
+    if (!isGeneric(cast<ConvOp>(op).getWeight())) {
       Facts facts{Zeros::OpenSet, Zeros::OpenSet, std::nullopt, "its weights are computed"};
       facts.piecewise = true;
       return facts;

@@ -1,5 +1,6 @@
 // How ops take part in control: which targets they can absorb (AssignableOpInterface), and how
 // output chains are solved through them (SolvableOpInterface).
+#include "dialects/XF/FixedMatrix.h"
 #include "dialects/XF/Sizes.h"
 #include "mlir/IR/Builders.h"
 
@@ -63,6 +64,20 @@ Operation *ScaleOp::findNormMatrix() {
   return matrix && matrix->hasOneUse() ? matrix.getOperation() : nullptr;
 }
 
+bool ctxc::xf::isGeneric(Value parameter) {
+  auto param = parameter.getDefiningOp<ParamOp>();
+  return param && !param.getConstant();
+}
+
+ParamOp ctxc::xf::findUnknownConstant(BlockOp block) {
+  for (auto param : block.getBody().getOps<ParamOp>())
+    if (param.getConstant() && llvm::any_of(param->getUsers(), [](Operation *user) {
+          return !isa<OpaqueContextualOp>(user);
+        }))
+      return param;
+  return {};
+}
+
 //===----------------------------------------------------------------------===//
 // SolvableOpInterface
 //===----------------------------------------------------------------------===//
@@ -88,11 +103,32 @@ static Solvability refuse(std::string &reason, const Twine &text) {
   return Solvability::No;
 }
 
-Solvability LinearOp::getSolvability(unsigned, std::string &reason) {
+/// The inverse is rounded to float32; a step of Newton's method corrects the error.
+static Value corrected(OpBuilder &b, Location loc, Value target,
+                       llvm::function_ref<Value(Value)> apply,
+                       llvm::function_ref<Value(Value)> invert) {
+  Value x = invert(target);
+  Value rest = SubOp::create(b, loc, target, apply(x));
+  return AddOp::create(b, loc, x, invert(rest));
+}
+
+Solvability LinearOp::getSolvability(unsigned index, std::string &reason) {
+  if (index == getDataMutable().getOperandNumber() && inverseOf(*this))
+    return Solvability::Exact;
   return refuse(reason, "a fixed matrix reaches only the span of its columns");
 }
-Value LinearOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
-  llvm_unreachable("a matrix is not solved for its input");
+Value LinearOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange operands) {
+  std::vector<double> inverse = *inverseOf(*this);
+  SmallVector<float> numbers(inverse.begin(), inverse.end());
+  auto setting = getWeight().getDefiningOp<SettingOp>();
+  Value inverted = SettingOp::create(
+      b, getLoc(), setting.getType(),
+      (setting.getName() + (getTransposed() ? " transposed" : "") + " inverted").str(),
+      DenseElementsAttr::get(cast<RankedTensorType>(setting.getType()), ArrayRef(numbers)));
+  return corrected(
+      b, getLoc(), target,
+      [&](Value x) { return LinearOp::create(b, getLoc(), operands[0], x, getTransposed()); },
+      [&](Value y) { return LinearOp::create(b, getLoc(), inverted, y, /*transposed=*/false); });
 }
 
 /// Ops with a parameter can be solved for their data, provided that the parameter is stored and
@@ -149,6 +185,20 @@ static Value lengthOf(OpBuilder &b, Location loc, NormKind kind, Value t) {
   return ActivationOp::create(b, loc, ActivationKind::sqrt, squares);
 }
 
+/// Operand `index` of the product of findDirection.
+static Value solveDirection(Operation *op, OpBuilder &b, unsigned index, Value target) {
+  NormalizeOp norm = findDirection(op);
+  Location loc = op->getLoc();
+  Value length = lengthOf(b, loc, norm.getKind(), target),
+        direction = DivOp::create(b, loc, target, length);
+  if (index == 0)
+    return direction;
+  // The length that the norm gives it, to the last digit.
+  Value unit = NormalizeOp::create(b, loc, norm.getKind(), direction, norm.getEps());
+  Value own = lengthOf(b, loc, norm.getKind(), unit);
+  return isa<DivOp>(op) ? DivOp::create(b, loc, own, length) : DivOp::create(b, loc, length, own);
+}
+
 Solvability MulOp::getSolvability(unsigned index, std::string &reason) {
   if (findDirection(*this))
     return Solvability::Exact;
@@ -157,16 +207,22 @@ Solvability MulOp::getSolvability(unsigned index, std::string &reason) {
   return Solvability::Conditional;
 }
 Value MulOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange operands) {
-  if (NormalizeOp norm = findDirection(*this)) {
-    Value length = lengthOf(b, getLoc(), norm.getKind(), target),
-          direction = DivOp::create(b, getLoc(), target, length);
-    if (index == 0)
-      return direction;
-    // The length that the norm gives it, to the last digit.
-    Value unit = NormalizeOp::create(b, getLoc(), norm.getKind(), direction, norm.getEps());
-    return DivOp::create(b, getLoc(), length, lengthOf(b, getLoc(), norm.getKind(), unit));
-  }
+  if (findDirection(*this))
+    return solveDirection(*this, b, index, target);
   return DivOp::create(b, getLoc(), target, operands[1 - index]);
+}
+
+Solvability DivOp::getSolvability(unsigned index, std::string &reason) {
+  if (findDirection(*this) || index == 0)
+    return Solvability::Exact;
+  return refuse(reason, "what is divided by a value of a patch leaves zero, if it is zero");
+}
+Value DivOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange operands) {
+  if (findDirection(*this))
+    return solveDirection(*this, b, index, target);
+  // A zero divisor counts as one, in its inverse as well.
+  Value one = createOnes(b, getLoc(), cast<RankedTensorType>(operands[1].getType()).getShape());
+  return DivOp::create(b, getLoc(), target, DivOp::create(b, getLoc(), one, operands[1]));
 }
 
 Solvability TimesOp::getSolvability(unsigned, std::string &reason) {
@@ -176,18 +232,57 @@ Solvability TimesOp::getSolvability(unsigned, std::string &reason) {
 }
 Value TimesOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
   float factor = getFactor().convertToFloat(), inverse = 1.0f / factor;
-  Value x = TimesOp::create(b, getLoc(), target, APFloat(inverse));
   if (double(inverse) * factor == 1)
-    return x;
-  // The inverse is rounded to float32; a step of Newton's method corrects the error.
-  Value reached = TimesOp::create(b, getLoc(), x, getFactor());
-  Value rest = SubOp::create(b, getLoc(), target, reached);
-  return AddOp::create(b, getLoc(), x, TimesOp::create(b, getLoc(), rest, APFloat(inverse)));
+    return TimesOp::create(b, getLoc(), target, APFloat(inverse));
+  return corrected(
+      b, getLoc(), target, [&](Value x) { return TimesOp::create(b, getLoc(), x, getFactor()); },
+      [&](Value y) { return TimesOp::create(b, getLoc(), y, APFloat(inverse)); });
 }
+
+Solvability LeakyOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }
+/// What is negative is divided by the slope.
+Value LeakyOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
+  Value above = ActivationOp::create(b, getLoc(), ActivationKind::relu, target);
+  Value below = SubOp::create(b, getLoc(), target, above);
+  APFloat slope = getSlope(), inverse(1 / slope.convertToFloat());
+  Value solved = corrected(
+      b, getLoc(), below, [&](Value x) { return TimesOp::create(b, getLoc(), x, slope); },
+      [&](Value y) { return TimesOp::create(b, getLoc(), y, inverse); });
+  return AddOp::create(b, getLoc(), above, solved);
+}
+
+Solvability PowerOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }
+Value PowerOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
+  return PowerOp::create(b, getLoc(), target, getExponent(), !getRoot());
+}
+
+Solvability RoundOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }
+/// Up to the rounding.
+Value RoundOp::buildSolve(OpBuilder &, unsigned, Value target, ValueRange) { return target; }
 
 Solvability ReshapeOp::getSolvability(unsigned, std::string &) { return Solvability::Exact; }
 Value ReshapeOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
   return ReshapeOp::create(b, getLoc(), getData().getType(), target);
+}
+
+Solvability RotaryOp::getSolvability(unsigned index, std::string &reason) {
+  if (index == getDataMutable().getOperandNumber())
+    return Solvability::Exact;
+  return refuse(reason, "a rotation is not solved for its frequencies");
+}
+/// The rotation back, by the opposite angles.
+Value RotaryOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange operands) {
+  APFloat inverse(1 / getAmplitude().convertToFloat());
+  Value opposite = TimesOp::create(b, getLoc(), operands[1], APFloat(-1.0f));
+  return corrected(
+      b, getLoc(), target,
+      [&](Value x) {
+        return RotaryOp::create(b, getLoc(), x.getType(), getStyle(), x, operands[1],
+                                getAmplitude());
+      },
+      [&](Value y) {
+        return RotaryOp::create(b, getLoc(), y.getType(), getStyle(), y, opposite, inverse);
+      });
 }
 
 Solvability NormalizeOp::getSolvability(unsigned, std::string &reason) {

@@ -1,5 +1,6 @@
 // The facts of each op's result (FactsOpInterface): where it is zero, and which values it takes.
 #include "dialects/XF/FactsArith.h"
+#include "dialects/XF/FixedMatrix.h"
 #include "dialects/XF/XF.h"
 #include <cmath>
 
@@ -23,12 +24,10 @@ Facts Facts::constant(double number, std::string why) {
   return facts;
 }
 
-static bool isStored(Value parameter) { return parameter.getDefiningOp<ParamOp>() != nullptr; }
-
 /// Whether the result of an op with a stored parameter takes both signs, as its parameter does, for
 /// data that is nonzero as the op needs it.
 static bool takesBothSigns(Value parameter, Zeros dataIsZero) {
-  return isStored(parameter) && dataIsZero != Zeros::OpenSet;
+  return isGeneric(parameter) && dataIsZero != Zeros::OpenSet;
 }
 
 static int64_t lastDim(Value value) {
@@ -39,12 +38,16 @@ static bool haveOneShape(Value a, Value b) {
 }
 
 Facts ParamOp::inferFacts(ArrayRef<Facts>) {
+  if (getConstant())
+    return unknown("the numbers of '" + getName().str() + "' are not in the file");
   Facts facts = generic();
   facts.free = true;
   return facts;
 }
 Facts SettingOp::inferFacts(ArrayRef<Facts>) { return generic(); }
-Facts EmbedOp::inferFacts(ArrayRef<Facts>) { return generic(); }
+Facts EmbedOp::inferFacts(ArrayRef<Facts> operands) {
+  return isGeneric(getTable()) ? generic() : operands[0];
+}
 
 //===----------------------------------------------------------------------===//
 // Products
@@ -63,6 +66,7 @@ static Facts factsOfProduct(const Facts &a, const Facts &b) {
   if (a.bound && b.bound)
     facts.bound = *a.bound * *b.bound;
   facts.zeroSomewhere = a.zeroSomewhere || b.zeroSomewhere;
+  facts.underflows = a.underflows || b.underflows;
   if (a.floor && a.ceiling && b.floor && b.ceiling) {
     double ends[] = {*a.floor * *b.floor, *a.floor * *b.ceiling, *a.ceiling * *b.floor,
                      *a.ceiling * *b.ceiling};
@@ -79,12 +83,32 @@ static Facts factsOfProduct(const Facts &a, const Facts &b) {
   return facts;
 }
 
+/// The facts of M x for a known matrix M.
+static Facts factsOfFixed(const MatrixFacts &matrix, const Facts &data) {
+  Facts facts;
+  // An entry of x with a number of its own moves every sum that it is in.
+  bool moves = data.free && !matrix.anyZeroRow;
+  facts.elements = moves ? worse(Zeros::NullSet, anyZero(data)) : Zeros::OpenSet;
+  facts.vector = moves                           ? worse(Zeros::NullSet, data.vector)
+                 : matrix.rank == matrix.columns ? data.vector
+                                                 : Zeros::OpenSet;
+  facts.free = data.free && matrix.rank == matrix.rows;
+  if (data.bound)
+    facts.bound = matrix.largestRowSum * *data.bound;
+  facts.why = !data.why.empty() || moves ? data.why
+              : matrix.anyZeroRow        ? "a known matrix has rows of zeros"
+                                         : "the rows of a known matrix may send it to zero";
+  return facts;
+}
+
 // A generic matrix sends a nonzero vector to a vector without zero entries.
 Facts LinearOp::inferFacts(ArrayRef<Facts> operands) {
   const Facts &data = operands[1];
   if (operands[0].isZero() || data.isZero())
     return Facts::constant(0, operands[0].isZero() ? operands[0].why : data.why);
-  if (!isStored(getWeight()))
+  if (std::optional<MatrixFacts> matrix = matrixFacts(*this, operands[0]))
+    return factsOfFixed(*matrix, data);
+  if (!isGeneric(getWeight()))
     return unknown("its matrix is computed");
   Facts facts = {Zeros::NullSet, worse(Zeros::NullSet, data.vector), std::nullopt, data.why};
   facts.bothSigns = takesBothSigns(getWeight(), data.vector);
@@ -94,7 +118,7 @@ Facts LinearOp::inferFacts(ArrayRef<Facts> operands) {
 
 Facts ScaleOp::inferFacts(ArrayRef<Facts> operands) {
   const Facts &data = operands[0], &scale = operands[1];
-  if (!isStored(getScale())) {
+  if (!isGeneric(getScale())) {
     Facts factor = scale;
     if (double offset = getOffset().convertToDouble()) {
       factor = unknown("its scale is computed, and may be the opposite of the offset");
@@ -116,6 +140,7 @@ Facts ScaleOp::inferFacts(ArrayRef<Facts> operands) {
                  std::nullopt, data.why};
   facts.bothSigns = takesBothSigns(getScale(), anyZero(data));
   facts.zeroSomewhere = data.zeroSomewhere;
+  facts.underflows = data.underflows;
   facts.free = haveOneShape(getData(), getScale()) && anyZero(data) != Zeros::OpenSet;
   return facts;
 }
@@ -194,7 +219,7 @@ Facts SubOp::inferFacts(ArrayRef<Facts> operands) {
 SmallVector<SumTerm> SubOp::getSumTerms() { return {{0, 1}, {1, -1}}; }
 
 Facts BiasOp::inferFacts(ArrayRef<Facts> operands) {
-  if (!isStored(getBias()))
+  if (!isGeneric(getBias()))
     return haveOneShape(getData(), getBias()) ? factsOfSum(operands[0], operands[1])
                                               : unknown("its bias is computed");
   Facts facts = generic();

@@ -77,6 +77,10 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = {data.elements, data.vector, std::nullopt, data.why};
   facts.zeroSomewhere = data.zeroSomewhere; // most functions are zero at zero
   facts.free = data.free;
+  auto setTail = [&] { // from where on float32 has zeros: below −5 for gelu_tanh, −103 for exp
+    constexpr double first = -5;
+    facts.underflows = data.floor.value_or(-HUGE_VAL) < first;
+  };
   switch (getKind()) {
   case ActivationKind::relu:
   case ActivationKind::relu2:
@@ -108,6 +112,7 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     facts.ceiling = 1.0;
     facts.free = data.free;
     mapInterval(facts, data, f);
+    setTail();
     break;
   case ActivationKind::tanh:
     facts.bound = 1.0;
@@ -119,16 +124,20 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     facts.floor = 0.0;
     facts.free = data.free;
     mapInterval(facts, data, f);
+    setTail();
     break;
   case ActivationKind::gelu:
   case ActivationKind::gelu_tanh:
     setDip(facts, data, -0.171);
+    setTail();
     break;
   case ActivationKind::silu:
     setDip(facts, data, -0.279);
+    setTail();
     break;
   case ActivationKind::quick_gelu:
     setDip(facts, data, -0.164);
+    setTail();
     break;
   case ActivationKind::abs:
     setAbsolute(facts, data);
@@ -171,5 +180,75 @@ Facts ClampOp::inferFacts(ArrayRef<Facts> operands) {
   facts.free = false;
   facts.piecewise = true;
   facts.levels = getAbove() ? std::vector<double>{limit} : std::vector<double>{-limit, limit};
+  return facts;
+}
+
+Facts LeakyOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands[0];
+  double slope = getSlope().convertToDouble();
+  auto f = [&](double x) { return x > 0 ? x : slope * x; };
+  facts.bound.reset();
+  facts.length.reset();
+  mapInterval(facts, operands[0], f);
+  if (operands[0].bound)
+    facts.bound = *operands[0].bound * std::max(1.0, slope);
+  if (slope != 1) { // equal to x, or to c x, on open sets
+    facts.piecewise = true;
+    facts.levels.emplace();
+  }
+  return facts;
+}
+
+double PowerOp::at(double x) {
+  double size = std::abs(x), n = double(getExponent());
+  return std::copysign(getRoot() ? n == 3 ? std::cbrt(size) : std::sqrt(size) : std::pow(size, n),
+                       x);
+}
+
+Facts PowerOp::inferFacts(ArrayRef<Facts> operands) {
+  const Facts &data = operands[0];
+  Facts facts = data;
+  facts.length.reset();
+  facts.bound.reset();
+  mapInterval(facts, data, [&](double x) { return at(x); });
+  if (data.bound)
+    facts.bound = at(*data.bound);
+  // x |x| and roots have a kink at zero; x³ has none.
+  bool avoidsZero = data.excludes(0) || data.floor.value_or(-1) > 0;
+  if ((getRoot() || getExponent() == 2) && !avoidsZero) {
+    facts.piecewise = true;
+    facts.levels.emplace();
+  }
+  return facts;
+}
+
+double RoundOp::at(double x) {
+  if (x == 0 || !std::isfinite(x))
+    return x;
+  bool isWide = getNarrow() == NarrowType::bf16;
+  int digits = isWide ? 8 : 11, least = isWide ? -126 : -14, exponent = std::ilogb(x);
+  double step = std::ldexp(1.0, std::max(exponent, least) - digits + 1);
+  double rounded = std::nearbyint(x / step) * step;
+  constexpr double largestHalf = 65504;
+  return isWide || std::abs(rounded) <= largestHalf ? rounded : std::copysign(HUGE_VAL, x);
+}
+
+/// As of a program that does not round, but for what rounded numbers add up to: their sums may
+/// vanish on open sets.
+Facts RoundOp::inferFacts(ArrayRef<Facts> operands) {
+  Facts facts = operands[0];
+  double more = 1 + std::ldexp(1.0, getNarrow() == NarrowType::bf16 ? -8 : -11);
+  for (std::optional<double> *size : {&facts.bound, &facts.length})
+    if (*size)
+      *size = **size * more;
+  auto widen = [&](std::optional<double> &side, bool isLow) {
+    if (side)
+      side = *side * ((*side > 0) == isLow ? 2 - more : more);
+  };
+  widen(facts.floor, true);
+  widen(facts.ceiling, false);
+  facts.free = false;
+  facts.piecewise = true;
+  facts.levels.reset();
   return facts;
 }

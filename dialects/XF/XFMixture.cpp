@@ -118,7 +118,7 @@ Facts GatherOp::inferFacts(ArrayRef<Facts> operands) {
 Facts ExpertLinearOp::inferFacts(ArrayRef<Facts> operands) {
   if (operands[0].isZero() || operands[2].isZero())
     return Facts::constant(0, operands[0].isZero() ? operands[0].why : operands[2].why);
-  if (!getBank().getDefiningOp<ParamOp>())
+  if (!isGeneric(getBank()))
     return {Zeros::OpenSet, Zeros::OpenSet, std::nullopt, "its matrices are computed"};
   Zeros rows =
       ranked(getData().getType()).getRank() == 1 ? operands[2].vector : anyZero(operands[2]);

@@ -165,6 +165,9 @@ LogicalResult ParamOp::verify() {
     return emitOpError("has type ")
            << getType() << "; a quantised parameter is a matrix, or a bank of matrices, with rows "
            << "of a multiple of " << quantized.getBlockElements();
+  // C4
+  if (getConstant() && !getFrozen())
+    return emitOpError("is constant and not frozen; no patch may change a part of the program");
   // C3
   return verifyName(*this, getName());
 }
@@ -200,6 +203,19 @@ LogicalResult ConstantOp::verify() {
 LogicalResult ClampOp::verify() { return verifyCap(*this, getLimit().convertToFloat()); } // C1
 
 LogicalResult SoftcapOp::verify() { return verifyCap(*this, getCap().convertToFloat()); } // C1
+
+LogicalResult LeakyOp::verify() { // C1
+  if (!getSlope().isFinite() || getSlope().convertToFloat() <= 0)
+    return emitOpError("has slope ")
+           << getSlope().convertToFloat() << "; it must be finite and positive";
+  return success();
+}
+
+LogicalResult PowerOp::verify() { // C1
+  if (int64_t(getExponent()) != 2 && int64_t(getExponent()) != 3)
+    return emitOpError("has exponent ") << int64_t(getExponent()) << "; it must be 2 or 3";
+  return success();
+}
 
 LogicalResult TimesOp::verify() {
   // C1

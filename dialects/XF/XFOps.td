@@ -139,6 +139,10 @@ def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
     `name`), in its stored shape and type. With `frozen`, no patch may change it. Two `xf.param`
     with the same name are one shared parameter.
 
+    Verdicts hold for almost all numbers of parameters, trained or frozen. With `constant` too, the
+    tensor is no parameter but a part of the program, such as a mask, whose numbers are not at hand:
+    they may be zero, and a verdict holds whatever they are.
+
     A name with a `*` stands for several stored tensors, stacked along the first dimension: the
     tensor whose name has 0 in place of the star, then the one with 1, and so on.
 
@@ -146,15 +150,18 @@ def XF_ParamOp : XF_PureOp<"param", [DeclareOpInterfaceMethods<XF_FactsOpInterfa
     - C2: a quantised parameter is a matrix, or a bank of matrices, whose rows consist of whole
       blocks.
     - C3: the name has no control characters.
+    - C4: what is `constant` is `frozen`.
 
     ```mlir
     %W = xf.param "mlp.up_proj.weight" : tensor<2048x640xbf16>
     %down = xf.param "mlp.experts.*.down_proj.weight" : tensor<8x64x128xbf16>
     ```
   }];
-  let arguments = (ins StrAttr:$name, UnitAttr:$frozen);
+  let arguments = (ins StrAttr:$name, UnitAttr:$frozen, UnitAttr:$constant);
   let results = (outs XF_Parameter:$result);
-  let assemblyFormat = "$name (`frozen` $frozen^)? attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    $name (`frozen` $frozen^)? (`constant` $constant^)? attr-dict `:` type($result)
+  }];
   let hasVerifier = 1;
 }
 

@@ -1,5 +1,5 @@
 // How far patches can move each op's result (ReachOpInterface).
-#include "dialects/XF/XF.h"
+#include "dialects/XF/FixedMatrix.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
@@ -39,10 +39,12 @@ Reach LinearOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts> facts) {
     reach.factors += "·‖" + nameOf(getWeight()) + "‖₂";
     return reach;
   }
-  if (reach.kind == Reach::Thin && reach.dimensions <= in * rows)
+  std::optional<MatrixFacts> matrix = matrixFacts(*this, facts[0]);
+  int64_t most = matrix && matrix->rank ? *matrix->rank : in;
+  if (reach.kind == Reach::Thin && reach.dimensions <= most * rows)
     return reach.dimensions < out * rows ? reach : Reach::free();
-  if (in < out)
-    return Reach::thin(*this, in * rows);
+  if (most < out)
+    return Reach::thin(*this, most * rows);
   // As many rays as there are dimensions span a cone, which does not reach the other side of some
   // direction.
   if (reach.kind == Reach::OneSided && in == out)
@@ -122,6 +124,26 @@ Reach DivOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
   quotient.sign = 0;
   return quotient;
 }
+
+//===----------------------------------------------------------------------===//
+// Bijections, entry by entry
+//===----------------------------------------------------------------------===//
+
+/// Entries keep their signs. How far bounded ones move follows from the result's facts, or from how
+/// steep the function is.
+static Reach ofBijection(const Reach &reach, double stretch) {
+  if (reach.kind != Reach::Bounded)
+    return reach.kind == Reach::Thin ? Reach::free() : reach; // a curved subspace is none
+  return stretch > 0 ? times(reach, stretch) : Reach::free();
+}
+
+Reach LeakyOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  return ofBijection(operands[0], std::max(1.0, getSlope().convertToDouble()));
+}
+Reach PowerOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
+  return ofBijection(operands[0], 0);
+}
+Reach RoundOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) { return operands[0]; }
 
 //===----------------------------------------------------------------------===//
 // Shapes

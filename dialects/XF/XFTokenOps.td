@@ -85,6 +85,63 @@ def XF_ClampOp : XF_ElementwiseOp<"clamp"> {
   let hasVerifier = 1;
 }
 
+def XF_LeakyOp : XF_ElementwiseOp<"leaky", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "`x` where x is positive, and `c x` elsewhere";
+  let description = [{
+    - C1: c is finite and positive, so that every value is that of one x.
+
+    ```mlir
+    %y = xf.leaky %x by 0.01 : tensor<640xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, F32Attr:$slope);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `by` $slope attr-dict `:` type($data)";
+  let hasVerifier = 1;
+}
+
+def XF_PowerOp : XF_ElementwiseOp<"power", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "`|x|ⁿ` with the sign of x";
+  let description = [{
+    `x |x|` for n = 2, `x³` for n = 3; with `root`, what has this for its power: each value is that
+    of one x.
+
+    - C1: n is 2 or 3.
+
+    ```mlir
+    %y = xf.power %x to 3 : tensor<640xf32>
+    %x = xf.power %y to 3 root : tensor<640xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, I64Attr:$exponent, UnitAttr:$root);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `to` $exponent (`root` $root^)? attr-dict `:` type($data)";
+  let extraClassDeclaration = [{
+    /// The value at x.
+    double at(double x);
+  }];
+  let hasVerifier = 1;
+}
+
+def XF_RoundOp : XF_ElementwiseOp<"round", [DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
+  let summary = "the nearest numbers of a narrower type";
+  let description = [{
+    As by `x.bfloat16().float()`. Verdicts are those of a program that does not round: where it does,
+    a patch is exact up to these roundings, and reports say how large they are.
+
+    ```mlir
+    %y = xf.round %x to bf16 : tensor<640xf32>
+    ```
+  }];
+  let arguments = (ins XF_Activation:$data, XF_NarrowType:$narrow);
+  let results = (outs XF_Activation:$result);
+  let assemblyFormat = "$data `to` $narrow attr-dict `:` type($data)";
+  let extraClassDeclaration = [{
+    /// The nearest number to x.
+    double at(double x);
+  }];
+}
+
 def XF_AddOp : XF_ElementwiseOp<"add", [Commutative, DeclareOpInterfaceMethods<XF_ReachOpInterface>],
                                 ["getSumTerms"]> {
   let summary = "`a + b`";
@@ -120,6 +177,7 @@ def XF_MulOp : XF_PureOp<"mul", [InferTypeOpAdaptor,
 
 def XF_DivOp : XF_PureOp<"div", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
     DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "`a ⊘ b`, where each zero of `b` counts as 1, as in the paper";
   let description = [{ - C1: the types are equal, or b is tensor<1xf32>. }];
@@ -274,6 +332,7 @@ def XF_BroadcastOp : XF_PureOp<"broadcast", [DeclareOpInterfaceMethods<XF_FactsO
 
 def XF_RotaryOp : XF_PureOp<"rotary", [AllTypesMatch<["data", "result"]>,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
     DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "rotates pairs of entries of each head by position × frequency";
   let description = [{

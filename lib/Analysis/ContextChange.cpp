@@ -21,7 +21,8 @@ static bool isAdditive(Operation *op, unsigned index) {
 
 static xf::ParamOp parameterOf(Operation *op) {
   auto site = dyn_cast_or_null<xf::AssignableOpInterface>(op);
-  return site ? site.getParameterOperand().get().getDefiningOp<xf::ParamOp>() : xf::ParamOp();
+  bool isIt = site && xf::isGeneric(site.getParameterOperand().get());
+  return isIt ? site.getParameterOperand().get().getDefiningOp<xf::ParamOp>() : xf::ParamOp();
 }
 
 static bool isMatrix(Operation *op) {
@@ -59,6 +60,9 @@ Extent ContextChange::throughOne(OpOperand &operand, Extent extent) const {
         return Extent::Unknown; // a factor that may be zero where the operand changes
   if (isMatrix(op))
     return extent == Extent::Unknown ? extent : Extent::Every;
+  if (isa<xf::LinearOp>(op)) // of known numbers: it may keep a change, and in other entries
+    return isAdditive(op, operand.getOperandNumber()) ? std::min(extent, Extent::Some)
+                                                      : Extent::Unknown;
   bool loses = mayBeZero(zeros.facts(result)) && !mayBeZero(zeros.facts(operand.get()));
   if (loses)
     return Extent::Unknown;

@@ -32,7 +32,9 @@ Reach PatchReach::image(Operation *op) const {
                           diameterText(*facts.bound, n));
   Reach reach = Reach::free();
   reach.origins = {op};
-  return facts.floor ? Reach::oneSided(reach, 1) : reach;
+  return facts.floor     ? Reach::oneSided(reach, 1)
+         : facts.ceiling ? Reach::oneSided(reach, -1)
+                         : reach;
 }
 
 Reach PatchReach::transfer(Operation *op) const {

@@ -203,7 +203,7 @@ void ClaimMaker::findBarriers(ArrayRef<Value> ends) {
     if (facts.length) {
       barrier.image = "ball";
       barrier.radius = facts.length;
-    } else if (facts.bound || facts.floor) {
+    } else if (facts.bound || facts.floor || facts.ceiling) {
       barrier.image = "box";
       if (facts.bound) {
         barrier.low = -*facts.bound;
@@ -211,6 +211,8 @@ void ClaimMaker::findBarriers(ArrayRef<Value> ends) {
       }
       if (facts.floor)
         barrier.low = std::max(barrier.low.value_or(*facts.floor), *facts.floor);
+      if (facts.ceiling)
+        barrier.high = std::min(barrier.high.value_or(*facts.ceiling), *facts.ceiling);
     }
     claim.behind.push_back(std::move(barrier));
   }

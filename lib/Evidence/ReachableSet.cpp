@@ -205,10 +205,22 @@ ConvexSet Tracer::imageOf(Operation *op) {
   }
   if (f.floor)
     set.low = set.low.cwiseMax(*f.floor);
+  if (f.ceiling)
+    set.high = set.high.cwiseMin(*f.ceiling);
   return set;
 }
 
 /// Passes `map`, from the result of `op` to the outputs, on to the op's operands, or ends there.
+/// Whether more is known of the image of `op` than of those of the values that it adds: x + x² has
+/// a least value, and x has none.
+static bool saysMore(const ZeroRange &facts, Operation *op, ArrayRef<Value> variables) {
+  auto isLimited = [&](Value value) {
+    const xf::Facts &f = facts.facts(value);
+    return f.bound || f.floor || f.ceiling || f.length;
+  };
+  return variables.size() > 1 && isLimited(op->getResult(0)) && !llvm::all_of(variables, isLimited);
+}
+
 llvm::Error Tracer::visit(Operation *op, const Map &map) {
   Value result = op->getResult(0);
   if (isa<xf::ParamOp>(op) || isFreeAssignment(op)) {
@@ -219,7 +231,9 @@ llvm::Error Tracer::visit(Operation *op, const Map &map) {
   for (Value operand : op->getOperands())
     if (moved.moves(op, operand) && !llvm::is_contained(variables, operand))
       variables.push_back(operand);
-  auto J = jacobian(op, variables);
+  llvm::Expected<std::optional<Eigen::MatrixXd>> J = std::nullopt;
+  if (!saysMore(facts, op, variables))
+    J = jacobian(op, variables);
   if (!J)
     return J.takeError();
   if (!*J) {

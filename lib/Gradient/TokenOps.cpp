@@ -187,6 +187,34 @@ static llvm::Error pullBackOp(xf::ActivationOp op, Tape &tape) {
                      [kind = op.getKind()](double x) { return derivativeAt(kind, x); });
 }
 
+static llvm::Error evaluateOp(xf::LeakyOp op, Tape &tape) {
+  return map(tape, op.getData(), op.getResult(),
+             [slope = op.getSlope().convertToDouble()](double x) { return x > 0 ? x : slope * x; });
+}
+static llvm::Error pullBackOp(xf::LeakyOp op, Tape &tape) {
+  return pullThrough(
+      tape, op.getData(), op.getResult(),
+      [slope = op.getSlope().convertToDouble()](double x) { return x > 0 ? 1 : slope; });
+}
+
+static llvm::Error evaluateOp(xf::PowerOp op, Tape &tape) {
+  return map(tape, op.getData(), op.getResult(), [op](double x) mutable { return op.at(x); });
+}
+static llvm::Error pullBackOp(xf::PowerOp op, Tape &tape) {
+  double n = op.getRoot() ? 1.0 / double(op.getExponent()) : double(op.getExponent());
+  return pullThrough(tape, op.getData(), op.getResult(), [n](double x) {
+    return x == 0 && n < 1 ? 0 : n * std::pow(std::abs(x), n - 1);
+  });
+}
+
+/// The gradient of what is rounded, as if it was not.
+static llvm::Error evaluateOp(xf::RoundOp op, Tape &tape) {
+  return map(tape, op.getData(), op.getResult(), [op](double x) mutable { return op.at(x); });
+}
+static llvm::Error pullBackOp(xf::RoundOp op, Tape &tape) {
+  return pullThrough(tape, op.getData(), op.getResult(), [](double) { return 1.0; });
+}
+
 static llvm::Error evaluateOp(xf::SoftcapOp op, Tape &tape) {
   return map(tape, op.getData(), op.getResult(),
              [cap = op.getCap().convertToDouble()](double x) { return cap * std::tanh(x / cap); });
@@ -293,8 +321,9 @@ static llvm::Error pullBackOp(xf::DivOp op, Tape &tape) {
 }
 
 void attachTokenOps(MLIRContext &context) {
-  attach<xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::TimesOp,
-         xf::AddOp, xf::SubOp, xf::MulOp, xf::DivOp>(context);
+  attach<xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::LeakyOp,
+         xf::PowerOp, xf::RoundOp, xf::TimesOp, xf::AddOp, xf::SubOp, xf::MulOp, xf::DivOp>(
+      context);
 }
 
 } // namespace ctxc::gradient

@@ -118,6 +118,9 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
     erase_if(run.layers,
              [&](const SourceRun::Layer &layer) { return joined.contains(layer.path); });
   imported.source = std::move(*source);
+  for (auto stored : op.getBody().getOps<graph::StoredOp>())
+    if (stored->hasAttr(graph::StoredOp::inProgram))
+      imported.inProgram.push_back(stored.getName().str());
   if (!needWeights)
     return imported;
   StringSet<> fixed;

@@ -271,7 +271,13 @@ void Explanation::explain() {
   rejected |= isOfNumbers;
   if (!rejected)
     undecided();
-  if (options.refute) {
+  xf::ParamOp constant = xf::findUnknownConstant(facts.graph.getBlock());
+  if (constant && rejected)
+    unconfirmed("the numbers of '" + constant.getName().str() + "' are not in the file");
+  // Numbers are of a program that does not round: what rounding leaves of a value is zero in it.
+  auto body = facts.graph.getBlock().getBody().getOps<xf::RoundOp>();
+  bool rounds = body.begin() != body.end();
+  if (options.refute && !constant) {
     StringRef rule = rejected ? verdict.causes.front().rule : StringRef();
     Refuted found = options.refute(facts.graph.getBlock(), options, rule);
     if (isOfNumbers && !found.leastError) {
@@ -281,7 +287,7 @@ void Explanation::explain() {
       unconfirmed(found.words);
     else if (rejected && !found.words.empty())
       note(verdict.causes.back().op, found.words);
-    else if (!rejected && found.leastError)
+    else if (!rejected && found.leastError && !rounds)
       refuted(*found.leastError);
   }
   mergeCauses(verdict.causes);

@@ -18,13 +18,15 @@ static Barrier imageOf(const Flow &flow, Value value) {
   if (facts.length) {
     barrier.image = "ball";
     barrier.radius = *facts.length;
-  } else if (facts.bound || facts.floor) {
+  } else if (facts.bound || facts.floor || facts.ceiling) {
     barrier.image = "box";
     barrier.high = facts.bound;
     if (facts.bound)
       barrier.low = -*facts.bound;
     if (facts.floor && !(barrier.low && *barrier.low > *facts.floor))
       barrier.low = facts.floor;
+    if (facts.ceiling && !(barrier.high && *barrier.high < *facts.ceiling))
+      barrier.high = facts.ceiling;
   } else {
     barrier.image = "anything";
   }
@@ -82,6 +84,11 @@ bool proof::checkRejection(Subject &s) {
   const Flow &flow = s.flow;
   s.expect("patchable", s.claim.patchable, flow.changeable());
   bool good = true;
+  if (xf::ParamOp constant = xf::findUnknownConstant(flow.block())) {
+    s.wrong("verdict: found rejected, and the numbers of '" + constant.getName() +
+            "' are not in the file");
+    good = false;
+  }
   Values walls;
   SmallVector<Value> order;
   for (const Barrier &barrier : s.claim.behind) {

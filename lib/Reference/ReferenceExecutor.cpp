@@ -134,6 +134,7 @@ llvm::Expected<Logits> ReferenceExecutor::computeLogits(Run &opaqueRun, ArrayRef
     Environment environment{
         patched, step.layer, tokens, positions, {{std::nullopt, &run.blocks[i]}}};
     environment.mayGoOn = mayGoOn;
+    environment.rounds = true;
     llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, values);
     xf::BlockOp block = step.block;
     if (step.applied && !options.materialize) {
@@ -219,6 +220,7 @@ llvm::Expected<llvm::SmallVector<Matrix>> ReferenceExecutor::embed(const Program
       llvm::copy(inputs[places[i]].embedding(), numbers.front().row(i).data());
     Environment environment{from, step.layer, ids, at};
     environment.mayGoOn = mayGoOn;
+    environment.rounds = true;
     Evaluation evaluation(environment);
     auto some = evaluateBlock(ofEmbeddings ? step.ofEmbedding : step.block, numbers, evaluation);
     if (!some)

@@ -12,6 +12,7 @@ llvm::Error ReferenceExecutor::runPlain(size_t index, ReferenceRun &run, Values 
   const int64_t id = token.token();
   Environment environment{from, step.layer, id, position, {{std::nullopt, &run.blocks[index]}}};
   environment.mayGoOn = mayGoOn;
+  environment.rounds = true;
   Evaluation evaluation(environment);
   auto outputs = step.ofEmbedding && token.isEmbedding()
                      ? embed(step, token, position, from)
@@ -35,6 +36,7 @@ llvm::Error ReferenceExecutor::runDual(size_t index, Pair &pair, bool materializ
       pair.position,
       {{xf::Run::full, &pair.full.blocks[index]}, {xf::Run::reduced, &pair.reduced.blocks[index]}}};
   environment.mayGoOn = mayGoOn;
+  environment.rounds = true;
   llvm::SmallVector<Matrix> inputs = inputsOf(step.layer, pair.fullValues);
   llvm::append_range(inputs, inputsOf(step.layer, pair.reducedValues));
   Evaluation evaluation(environment);

@@ -163,6 +163,20 @@ static llvm::Error evaluateOp(xf::ClampOp op, Evaluation &e) {
              [=](double x) { return std::min(std::max(x, least), limit); });
 }
 
+static llvm::Error evaluateOp(xf::LeakyOp op, Evaluation &e) {
+  double slope = op.getSlope().convertToDouble();
+  return map(e, op.getData(), op.getResult(), [=](double x) { return x > 0 ? x : slope * x; });
+}
+
+static llvm::Error evaluateOp(xf::PowerOp op, Evaluation &e) {
+  return map(e, op.getData(), op.getResult(), [&](double x) { return op.at(x); });
+}
+
+static llvm::Error evaluateOp(xf::RoundOp op, Evaluation &e) {
+  bool rounds = e.getEnvironment().rounds;
+  return map(e, op.getData(), op.getResult(), [&](double x) { return rounds ? op.at(x) : x; });
+}
+
 static llvm::Error evaluateOp(xf::TimesOp op, Evaluation &e) {
   double factor = op.getFactor().convertToDouble();
   return map(e, op.getData(), op.getResult(), [=](double x) { return factor * x; });
@@ -301,9 +315,10 @@ static llvm::Error evaluateOp(xf::RotaryOp op, Evaluation &e) {
 
 void attachTokenOps(MLIRContext &context) {
   attach<xf::ParamOp, xf::SettingOp, xf::TokenOp, xf::PositionOp, xf::ConstantOp, xf::EmbedOp,
-         xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::TimesOp,
-         xf::AddOp, xf::SubOp, xf::MulOp, xf::DivOp, xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp,
-         xf::SliceOp, xf::ConcatOp, xf::BroadcastOp, xf::RotaryOp>(context);
+         xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::LeakyOp,
+         xf::PowerOp, xf::RoundOp, xf::TimesOp, xf::AddOp, xf::SubOp, xf::MulOp, xf::DivOp,
+         xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp, xf::SliceOp, xf::ConcatOp, xf::BroadcastOp,
+         xf::RotaryOp>(context);
 }
 
 } // namespace ctxc::reference

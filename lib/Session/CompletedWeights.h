@@ -11,6 +11,11 @@ namespace ctxc {
 std::unique_ptr<Weights> completedWeights(std::unique_ptr<Weights> weights,
                                           const Checkpoint *stored, const Checkpoint &constants);
 
+/// Fails where `stored` has other numbers than `constants` for one of `names`, which are a part of
+/// the program.
+llvm::Error checkConstants(const Checkpoint &stored, const Checkpoint &constants,
+                           llvm::ArrayRef<std::string> names);
+
 } // namespace ctxc
 
 #endif // CTXC_LIB_SESSION_COMPLETEDWEIGHTS_H

@@ -13,6 +13,7 @@
 #include "ctxc/Transforms/DropOutputs.h"
 #include "ctxc/Transforms/FoldLayers.h"
 #include "ctxc/Transforms/PermuteParts.h"
+#include "ctxc/Transforms/WrittenForms.h"
 #include "dialects/Graph/Graph.h"
 #include "dialects/Kernel/IntegerProducts.h"
 #include "llvm/Support/FileSystem.h"
@@ -206,6 +207,7 @@ Error Model::import() {
   sourceLines = std::move(result->sourceLines);
   dropUnreadOutputs(*imported);
   permuteParts(*imported);
+  recognizeForms(*imported);
   for (FoldedLayers &folded : foldLayers(*imported, settings.planning.startLayer))
     mlir::emitRemark(folded.layer.getLoc(),
                      "layers " + formatRanges(folded.before) +
@@ -213,6 +215,7 @@ Error Model::import() {
                          ": of them the last alone has parameters outside of its contextual part");
   modelCheckpoint = withMemory(std::move(result->checkpoint), result->memory);
   shared->constants = withMemory(std::move(result->constants), result->memory);
+  shared->inProgram = std::move(result->inProgram);
   if (Error error = chooseEngine(*imported, isProgram, settings))
     return error;
   weightCheckpoint = modelCheckpoint;

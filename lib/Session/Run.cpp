@@ -11,6 +11,7 @@
 #include "ctxc/Support/Memory.h"
 #include "ctxc/Support/Timer.h"
 #include "ctxc/Verify/ProgramNorms.h"
+#include "dialects/XF/Arithmetic.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
 
@@ -49,6 +50,9 @@ Expected<Weights &> Model::weights() {
   } else {
     return makeError(path + ": has no weights; expected a checkpoint with them");
   }
+  if (shared->constants && shared->checkpoint && weightCheckpoint != modelCheckpoint)
+    if (Error error = checkConstants(*shared->checkpoint, *shared->constants, shared->inProgram))
+      return std::move(error);
   if (shared->constants)
     shared->weights =
         completedWeights(std::move(shared->weights), shared->checkpoint.get(), *shared->constants);
@@ -271,16 +275,20 @@ static double roundoffOfWeights(mlir::ModuleOp module) {
 /// rounding of float32 in one run may fall on the other side of a step in the next.
 static constexpr double byteUnitRoundoff = 0.5 / 127;
 
-/// The request's own, and those of how it is run.
+/// The request's own, and those of how it is run, and of what.
 static Roundoffs roundoffsOf(const RunRequest &request, mlir::ModuleOp module,
                              const LoadOptions &settings) {
-  if (settings.integerProducts)
-    return {float32UnitRoundoff, byteUnitRoundoff};
-  if (request.materialize)
-    return {float32UnitRoundoff, std::max(roundoffOfWeights(module), request.roundoffs.patch)};
-  if (settings.prompts == PromptProducts::Rounded && !request.positions.empty())
-    return {bfloat16UnitRoundoff, bfloat16UnitRoundoff};
-  return {float32UnitRoundoff, request.roundoffs.patch};
+  Roundoffs roundoffs{xf::roundoffOfOps(module), request.roundoffs.patch,
+                      xf::roundoffOfProgram(module)};
+  if (settings.integerProducts) {
+    roundoffs.patch = byteUnitRoundoff;
+  } else if (request.materialize) {
+    roundoffs.patch = std::max(roundoffOfWeights(module), roundoffs.patch);
+  } else if (settings.prompts == PromptProducts::Rounded && !request.positions.empty()) {
+    roundoffs.arithmetic = std::max(roundoffs.arithmetic, bfloat16UnitRoundoff);
+    roundoffs.patch = bfloat16UnitRoundoff;
+  }
+  return roundoffs;
 }
 
 Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObserver observe) {

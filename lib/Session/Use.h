@@ -37,7 +37,8 @@ struct Model::Measuring {
 struct Model::Shared {
   std::mutex mutex;
   std::shared_ptr<Checkpoint> checkpoint; ///< whose memory `weights` points into
-  std::shared_ptr<Checkpoint> constants; ///< of a PyTorch program: what it has beside its weights
+  std::shared_ptr<Checkpoint> constants;  ///< of a PyTorch program: what it has beside its weights
+  std::vector<std::string> inProgram;     ///< those constants whose numbers are in the module
   std::unique_ptr<Weights> weights;
   std::string hash;
   std::map<DType, std::shared_ptr<KnownNorms>> norms; ///< by storage type

@@ -44,7 +44,6 @@ SplitRule elementwise(Operation *op, SumUse sums, unsigned uncutAtEnd = 0) {
 }
 
 template <typename Op> struct RuleOf;
-
 #define CTXC_ELEMENTWISE_OF(DIALECT, OP, SUMS, UNCUT)                                              \
   template <> struct RuleOf<DIALECT::OP> {                                                         \
     static SplitRule get(DIALECT::OP op, int64_t) {                                                \
@@ -57,6 +56,9 @@ CTXC_ELEMENTWISE(SoftmaxOp, Finish, 1)
 CTXC_ELEMENTWISE(ActivationOp, Finish, 0)
 CTXC_ELEMENTWISE(SoftcapOp, Finish, 0)
 CTXC_ELEMENTWISE(ClampOp, Finish, 0)
+CTXC_ELEMENTWISE(LeakyOp, Finish, 0)
+CTXC_ELEMENTWISE(PowerOp, Finish, 0)
+CTXC_ELEMENTWISE(RoundOp, Finish, 0)
 CTXC_ELEMENTWISE(AddOp, Add, 0)
 CTXC_ELEMENTWISE(SubOp, Add, 0)
 CTXC_ELEMENTWISE(BiasOp, Add, 0)
@@ -384,12 +386,12 @@ template <typename... Ops> void attach(MLIRContext &context) {
 
 void shard::registerSplitModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, xf::XFDialect *) {
-    attach<xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp, xf::AddOp,
-           xf::SubOp, xf::BiasOp, xf::MulOp, xf::DivOp, xf::TimesOp, xf::ScaleOp, xf::ScanOp,
-           xf::DecayingMeanOp, xf::LinearOp, xf::EmbedOp, xf::AttentionOp, xf::LinearAttentionOp,
-           xf::ConvOp, xf::RotaryOp, xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp, xf::SliceOp,
-           xf::ConcatOp, xf::BroadcastOp, xf::GatherOp, xf::ExpertLinearOp, xf::CombineOp,
-           xf::OuterOp>(*context);
+    attach<xf::NormalizeOp, xf::SoftmaxOp, xf::ActivationOp, xf::SoftcapOp, xf::ClampOp,
+           xf::LeakyOp, xf::PowerOp, xf::RoundOp, xf::AddOp, xf::SubOp, xf::BiasOp, xf::MulOp,
+           xf::DivOp, xf::TimesOp, xf::ScaleOp, xf::ScanOp, xf::DecayingMeanOp, xf::LinearOp,
+           xf::EmbedOp, xf::AttentionOp, xf::LinearAttentionOp, xf::ConvOp, xf::RotaryOp,
+           xf::ReshapeOp, xf::TransposeOp, xf::PermuteOp, xf::SliceOp, xf::ConcatOp,
+           xf::BroadcastOp, xf::GatherOp, xf::ExpertLinearOp, xf::CombineOp, xf::OuterOp>(*context);
   });
   registry.addExtension(+[](MLIRContext *context, patch::PatchDialect *) {
     attach<patch::LinearsOp, patch::ExpertLinearsOp, patch::Rank1Op, patch::ApplyRank1Op,

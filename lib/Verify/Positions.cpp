@@ -86,7 +86,7 @@ Error verifyPositions(Executor &executor, const RunRequest &request, Run *given,
         if (!step)
           return step.takeError();
         if (!stored)
-          addLayers(*step, given.obligations, given.replayError);
+          addLayers(*step, given.obligations, given.replayError, request.roundoffs.program);
         return take(*step, *patch);
       },
       given);

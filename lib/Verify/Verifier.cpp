@@ -124,7 +124,6 @@ Expected<VerifyStep> Verifier::check(const Input &token, int64_t position, const
   step.next = step.patched.baselineToken;
   step.allowedLinf = allowed(
       step, std::max(largestMagnitude(fullLogits), largestMagnitude(*patched)), replayError);
-  sizes.clear();
   if (!fusedLogits.empty())
     step.fusedLinf = largestDifference(*patched, fusedLogits);
   Expected<PatchNormTable> table = measure(patch, executor.layers(), norms);
@@ -133,6 +132,9 @@ Expected<VerifyStep> Verifier::check(const Input &token, int64_t position, const
   step.norm = table->total;
   for (const PatchNorm &norm : table->layers)
     step.layers.push_back({norm, {}, 0});
+  for (auto [layer, report] : llvm::enumerate(step.layers))
+    report.outputNorm = sizes.norm(layer);
+  sizes.clear();
   return step;
 }
 
@@ -194,11 +196,14 @@ Error Verifier::trace(const Input &token, int64_t position, const Patch &patch) 
 }
 
 void ctxc::addLayers(VerifyStep &step, llvm::ArrayRef<LayerObligations> obligations,
-                     llvm::ArrayRef<double> replayError) {
-  for (size_t layer = 0; layer < step.layers.size(); ++layer) {
+                     llvm::ArrayRef<double> replayError, double roundoff) {
+  // Of a narrower type, the roundings of the layer's own output count as well, in either run.
+  const bool isNarrow = roundoff > float32UnitRoundoff;
+  for (auto [layer, report] : llvm::enumerate(step.layers)) {
     if (layer < obligations.size())
-      step.layers[layer].obligations = obligations[layer];
+      report.obligations = obligations[layer];
     if (layer < replayError.size())
-      step.layers[layer].replayError = replayError[layer];
+      report.replayError = replayError[layer] * (roundoff / float32UnitRoundoff) +
+                           (isNarrow ? 2 * roundoff * report.outputNorm : 0);
   }
 }

@@ -60,9 +60,10 @@ private:
   } seen;
 };
 
-/// What the pass that made the patch reports of its layers.
+/// What the pass that made the patch reports of its layers; errors are predicted for float32, and
+/// given for a program of that unit roundoff.
 void addLayers(VerifyStep &step, llvm::ArrayRef<LayerObligations> obligations,
-               llvm::ArrayRef<double> replayError);
+               llvm::ArrayRef<double> replayError, double roundoff);
 
 } // namespace ctxc
 

@@ -25,7 +25,7 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
                        made->reducedLogits.doubles(), made->replayError);
     if (!step)
       return step.takeError();
-    addLayers(*step, made->obligations, made->replayError);
+    addLayers(*step, made->obligations, made->replayError, request.roundoffs.program);
     observe(*step);
     token = step->next;
     result.steps.push_back(std::move(*step));

@@ -47,6 +47,9 @@ StringRef keywordOf(mlir::Operation &op, StringRef attribute) {
       .Case<xf::ActivationOp>([&](auto op) {
         return attribute == "kind" ? stringifyActivationKind(op.getKind()) : StringRef();
       })
+      .Case<xf::RoundOp>([&](auto op) {
+        return attribute == "narrow" ? stringifyNarrowType(op.getNarrow()) : StringRef();
+      })
       .Case<xf::RotaryOp>([&](auto op) {
         return attribute == "style" ? stringifyRotaryStyle(op.getStyle()) : StringRef();
       })

@@ -16,7 +16,7 @@ xf.block @parallel(%x: tensor<8xf32>) -> tensor<8xf32> {
   %m = xf.param "gain" : tensor<8xf32>
   %u = xf.linear %Wu * %x : tensor<8x8xf32>, tensor<8xf32>
   %s = xf.activation silu %u : tensor<8xf32>
-  // expected-remark @below {{no entry of its data may be zero, which fails on a null set}}
+  // expected-remark @below {{no entry of its data may be zero, which fails on an open set}}
   %g = xf.scale %s by %m : tensor<8xf32>, tensor<8xf32>
   // expected-remark @below {{its data must not be zero, which fails on a null set}}
   %d = xf.linear %Wd * %s : tensor<8x8xf32>, tensor<8xf32>

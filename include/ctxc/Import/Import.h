@@ -35,6 +35,7 @@ struct ImportedModel {
   /// For a .pt2 file: untrained tensors that are a part of the program, such as tables of
   /// positions, and that other weights need not have. Null if there are none.
   std::unique_ptr<Checkpoint> constants;
+  std::vector<std::string> inProgram; ///< those whose numbers the module has, and no weights change
   std::shared_ptr<const void> memory; ///< holds the tensors of a .pt2 file
   /// For a .pt2 file: PyTorch's numbers for it, and with the weights what identifies these.
   std::optional<SourceNumbers> source;

@@ -67,6 +67,8 @@ struct Environment {
   /// Parameters, by the block's names, that replace those of the weights; of the
   /// parameters' shapes, in any floating type.
   llvm::StringMap<StoredTensor> parameters = {};
+  /// Whether xf.round rounds, as in a run of the program; else it leaves numbers as they are.
+  bool rounds = false;
   /// Called before each op; its error ends the evaluation.
   llvm::function_ref<llvm::Error()> mayGoOn = nullptr;
 

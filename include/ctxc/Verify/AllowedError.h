@@ -20,6 +20,7 @@ constexpr double float16UnitRoundoff = 0x1p-11;
 struct Roundoffs {
   double arithmetic = float32UnitRoundoff; ///< of the computed values
   double patch = float32UnitRoundoff;      ///< of the patch, and of what it is applied to
+  double program = float32UnitRoundoff;    ///< of the program in which a patch is to run
 };
 
 /// Watches two runs of one token: how large each layer's output is, in the run where it is larger.

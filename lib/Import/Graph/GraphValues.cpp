@@ -108,3 +108,32 @@ SmallVector<int64_t> ctxc::pt2::orderOf(graph::CallOp call) {
   }
   return order;
 }
+
+mlir::FloatType ctxc::pt2::arithmeticOf(graph::ProgramOp program) {
+  // These give numbers that were computed before.
+  static constexpr StringLiteral copies[] = {
+      "_to_copy", "to",        "clone",   "alias",   "detach", "contiguous", "lift_fresh_copy",
+      "dropout",  "type_as",   "view",    "reshape", "expand", "unsqueeze",  "squeeze",
+      "flatten",  "unflatten", "permute", "t",       "slice",  "transpose",  "select",
+      "narrow",   "split",     "chunk",   "unbind",  "cat",    "stack",      "split_with_sizes",
+      "index",    "embedding", "gather",  "copy",    "fill"};
+  FloatType narrowest = Float32Type::get(program.getContext());
+  for (auto call : program.getBody().getOps<graph::CallOp>()) {
+    bool isCopy =
+        call.getTarget().starts_with("aten.") && llvm::is_contained(copies, call.getBaseName());
+    for (Value result : call.getResults()) {
+      auto type = dyn_cast<graph::SymbolicType>(result.getType());
+      auto element = type ? dyn_cast<FloatType>(type.getElementType()) : FloatType();
+      if (!isCopy && element && element.getFPMantissaWidth() < narrowest.getFPMantissaWidth())
+        narrowest = element;
+    }
+  }
+  return narrowest;
+}
+
+bool ctxc::pt2::isMatrix(xf::SettingOp setting) {
+  return llvm::any_of(setting->getUsers(), [&](Operation *user) {
+    auto linear = dyn_cast<xf::LinearOp>(user);
+    return linear && linear.getWeight() == setting.getResult();
+  });
+}

@@ -3,6 +3,7 @@
 #define CTXC_IMPORT_GRAPHVALUES_H
 
 #include "dialects/Graph/Graph.h"
+#include "dialects/XF/XF.h"
 #include <functional>
 #include <vector>
 
@@ -12,6 +13,12 @@ namespace ctxc::pt2 {
 using Numbers = std::function<std::optional<std::vector<double>>(graph::StoredOp)>;
 /// Those that stand in the program.
 std::optional<std::vector<double>> writtenNumbers(graph::StoredOp stored);
+
+/// Whether `setting` is a matrix that a value is multiplied with.
+bool isMatrix(xf::SettingOp setting);
+
+/// The type with the fewest digits in which `program` computes: float32, or a narrower one.
+mlir::FloatType arithmeticOf(graph::ProgramOp program);
 
 /// The call of op `base` that makes `value`; null where another op does.
 graph::CallOp callOf(mlir::Value value, llvm::StringRef base);

@@ -126,7 +126,7 @@ Value Raiser::parameter(graph::StoredOp stored, bool isMatrix) {
   std::string name = naming(stored.getName());
   known = xf::ParamOp::create(builder, NameLoc::get(builder.getStringAttr(name)),
                               RankedTensorType::get(shape, type.getElementType()), name,
-                              stored.getFixed());
+                              /*frozen=*/stored.getFixed(), /*constant=*/stored.getFixed());
   return known;
 }
 

@@ -86,6 +86,15 @@ private:
   Results power(graph::CallOp call);
   Results function(graph::CallOp call);
   Results clamped(graph::CallOp call);
+  Results elu(graph::CallOp call);
+  Results leaky(graph::CallOp call);
+  Results prelu(graph::CallOp call);
+  Results limits(graph::CallOp call);
+  Results reordered(graph::CallOp call);
+  Results summedUp(graph::CallOp call);
+  Value negated(mlir::Location loc, Value x);
+  Value limited(mlir::Location loc, Value x, std::optional<double> low, std::optional<double> high);
+  Value permutedByList(graph::CallOp call);
   Results withTerm(graph::CallOp call, Value x, double number);
   Results choice(graph::CallOp call);
   Results extreme(graph::CallOp call);
@@ -157,6 +166,16 @@ private:
   graph::StoredOp storedOf(Value value) const;
   /// With `isMatrix`, without axes of one entry in front of a matrix.
   Value parameter(graph::StoredOp stored, bool isMatrix = false);
+  /// A setting with the numbers of a stored tensor that is a part of the program, such as a mask;
+  /// null where they come with the weights, are too many, or not finite.
+  Value numbersOf(graph::StoredOp stored);
+  /// The same, without more axes of one entry in front than `data` has.
+  Value numbersFor(graph::StoredOp stored, Value data);
+  /// Those numbers where there are any, or the parameter.
+  Value weightOf(graph::StoredOp stored) {
+    Value numbers = numbersOf(stored);
+    return numbers ? numbers : parameter(stored);
+  }
   /// `data` plus or times a stored tensor, where its shape allows.
   Value withBias(mlir::Location loc, Value data, Value bias);
   Value withScale(mlir::Location loc, Value data, Value scale);
@@ -192,6 +211,13 @@ private:
   Value activation(mlir::Location loc, xf::ActivationKind kind, Value x);
   /// The axis of the token's value that axis `dim` of `value` is; none for one that it lacks.
   std::optional<int64_t> tokenDim(Value value, int64_t dim) const;
+  /// The type with the fewest digits in which the program computes: numbers that are rounded to it
+  /// are no further from what they should be than all others.
+  mlir::FloatType arithmetic(graph::CallOp call) {
+    if (!narrowest)
+      narrowest = arithmeticOf(call->getParentOfType<graph::ProgramOp>());
+    return narrowest;
+  }
   bool isData(Value value) const { return axes.isData(value) || computed.contains(value); }
 
   mlir::OpBuilder &builder;
@@ -202,6 +228,7 @@ private:
   llvm::MapVector<std::pair<llvm::StringRef, mlir::Attribute>, Value> settings;
   llvm::DenseMap<Value, Value> values;
   llvm::DenseMap<Value, Value> parameters;
+  mlir::FloatType narrowest;
   llvm::DenseSet<Value> computed; ///< made of stored tensors by ops of xf
 };
 

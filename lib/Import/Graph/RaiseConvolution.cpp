@@ -85,7 +85,7 @@ bool Raiser::raiseConvolution(Value mixed) {
   Value weight = parameters[stored] =
       xf::ParamOp::create(builder, NameLoc::get(builder.getStringAttr(name)),
                           RankedTensorType::get({channels, taps}, of.getElementType()), name,
-                          /*frozen=*/false);
+                          /*frozen=*/false, /*constant=*/false);
   Value y = xf::ConvOp::create(builder, loc, weight, lookup(x), xf::RunAttr());
   if (Value bias = call.getTensor("bias"))
     y = withBias(loc, y, bias);

@@ -135,6 +135,8 @@ Raiser::Results Raiser::chosen(graph::CallOp call) {
 }
 
 Raiser::Results Raiser::indexed(graph::CallOp call) {
+  if (Value permuted = isData(call.getTensor("self")) ? permutedByList(call) : Value())
+    return {permuted};
   if (isData(call.getTensor("self")))
     return chosen(call);
   graph::StoredOp stored = storedOf(call.getTensor("self"));

@@ -3,6 +3,7 @@
 #include "Raise.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "dialects/XF/Arithmetic.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -216,6 +217,8 @@ void ModelRaiser::share(Scope &scope) {
   SmallVector<NamedAttribute> settings;
   if (hasTokens())
     scope.block.walk([&](xf::SettingOp setting) {
+      if (isMatrix(setting)) // an output chain is solved through that of the block itself
+        return;
       // Those of the same name have the same value.
       auto isKnown = [&](NamedAttribute one) { return one.getName() == setting.getName(); };
       if (llvm::none_of(settings, isKnown))
@@ -383,6 +386,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise(llvm::StringSet<> *join
     if (llvm::Error error = raiseModel())
       return std::move(error);
   eraseUnusedFunctions(*module);
+  if (FloatType arithmetic = arithmeticOf(program); !arithmetic.isF32())
+    (*module)->setAttr(xf::arithmeticName, TypeAttr::get(arithmetic));
   if (failed(mlir::verify(*module)))
     return makeError("the raised module does not verify; see the messages above");
   return std::move(module);

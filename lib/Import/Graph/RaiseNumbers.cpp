@@ -55,26 +55,7 @@ Raiser::Results Raiser::clamped(graph::CallOp call) {
   if (call.getNumOperands() != 1 || !isNumber(low) || !isNumber(high) ||
       (low && high && *low > *high))
     return {};
-  auto to = [&](Value of, double most, bool above) {
-    return xf::ClampOp::create(builder, loc, of, llvm::APFloat(float(most)), above);
-  };
-  if (low && high && *low == -*high && *high > 0)
-    return {to(x, *high, false)};
-  // max(x, a) = relu(x − a) + a, and min(x, b) = b − relu(b − x).
-  if (low)
-    x = plus(loc, activation(loc, xf::ActivationKind::relu, plus(loc, x, -*low)), *low);
-  if (high && *high > 0)
-    x = to(x, *high, true);
-  else if (high)
-    x = plus(loc,
-             xf::TimesOp::create(
-                 builder, loc,
-                 activation(
-                     loc, xf::ActivationKind::relu,
-                     plus(loc, xf::TimesOp::create(builder, loc, x, llvm::APFloat(-1.0f)), *high)),
-                 llvm::APFloat(-1.0f)),
-             *high);
-  return {x};
+  return {limited(loc, x, low, high)};
 }
 
 /// The larger or the smaller entries of two values: b + relu(a − b), and b − relu(b − a).
@@ -139,6 +120,43 @@ Raiser::Results Raiser::choice(graph::CallOp call) {
 //===----------------------------------------------------------------------===//
 // Of stored tensors
 //===----------------------------------------------------------------------===//
+
+Value Raiser::numbersOf(graph::StoredOp stored) {
+  constexpr int64_t most = 1 << 18;
+  auto type = cast<graph::SymbolicType>(stored.getType());
+  if (!stored.getFixed() || stored.getLoaded())
+    return {};
+  SmallVector<int64_t> shape;
+  int64_t count = 1;
+  for (unsigned i = 0; i < type.getRank(); ++i) {
+    shape.push_back(*type.getNumber(i));
+    if (shape.back() > most / count)
+      return {};
+    count *= shape.back();
+  }
+  std::optional<std::vector<double>> numbers = rotations.numbersOf()(stored);
+  SmallVector<float> rounded;
+  if (numbers)
+    rounded.assign(numbers->begin(), numbers->end());
+  auto isFinite = [](float x) { return std::isfinite(x); };
+  if (int64_t(rounded.size()) != count || !llvm::all_of(rounded, isFinite))
+    return {};
+  // What weights have by this name does not count.
+  stored->setAttr(graph::StoredOp::inProgram, builder.getUnitAttr());
+  auto of = RankedTensorType::get(shape, builder.getF32Type());
+  return setting(stored.getLoc(), "constant " + naming(stored.getName()), of,
+                 DenseElementsAttr::get(of, ArrayRef(rounded)));
+}
+
+Value Raiser::numbersFor(graph::StoredOp stored, Value data) {
+  Value numbers = numbersOf(stored);
+  if (!numbers)
+    return {};
+  ArrayRef<int64_t> shape = ranked(numbers).getShape();
+  while (int64_t(shape.size()) > ranked(data).getRank() && shape.front() == 1)
+    shape = shape.drop_front();
+  return reshaped(stored.getLoc(), numbers, RankedTensorType::get(shape, builder.getF32Type()));
+}
 
 /// Whether entries of the result are functions of entries of the operands, or are these.
 static bool isByEntry(graph::CallOp call) {
@@ -213,11 +231,14 @@ Value Raiser::ofStored(Value value) {
       continue;
     }
     Location loc = value.getLoc();
-    Value scale = parameterOf(stored) ? parameter(stored) : Value();
+    Value numbers = parameterOf(stored) ? numbersOf(stored) : Value();
+    Value scale = parameterOf(stored) && !numbers ? parameter(stored) : Value();
     Value ones =
         xf::createOnes(builder, loc, scale ? ranked(scale).getShape() : ArrayRef<int64_t>{1});
-    Value scaled;
-    if (scale)
+    Value scaled = numbers;
+    if (numbers)
+      ;
+    else if (scale)
       scaled = xf::ScaleOp::create(builder, loc, ones, scale, llvm::APFloat(0.0f));
     else
       scaled = xf::TimesOp::create(builder, loc, ones, llvm::APFloat(float(*fixedNumber(stored))));

@@ -12,40 +12,47 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
   if (!call.getTarget().starts_with("aten."))
     return {};
   using Method = Results (Raiser::*)(graph::CallOp);
-  auto method = llvm::StringSwitch<Method>(call.getBaseName())
-                    .Cases({"linear", "addmm"}, &Raiser::linear)
-                    .Case("matmul", &Raiser::product)
-                    .Cases({"add", "sub", "rsub"}, &Raiser::sum)
-                    .Cases({"mul", "neg"}, &Raiser::times)
-                    .Case("div", &Raiser::quotient)
-                    .Cases({"pow", "square"}, &Raiser::power)
-                    .Cases({"relu", "silu", "gelu", "sigmoid", "tanh", "exp", "expm1", "softplus"},
-                           &Raiser::function)
-                    .Cases({"clamp", "clamp_min", "clamp_max"}, &Raiser::clamped)
-                    .Cases({"min", "max", "minimum", "maximum"}, &Raiser::extreme)
-                    .Case("where", &Raiser::choice)
-                    .Cases({"layer_norm", "rms_norm"}, &Raiser::normed)
-                    .Case("softmax", &Raiser::softmax)
-                    .Cases({"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten"},
-                           &Raiser::sameOrder)
-                    .Cases({"transpose", "permute", "t", "numpy_T"}, &Raiser::permuted)
-                    .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous",
-                            "lift_fresh_copy", "dropout", "type_as"},
-                           &Raiser::copied)
-                    .Case("expand", &Raiser::expanded)
-                    .Cases({"slice", "narrow", "select"}, &Raiser::part)
-                    .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
-                    .Cases({"cat", "concat", "concatenate"}, &Raiser::joined)
-                    .Case("stack", &Raiser::stacked)
-                    .Case("slice_scatter", &Raiser::placed)
-                    .Case("copy", &Raiser::written)
-                    .Case("fill", &Raiser::filled)
-                    .Case("embedding", &Raiser::row)
-                    .Case("topk", &Raiser::topK)
-                    .Case("index", &Raiser::indexed)
-                    .Case("gather", &Raiser::gathered)
-                    .Cases({"sum", "mean"}, &Raiser::summed)
-                    .Default(nullptr);
+  auto method =
+      llvm::StringSwitch<Method>(call.getBaseName())
+          .Cases({"linear", "addmm"}, &Raiser::linear)
+          .Case("matmul", &Raiser::product)
+          .Cases({"add", "sub", "rsub"}, &Raiser::sum)
+          .Cases({"mul", "neg"}, &Raiser::times)
+          .Case("div", &Raiser::quotient)
+          .Cases({"pow", "square"}, &Raiser::power)
+          .Cases({"relu", "silu", "gelu", "sigmoid", "tanh", "exp", "expm1", "softplus"},
+                 &Raiser::function)
+          .Case("elu", &Raiser::elu)
+          .Case("leaky_relu", &Raiser::leaky)
+          .Case("prelu", &Raiser::prelu)
+          .Cases({"abs", "hardtanh", "relu6", "hardsigmoid", "hardswish"}, &Raiser::limits)
+          .Cases({"flip", "roll"}, &Raiser::reordered)
+          .Case("cumsum", &Raiser::summedUp)
+          .Cases({"clamp", "clamp_min", "clamp_max"}, &Raiser::clamped)
+          .Cases({"min", "max", "minimum", "maximum"}, &Raiser::extreme)
+          .Case("where", &Raiser::choice)
+          .Cases({"layer_norm", "rms_norm"}, &Raiser::normed)
+          .Case("softmax", &Raiser::softmax)
+          .Cases({"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten"},
+                 &Raiser::sameOrder)
+          .Cases({"transpose", "permute", "t", "numpy_T"}, &Raiser::permuted)
+          .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous", "lift_fresh_copy",
+                  "dropout", "type_as"},
+                 &Raiser::copied)
+          .Case("expand", &Raiser::expanded)
+          .Cases({"slice", "narrow", "select"}, &Raiser::part)
+          .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
+          .Cases({"cat", "concat", "concatenate"}, &Raiser::joined)
+          .Case("stack", &Raiser::stacked)
+          .Case("slice_scatter", &Raiser::placed)
+          .Case("copy", &Raiser::written)
+          .Case("fill", &Raiser::filled)
+          .Case("embedding", &Raiser::row)
+          .Case("topk", &Raiser::topK)
+          .Case("index", &Raiser::indexed)
+          .Case("gather", &Raiser::gathered)
+          .Cases({"sum", "mean"}, &Raiser::summed)
+          .Default(nullptr);
   bool isOfShape =
       llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded,
                           &Raiser::part, &Raiser::row, &Raiser::indexed, &Raiser::gathered,
@@ -77,6 +84,11 @@ Value Raiser::withBias(Location loc, Value data, Value bias) {
   graph::StoredOp stored = storedOf(bias);
   if (!data || !stored)
     return {};
+  if (Value numbers = numbersFor(stored, data)) {
+    Value x = data;
+    bool fits = matchShapes(loc, x, numbers) && x.getType() == data.getType();
+    return fits ? Value(xf::AddOp::create(builder, loc, x, numbers)) : Value();
+  }
   Value b = parameter(stored);
   ArrayRef<int64_t> shape = ranked(b).getShape(), of = ranked(data).getShape();
   bool fits = shape.size() <= of.size() && of.take_back(shape.size()) == shape;
@@ -95,6 +107,13 @@ Value Raiser::withScale(Location loc, Value data, Value scale) {
   graph::StoredOp stored = storedOf(m);
   if (!data || !stored)
     return {};
+  if (Value numbers = numbersFor(stored, data)) {
+    Value x = data;
+    numbers = plus(loc, numbers, offset);
+    bool isOne = ranked(numbers).getShape() == ArrayRef<int64_t>{1};
+    bool fits = isOne || (matchShapes(loc, x, numbers) && x.getType() == data.getType());
+    return fits ? Value(xf::MulOp::create(builder, loc, x, numbers)) : Value();
+  }
   Value s = parameter(stored);
   ArrayRef<int64_t> shape = ranked(s).getShape(), of = ranked(data).getShape();
   bool fits = shape.size() <= of.size() && of.take_back(shape.size()) == shape;
@@ -146,6 +165,10 @@ Value Raiser::withNumber(Location loc, Value data, Value number) {
   std::optional<int64_t> entry = entryOf(type.getShape(), selects);
   if (!entry)
     return {};
+  if (Value numbers = numbersOf(stored)) {
+    auto value = cast<DenseElementsAttr>(*numbers.getDefiningOp<xf::SettingOp>().getValue());
+    return xf::TimesOp::create(builder, loc, data, value.getValues<llvm::APFloat>()[*entry]);
+  }
   Value one = xf::createOnes(builder, loc, type.getShape());
   Value factor = xf::ScaleOp::create(builder, loc, one, scale, llvm::APFloat(0.0f));
   auto vector = [&](int64_t size) {
@@ -180,7 +203,7 @@ Raiser::Results Raiser::linear(graph::CallOp call) {
     return {};
   // linear multiplies by Wᵀ, and addmm by the matrix itself.
   bool transposed = isAddmm ? !turned : turned;
-  Value w = parameter(stored);
+  Value w = weightOf(stored);
   if (ranked(x).getShape().back() != ranked(w).getDimSize(transposed ? 0 : 1))
     return {};
   Value y = xf::LinearOp::create(builder, call.getLoc(), w, x, transposed);
@@ -203,7 +226,7 @@ Raiser::Results Raiser::product(graph::CallOp call) {
       ranked(parameter(stored)).getRank() != 2 ||
       ranked(x).getShape().back() != ranked(parameter(stored)).getDimSize(turned ? 1 : 0))
     return {};
-  return {xf::LinearOp::create(builder, call.getLoc(), parameter(stored), x, !turned)};
+  return {xf::LinearOp::create(builder, call.getLoc(), weightOf(stored), x, !turned)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -309,17 +332,6 @@ Raiser::Results Raiser::quotient(graph::CallOp call) {
              !matchShapes(call.getLoc(), a, b)))
     return {};
   return {xf::DivOp::create(builder, call.getLoc(), a, b)};
-}
-
-Raiser::Results Raiser::power(graph::CallOp call) {
-  bool isSquare = call.getBaseName() == "square" || numberOf(call, "exponent") == 2.0;
-  Value x = lookup(call.getTensor("self"));
-  if (!isSquare || !x)
-    return {};
-  if (graph::CallOp relu = callOf(beforeCopies(call.getTensor("self")), "relu"))
-    if (Value inner = lookup(relu.getOperand(0)))
-      return {activation(call.getLoc(), xf::ActivationKind::relu2, inner)};
-  return {xf::MulOp::create(builder, call.getLoc(), x, x)};
 }
 
 Value Raiser::activation(Location loc, xf::ActivationKind kind, Value x) {

@@ -229,7 +229,7 @@ mlir::Value Raiser::productFromLeft(graph::CallOp call) {
   if (!x || !stored || shapeOf(x).size() != 1 ||
       axes.axis(right) != unsigned(cast<graph::SymbolicType>(right.getType()).getRank() - 1))
     return {};
-  mlir::Value weight = parameter(stored);
+  mlir::Value weight = weightOf(stored);
   if (shapeOf(weight).size() != 2 || shapeOf(weight)[1] != shapeOf(x)[0])
     return {};
   return xf::LinearOp::create(builder, call.getLoc(), weight, x, /*transposed=*/false);

@@ -118,7 +118,15 @@ Raiser::Results Raiser::copied(graph::CallOp call) {
   auto to = cast<graph::SymbolicType>(call.getResult(0).getType()).getElementType();
   // An integer of fewer bits, or a flag, is another number.
   isCopy &= from == to || (isa<FloatType>(from) && isa<FloatType>(to));
-  return isCopy ? Results{x} : Results{};
+  if (!isCopy)
+    return {};
+  auto narrow = dyn_cast<FloatType>(to), wide = dyn_cast<FloatType>(from);
+  bool rounds = narrow && wide && narrow.getFPMantissaWidth() < wide.getFPMantissaWidth() &&
+                arithmetic(call) != narrow;
+  if (!rounds || !(narrow.isBF16() || narrow.isF16()))
+    return {x};
+  return {xf::RoundOp::create(builder, call.getLoc(), x,
+                              narrow.isBF16() ? xf::NarrowType::bf16 : xf::NarrowType::f16)};
 }
 
 Raiser::Results Raiser::expanded(graph::CallOp call) {

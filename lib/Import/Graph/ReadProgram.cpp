@@ -45,7 +45,7 @@ private:
   Error checkFixedLength() const;
   bool isRead(StringRef tensor) const;
   Error readInput(JsonView value);
-  Error readStored(StringRef tensor, StringRef name, bool fixed);
+  Error readStored(StringRef tensor, StringRef name, bool fixed, bool loaded);
   Error readNumbers(graph::StoredOp tensor, StringRef name);
   Error readNode(JsonView node);
   Error readOutputs();
@@ -60,6 +60,7 @@ private:
   mlir::OpBuilder builder;
   SourceLines lines;
   mlir::Attribute tokens;
+  bool isWhole = false;              ///< the file has the numbers of all parameters
   StringMap<graph::StoredOp> stored; ///< by the name that stands for it
 };
 
@@ -87,7 +88,7 @@ Error ProgramReader::findTokens(StringRef name, graph::SymbolicType type) {
   return Error::success();
 }
 
-Error ProgramReader::readStored(StringRef tensor, StringRef name, bool fixed) {
+Error ProgramReader::readStored(StringRef tensor, StringRef name, bool fixed, bool loaded) {
   auto type = values.type(tensor);
   if (!type)
     return type.takeError();
@@ -96,7 +97,8 @@ Error ProgramReader::readStored(StringRef tensor, StringRef name, bool fixed) {
   graph::StoredOp &known = stored[one];
   if (!known) {
     mlir::Location loc = mlir::NameLoc::get(builder.getStringAttr(one));
-    known = graph::StoredOp::create(builder, loc, *type, one, fixed, mlir::DenseElementsAttr());
+    known =
+        graph::StoredOp::create(builder, loc, *type, one, fixed, loaded, mlir::DenseElementsAttr());
     if (Error error = readNumbers(known, name))
       return error;
   } else if (known.getType() != *type || known.getFixed() != fixed) {
@@ -182,13 +184,19 @@ Error ProgramReader::readInput(JsonView value) {
   if (!name)
     return makeError(where + ": the signature has an input of kind " + quoted(kind) +
                      "; expected parameters, buffers, constants and the model's own inputs");
-  return readStored(*tensor, *name, kind != "parameter");
+  const bool isFixed = kind != "parameter";
+  return readStored(*tensor, *name, isFixed,
+                    isFixed && !isWhole && (*spec)["persistent"].flag().value_or(false));
 }
 
 Error ProgramReader::readInputs() {
   auto inputs = arrayIn(signature, "input_specs", where);
   if (!inputs)
     return inputs.takeError();
+  isWhole = all_of(*inputs, [&](JsonView input) {
+    std::optional<StringRef> name = input["parameter"]["parameter_name"].text();
+    return !name || payloads.has(*name);
+  });
   for (JsonView value : *inputs)
     if (Error error = readInput(value))
       return error;

@@ -1,4 +1,5 @@
 // Lowers each xf op that computes to linalg: its equation over S rows.
+#include "Functions.h"
 #include "ctxc/Lowering/LinalgArith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -87,96 +88,9 @@ struct LowerNormalize : Lowering<LowerNormalize, xf::NormalizeOp> {
   }
 };
 
-Value sigmoid(OpBuilder &b, Location l, Value x) {
-  Value e = math::ExpOp::create(b, l, arith::NegFOp::create(b, l, x));
-  return div(b, l, constant(b, l, 1), add(b, l, constant(b, l, 1), e));
-}
-
-Value activate(OpBuilder &b, Location l, xf::ActivationKind kind, Value x) {
-  auto number = [&](double c) { return constant(b, l, c); };
-  switch (kind) {
-  case xf::ActivationKind::gelu: {
-    Value erf = math::ErfOp::create(b, l, mul(b, l, x, number(M_SQRT1_2)));
-    return mul(b, l, mul(b, l, x, number(0.5)), add(b, l, number(1), erf));
-  }
-  case xf::ActivationKind::gelu_tanh: {
-    Value cube = mul(b, l, mul(b, l, x, x), x);
-    Value inner =
-        mul(b, l, number(M_2_SQRTPI * M_SQRT1_2), add(b, l, x, mul(b, l, number(0.044715), cube)));
-    Value tanh = math::TanhOp::create(b, l, inner);
-    return mul(b, l, mul(b, l, x, number(0.5)), add(b, l, number(1), tanh));
-  }
-  case xf::ActivationKind::silu:
-    return mul(b, l, x, sigmoid(b, l, x));
-  case xf::ActivationKind::quick_gelu:
-    return mul(b, l, x, sigmoid(b, l, mul(b, l, x, number(1.702))));
-  case xf::ActivationKind::relu:
-    return arith::MaximumFOp::create(b, l, x, number(0));
-  case xf::ActivationKind::relu2: {
-    Value r = arith::MaximumFOp::create(b, l, x, number(0));
-    return mul(b, l, r, r);
-  }
-  case xf::ActivationKind::sigmoid:
-    return sigmoid(b, l, x);
-  case xf::ActivationKind::tanh:
-    return math::TanhOp::create(b, l, x);
-  case xf::ActivationKind::exp:
-    return math::ExpOp::create(b, l, x);
-  case xf::ActivationKind::abs:
-    return math::AbsFOp::create(b, l, x);
-  case xf::ActivationKind::sqrt:
-    return math::SqrtOp::create(b, l, arith::MaximumFOp::create(b, l, x, number(0)));
-  case xf::ActivationKind::softplus: {
-    // max(x, 0) + log(1 + e^−|x|) overflows for neither sign of x.
-    Value e = math::ExpOp::create(b, l, arith::NegFOp::create(b, l, math::AbsFOp::create(b, l, x)));
-    return add(b, l, arith::MaximumFOp::create(b, l, x, number(0)), math::Log1pOp::create(b, l, e));
-  }
-  }
-  llvm_unreachable("unknown activation");
-}
-
-struct LowerActivation : Lowering<LowerActivation, xf::ActivationOp> {
-  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    auto activation = cast<xf::ActivationOp>(op);
-    e.bind(activation, e.elementwise(activation, {activation.getData()},
-                                     [&](OpBuilder &b, Location l, ValueRange a) {
-                                       return activate(b, l, activation.getKind(), a[0]);
-                                     }));
-    return success();
-  }
-};
-
 struct LowerSoftmax : Lowering<LowerSoftmax, xf::SoftmaxOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     e.bind(op->getResult(0), softmax(e, e.data(op->getOperand(0))));
-    return success();
-  }
-};
-
-struct LowerSoftcap : Lowering<LowerSoftcap, xf::SoftcapOp> {
-  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    auto softcap = cast<xf::SoftcapOp>(op);
-    double cap = softcap.getCap().convertToFloat();
-    e.bind(softcap,
-           e.elementwise(softcap, {softcap.getData()}, [&](OpBuilder &b, Location l, ValueRange a) {
-             return ctxc::softcap(b, l, a[0], cap);
-           }));
-    return success();
-  }
-};
-
-struct LowerClamp : Lowering<LowerClamp, xf::ClampOp> {
-  LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    auto clamp = cast<xf::ClampOp>(op);
-    double limit = clamp.getLimit().convertToFloat();
-    e.bind(clamp,
-           e.elementwise(clamp, {clamp.getData()},
-                         [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-                           Value low = a[0];
-                           if (!clamp.getAbove())
-                             low = arith::MaximumFOp::create(b, l, low, constant(b, l, -limit));
-                           return arith::MinimumFOp::create(b, l, low, constant(b, l, limit));
-                         }));
     return success();
   }
 };
@@ -339,14 +253,12 @@ struct LowerBroadcast : Lowering<LowerBroadcast, xf::BroadcastOp> {
 namespace ctxc {
 void registerXFLoweringModels(MLIRContext *context) {
   context->loadDialect<kernel::KernelDialect>(); // lowerings create its ops and attributes
+  registerFunctionLowerings(*context);
   xf::LinearOp::attachInterface<LowerLinear>(*context);
   xf::BiasOp::attachInterface<LowerBias>(*context);
   xf::ScaleOp::attachInterface<LowerScale>(*context);
   xf::NormalizeOp::attachInterface<LowerNormalize>(*context);
-  xf::ActivationOp::attachInterface<LowerActivation>(*context);
   xf::SoftmaxOp::attachInterface<LowerSoftmax>(*context);
-  xf::SoftcapOp::attachInterface<LowerSoftcap>(*context);
-  xf::ClampOp::attachInterface<LowerClamp>(*context);
   xf::AddOp::attachInterface<LowerBinary<xf::AddOp, arith::AddFOp>>(*context);
   xf::SubOp::attachInterface<LowerBinary<xf::SubOp, arith::SubFOp>>(*context);
   xf::MulOp::attachInterface<LowerBinary<xf::MulOp, arith::MulFOp>>(*context);

@@ -153,6 +153,24 @@ def _softcap(op: Op, run: Evaluation) -> None:
     run.set(op.results[0], cap * torch.tanh(run.rows(op.operands[0]) / cap))
 
 
+@meaning("xf.leaky")
+def _leaky(op: Op, run: Evaluation) -> None:
+    run.set(op.results[0], F.leaky_relu(run.rows(op.operands[0]), op.attributes["slope"]))
+
+
+@meaning("xf.power")
+def _power(op: Op, run: Evaluation) -> None:
+    x, n = run.rows(op.operands[0]), op.attributes["exponent"]
+    run.set(op.results[0], x.sign() * x.abs().pow(1 / n if "root" in op.attributes else n))
+
+
+@meaning("xf.round")
+def _round(op: Op, run: Evaluation) -> None:
+    x = run.rows(op.operands[0])
+    narrow = {"bf16": torch.bfloat16, "f16": torch.float16}[op.attributes["narrow"]]
+    run.set(op.results[0], x.to(narrow).to(x.dtype))
+
+
 @meaning("xf.clamp")
 def _clamp(op: Op, run: Evaluation) -> None:
     limit = op.attributes["limit"]

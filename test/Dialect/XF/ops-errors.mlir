@@ -399,6 +399,31 @@ xf.block @rotary_c2(%x: tensor<2x4xf32>, %f: tensor<2xf32>) -> tensor<2x4xf32> {
 
 // -----
 
+xf.block @leaky_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.leaky' op has slope 0.000000e+00; it must be finite and positive}}
+  %y = xf.leaky %x by 0.0 : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @power_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.power' op has exponent 4; it must be 2 or 3}}
+  %y = xf.power %x to 4 : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
+xf.block @param_c4(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.param' op is constant and not frozen; no patch may change a part of the program}}
+  %m = xf.param "m" constant : tensor<8xf32>
+  %y = xf.scale %x by %m : tensor<8xf32>, tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+// -----
+
 xf.block @clamp_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-error @below {{'xf.clamp' op has cap -1.000000e+00; it must be finite and positive}}
   %y = xf.clamp %x to -1.0 : tensor<8xf32>

@@ -160,6 +160,16 @@ xf.block @forms(%x: tensor<6xf32>, %q: tensor<2x4xf32>) -> tensor<6xf32> {
   %o = xf.attention %c, %k, %q scale 0.5 bidirectional sinks %b : tensor<2xbf16> : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x4xf32> -> tensor<2x4xf32>
   // CHECK: xf.clamp %{{[a-z0-9]+}} to 7.000000e+00 above : tensor<6xf32>
   %z = xf.clamp %x to 7.0 above : tensor<6xf32>
+  // CHECK: xf.leaky %{{[a-z0-9]+}} by 2.500000e-01 : tensor<6xf32>
+  %le = xf.leaky %z by 0.25 : tensor<6xf32>
+  // CHECK: xf.power %{{[a-z0-9]+}} to 3 : tensor<6xf32>
+  %po = xf.power %le to 3 : tensor<6xf32>
+  // CHECK: xf.power %{{[a-z0-9]+}} to 2 root : tensor<6xf32>
+  %ro = xf.power %po to 2 root : tensor<6xf32>
+  // CHECK: xf.round %{{[a-z0-9]+}} to bf16 : tensor<6xf32>
+  %rd = xf.round %ro to bf16 : tensor<6xf32>
+  // CHECK: xf.param "mask" frozen constant : tensor<6xf32>
+  %mask = xf.param "mask" frozen constant : tensor<6xf32>
   // CHECK: xf.top_k %{{[a-z0-9]+}} k 2 groups 3 keep 2 : tensor<6xf32>
   %s = xf.top_k %x k 2 groups 3 keep 2 : tensor<6xf32>
   %E = xf.param "biases" : tensor<6x3xbf16>

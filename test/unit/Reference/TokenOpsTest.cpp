@@ -88,6 +88,10 @@ TEST_F(TokenOpsTest, ConstantsAreTheAttributesFloats) {
                     [](double x) { return x > double(0.3f) ? double(0.3f) : x; });
   expectElementwise("xf.softcap %x at 0.3",
                     [](double x) { return double(0.3f) * std::tanh(x / double(0.3f)); });
+  expectElementwise("xf.leaky %x by 0.3", [](double x) { return x > 0 ? x : double(0.3f) * x; });
+  expectElementwise("xf.power %x to 2", [](double x) { return x * std::abs(x); });
+  expectElementwise("xf.power %x to 3", [](double x) { return x * x * x; });
+  expectElementwise("xf.power %x to 3 root", [](double x) { return std::cbrt(x); });
 }
 
 TEST_F(TokenOpsTest, SumsAndProducts) {
