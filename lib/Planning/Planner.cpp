@@ -1,7 +1,9 @@
 // The rules by which a plan is chosen, and the verdict that it gives.
 #include "ctxc/Planning/Planner.h"
 #include "PlanSearch.h"
+#include "dialects/XF/Arithmetic.h"
 #include "llvm/ADT/StringSwitch.h"
+#include <cmath>
 #include <map>
 
 using namespace mlir;
@@ -271,6 +273,15 @@ static std::string remarkOn(const PlanCandidate &candidate) {
          "' reads";
 }
 
+/// By how much a program that rounds to a narrow type leaves a patch inexact; empty for float32.
+static std::string remarkOnRoundings(xf::BlockOp block) {
+  double roundoff = xf::roundoffOfProgram(block);
+  if (roundoff <= std::ldexp(1.0, -24))
+    return "";
+  return "the patch is exact up to the program's roundings, at most 2^" +
+         std::to_string(std::ilogb(roundoff)) + " of each number that it rounds";
+}
+
 /// The chosen plan, if nothing speaks against it in numbers, else another of the block's of which
 /// that holds. Where there is none, `verdict` says what spoke against the chosen one.
 static std::optional<PlanCandidate> confirmed(const PlanSearch &search, xf::BlockOp block,
@@ -343,6 +354,8 @@ Verdict ctxc::planBlock(xf::BlockOp block, const PlanOptions &options) {
       return verdict;
     verdict.kind = plan->outputOnly ? VerdictKind::OutputOnly : VerdictKind::Controllable;
     verdict.remark = remarkOn(*plan);
+    if (std::string rounding = remarkOnRoundings(block); !rounding.empty())
+      verdict.remark += (verdict.remark.empty() ? "" : "; ") + rounding;
     verdict.plan = std::move(plan->plan);
     return verdict;
   }

@@ -30,3 +30,7 @@ def cases():
     yield "a sum as a factor", block(
         lambda b, v, w: b.add(v, b.mul(w(v), b.sub(*(rounded(b, b.matrix(n, 1, b.x)) for n in "gh"))))
     ), [("undecided", "conditional")]
+
+
+if __name__ == "__main__":
+    print(next(cases())[1])
