@@ -8,6 +8,9 @@ to deceive, models of several layers, and large blocks whose numbers fit their s
 
   tools/random-blocks.py STATE [--first SEED] [--count N]
 
+With --numpy, the blocks are those of test/random/numpy_verdicts.py, which judges them by numpy, and `python … CTXC SEED 1`
+runs one again.
+
 Ends with what was counted. Exit code 1 where a verdict is false, or a test fails; the seeds are
 named, and `CTXC_PROPERTY_SEEDS=SEED:8 build/bin/unit-Property --gtest_filter=…/0` runs one again.
 """
@@ -21,6 +24,7 @@ import subprocess
 import sys
 import threading
 
+NUMPY = "blocks judged by numpy"
 KINDS = {
     "blocks": "*Verdicts.AreNeverFalse/*:-*ModelVerdicts*",
     "deceiving blocks": "*Verdicts.AreNeverFalseOnWhatDeceives/*",
@@ -70,7 +74,7 @@ class State:
 
 def parts_of(given):
     """Where each part begins, how many seeds it has, and its kind."""
-    kinds = list(KINDS)
+    kinds = [NUMPY] if given.get("by") == NUMPY else list(KINDS)
     end = given["first"] + given["count"]
     for i, first in enumerate(range(given["first"], end, given["each"])):
         yield first, min(given["each"], end - first), kinds[i % len(kinds)]
@@ -85,8 +89,13 @@ def counts_in(output):
 
 def judge(program, state, first, count, kind):
     environment = dict(os.environ, CTXC_PROPERTY_SEEDS=f"{first}:{count}")
+    if kind != NUMPY:
+        command = [program, f"--gtest_filter={KINDS[kind]}"]
+    else:
+        command = [program, os.path.join(ROOT, "test", "random", "numpy_verdicts.py")]
+        command += [os.path.join(ROOT, "build", "bin", "ctxc"), str(first), str(count)]
     done = subprocess.run(
-        [program, f"--gtest_filter={KINDS[kind]}"],
+        command,
         env=environment,
         capture_output=True,
         text=True,
@@ -110,7 +119,7 @@ def judge(program, state, first, count, kind):
 def report(state, of):
     """Prints the counts by kind; false where something failed."""
     good = True
-    for kind in KINDS:
+    for kind in [NUMPY] if of.get("by") == NUMPY else KINDS:
         parts = [part for part in state.parts.values() if part["kind"] == kind]
         counts = sum((collections.Counter(part["counts"]) for part in parts), collections.Counter())
         failed = sorted({seed for part in parts for seed in part.get("failed", [])})
@@ -133,14 +142,18 @@ def main():
     parser.add_argument("--parts", type=int, help="end after this many parts, to go on later")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time (all processors)")
     parser.add_argument("--program", default=os.path.join(ROOT, "build", "bin", "unit-Property"))
+    parser.add_argument("--numpy", metavar="PYTHON", help="judge by numpy alone, with this interpreter")
     given = parser.parse_args()
     if given.each <= 0 or given.each % SHARDS or given.count % SHARDS:
         parser.error(f"--each and --count are multiples of {SHARDS}")
     of = {"first": given.first, "count": given.count, "each": given.each}
+    if given.numpy:
+        of["by"] = NUMPY
+    program = given.numpy or given.program
     state = State(given.state, of)
     todo = [part for part in parts_of(of) if part[0] not in state.parts]
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        running = [pool.submit(judge, given.program, state, *part) for part in todo[: given.parts]]
+        running = [pool.submit(judge, program, state, *part) for part in todo[: given.parts]]
         for part in concurrent.futures.as_completed(running):
             part.result()
     return 0 if report(state, of) else 1

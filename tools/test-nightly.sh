@@ -48,6 +48,14 @@ random_blocks() {
       --jobs "$jobs" --program "$build/bin/unit-Property"
 }
 
+# The same by numpy, whose arithmetic is none of ctxc's.
+numpy_blocks() {
+  local first=$(($(date +%s) / 86400 * blocks))
+  mkdir -p "$build/random-blocks"
+  "$root/tools/random-blocks.py" "$build/random-blocks/numpy-$first" --first $first --count "$blocks" \
+    --jobs "$jobs" --numpy "$judges/bin/python"
+}
+
 # Each condition of the analysis is dropped once, and a test must notice.
 mutants() { "$root/tools/test-mutants.py" --jobs "$jobs"; }
 
@@ -79,6 +87,7 @@ part tested_everywhere
 part wheel
 part site
 part random_blocks
+part numpy_blocks
 part mutants
 part single_files
 part sanitized

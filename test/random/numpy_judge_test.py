@@ -1,0 +1,64 @@
+"""The judge by numpy notices claims that are false, and none that are true.
+
+    numpy_judge_test.py CTXC
+"""
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import numpy as np  # noqa: E402
+from numpy_blocks import Block  # noqa: E402
+from numpy_judge import judge  # noqa: E402
+
+CTXC = sys.argv.pop(1)
+PLAIN = {"inputsDepend": False, "cut": [], "parameters": ["down"], "patchable": ["down"]}
+
+
+def block(change):
+    """What `change` makes of a matrix's product is added to a stream; with the matrix's op."""
+    b = Block(4)
+    v = b.add(b.x, b.conv(b.x, "conv"))
+    d = b.linear(b.param("down", 4, 4), v)
+    b.outputs = [b.add(v, change(b, d))]
+    return b, d
+
+
+def success(op, fails="null-set"):
+    patch = {"op": op.name, "parameter": "down", "fails": fails}
+    return {**PLAIN, "verdict": "output-only", "outputs": [{"patches": [patch], "divisors": []}]}
+
+
+class Judge(unittest.TestCase):
+    def test_true_claims(self):
+        for change in (lambda b, d: d, lambda b, d: b.times(d, -2), lambda b, d: b.unary("power @ to 3", d, lambda a: a**3)):
+            b, op = block(change)
+            self.assertEqual(judge(b, success(op), 0, 1), "")
+        b, op = block(lambda b, d: b.unary("softcap @ at 3.0", d, lambda a: 3 * np.tanh(a / 3)))
+        self.assertEqual(judge(b, {**PLAIN, "verdict": "rejected"}, 0, 1), "")
+
+    def test_false_claims(self):
+        for change in (lambda b, d: b.mul(d, b.setting("m", [1.0, 0.0, 1.0, 1.0])), lambda b, d: b.activation("relu", d)):
+            b, op = block(change)
+            self.assertNotEqual(judge(b, success(op), 0, 1), "")
+        b, op = block(lambda b, d: d)
+        self.assertNotEqual(judge(b, {**PLAIN, "verdict": "rejected"}, 0, 1), "")
+
+    def test_unknown_constants_are_zeros_too(self):
+        b, op = block(lambda b, d: b.scale(d, b.param("c", 4, flags=" frozen constant")))
+        self.assertEqual(judge(b, success(op, "open-set"), 0, 1), "")
+        wrong = judge(b, {**PLAIN, "verdict": "rejected"}, 0, 1)
+        self.assertEqual(wrong, "", "with zeros, no patch is exact")
+
+    def test_verdicts(self):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "numpy_verdicts.py")
+        done = subprocess.run([sys.executable, script, CTXC, "0", "64"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("  64 cases\n", done.stdout)
+        self.assertIn("  0 false verdicts\n", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

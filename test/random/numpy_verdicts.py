@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Judges ctxc's verdicts on random blocks by numpy, which computes them from a model of its own.
+
+  numpy_verdicts.py CTXC FIRST COUNT
+
+A block for each seed from FIRST on. Ends with counts by kind and by verdict; exit code 1 where a verdict is false."""
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+from numpy_blocks import ACTIVATIONS, Block, dense
+from numpy_judge import judge
+
+SMOOTH = ("gelu", "gelu_tanh", "silu", "quick_gelu", "sigmoid", "tanh", "exp", "softplus")
+EACH = 64  # blocks that are checked together
+PIECEWISE = ("relu", "relu2", "abs", "sqrt")
+
+
+def orthogonal(n, rng):
+    return np.linalg.qr(rng.standard_normal((n, n)))[0]
+
+
+class Maker:
+    """One random block. `kinds` says what is in it."""
+
+    def __init__(self, seed, by_layer):
+        self.rng = rng = np.random.default_rng(seed)
+        self.by_layer, self.kinds, self.names = by_layer, set(), 0
+        self.width = 4 if by_layer else int(rng.choice([1, 2, 3, 4, 6]))
+        if not by_layer and rng.random() < 0.01:
+            self.width = 460  # its matrices have more numbers than blocks that are tried as they are
+            self.kinds.add("sizes")
+        self.block = b = Block(self.width, f"b{seed}")
+        source = b.x if rng.random() < 0.7 else self.matrix(b.x, self.width, self.pick(None, "shared"))
+        self.a = b.conv(source, self.fresh("conv"))
+        self.v = b.add(b.x, self.a)
+
+    def pick(self, *choices):
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def fresh(self, name):
+        self.names += 1
+        return f"{name}{self.names}"
+
+    def setting(self, name, make):
+        """Numbers of the block; or of each layer, which differ."""
+        if self.by_layer and self.rng.random() < 0.7:
+            self.kinds.add("settings of layers")
+            return self.block.setting(self.fresh(name), [make() for _ in range(2)], by_layer=True)
+        self.kinds.add("constants")
+        return self.block.setting(self.fresh(name), make())
+
+    def vector(self, n):
+        kind = self.pick("signs", "zeros", "some", "normal", "ones", "size")
+        if kind == "size":
+            self.kinds.add("sizes")
+        rng = self.rng
+        return {"signs": lambda: rng.choice([-1.0, 1.0], n), "zeros": lambda: np.zeros(n), "some": lambda: rng.choice([0.0, 1.0], n),
+                "normal": lambda: rng.standard_normal(n), "ones": lambda: np.ones(n), "size": lambda: np.full(n, 1 / n)}[kind]()
+
+    def square(self, n):
+        rng = self.rng
+        kind = self.pick("orthogonal", "normal", "deficient", "zeros", "identity", "sums")
+        deficient = np.outer(rng.choice([-1.0, 1.0], n), rng.choice([-1.0, 1.0, 0.0], n))
+        return {"orthogonal": lambda: orthogonal(n, rng), "normal": lambda: rng.standard_normal((n, n)), "deficient": lambda: deficient,
+                "zeros": lambda: np.zeros((n, n)), "identity": lambda: np.eye(n), "sums": lambda: np.tril(np.ones((n, n)))}[kind]()
+
+    def matrix(self, x, out, name=None):
+        known = self.block.parameters().get(name)
+        if known and known.shape != (out, x.shape[-1]):
+            name = None
+        return self.block.linear(self.block.param(name or self.fresh("w"), out, x.shape[-1]), x)
+
+    def unknown(self, *shape):
+        self.kinds.add("unknown constants")
+        return self.block.param(self.fresh("c"), *shape, flags=" frozen constant")
+
+    def function(self, x):
+        """Something entry by entry."""
+        b, rng = self.block, self.rng
+        kind = self.pick("smooth", "piecewise", "cap", "clamp", "leaky", "power", "square", "odd", "rest", "ratio", "shift")
+        if kind in ("piecewise", "clamp", "leaky"):
+            self.kinds.add("piecewise")
+        else:
+            self.kinds.add("functions")
+        if kind == "smooth":
+            return b.activation(self.pick(*SMOOTH), x)
+        if kind == "piecewise":
+            return b.activation(self.pick(*PIECEWISE), x)
+        if kind == "cap":
+            return b.unary("softcap @ at 3.0", x, lambda a: 3 * np.tanh(a / 3))
+        if kind == "clamp":
+            if rng.random() < 0.5:
+                return b.unary("clamp @ to 1.0", x, lambda a: np.clip(a, -1, 1))
+            return b.unary("clamp @ to 1.0 above", x, lambda a: np.minimum(a, 1))
+        if kind == "leaky":
+            return b.unary("leaky @ by 0.5", x, lambda a: np.where(a > 0, a, a / 2))
+        if kind == "power":
+            n = self.pick(2, 3)
+            if rng.random() < 0.3:
+                return b.unary(f"power @ to {n} root", x, lambda a: np.sign(a) * np.abs(a) ** (1 / n))
+            return b.unary(f"power @ to {n}", x, lambda a: np.sign(a) * np.abs(a) ** n)
+        if kind == "square":
+            return self.pick(b.add, b.sub, b.mul)(x, b.mul(x, x))
+        act = self.pick(*ACTIVATIONS)
+        if kind == "odd":
+            return self.pick(b.add, b.sub)(b.activation(act, x), b.activation(act, b.times(x, -1)))
+        if kind == "rest":
+            return self.pick(b.add, b.sub, b.mul)(x, b.activation(act, x))
+        ones = b.setting(self.fresh("one"), np.full(x.shape, float(self.pick(1, 2, 0.5))))
+        if kind == "shift":
+            return b.add(b.activation(act, x), ones)
+        return b.div(x, b.add(b.activation(self.pick("abs", "exp", "softplus", "sigmoid"), x), ones))
+
+    def known(self, x):
+        """With numbers that are a part of the block."""
+        b, n = self.block, x.shape[0]
+        kind = self.pick("mul", "add", "linear", "rotary", "permute", "unknown mul", "unknown add", "unknown linear", "times", "div")
+        if kind == "linear" and n < 64:
+            return b.linear(self.setting("M", lambda: self.square(n)), x)
+        if kind == "rotary" and n % 2 == 0 and n < 64:
+            f = self.setting("f", lambda: self.rng.choice([0.0, 1.0, 0.5], n // 2))
+            return b.rotary(x, f, self.pick("half", "interleaved"), self.pick(1.0, 2.0))
+        if kind == "permute" and n < 64:
+            return b.permute(x, [int(i) for i in self.rng.permutation(n)])
+        if kind == "unknown mul":
+            return b.scale(x, self.unknown(n))
+        if kind == "unknown add":
+            return b.bias(x, self.unknown(n))
+        if kind == "unknown linear" and n < 64:
+            return b.linear(self.unknown(n, n), x)
+        if kind == "times":
+            self.kinds.add("sizes")
+            return b.times(x, self.pick(1.0 / n, float(n), -1.0, 0.5, 0.0))
+        if kind == "add":
+            return b.add(x, self.setting("shift", lambda: self.vector(n)))
+        if kind == "div":
+            return b.div(x, self.setting("by", lambda: self.vector(n)))
+        return b.mul(x, self.setting("mask", lambda: self.vector(n)))
+
+    def joined(self, x):
+        """With another value of the block, or of a part of itself."""
+        b, rng, n = self.block, self.rng, x.shape[0]
+        kind = self.pick("gate", "norm", "difference", "sum", "dot", "halves", "round")
+        if kind == "norm":
+            return b.normalize(self.pick("rms", "layer", "l2", "sum"), x, self.pick(0.0, 1e-5))
+        if kind == "round":
+            self.kinds.add("casts")
+            return b.unary(f"round @ to {self.pick('bf16', 'f16')}", x, lambda a: a)
+        other = self.pick(b.x, self.v, x)
+        if kind == "gate":
+            return b.mul(x, self.function(self.matrix(other, n) if rng.random() < 0.5 else other))
+        if kind == "dot":
+            self.kinds.add("sizes")
+            number = b.combine(other, b.reshape(x, n, 1))
+            return b.mul(x, b.times(number, 1.0 / n))
+        if kind == "halves" and n % 2 == 0:
+            first, second = b.slice(x, 0, n // 2), b.slice(x, n // 2, n // 2)
+            return b.concat(first, self.pick(b.add, b.mul)(second, first)) if rng.random() < 0.5 else b.concat(second, first)
+        return self.pick(b.add, b.sub)(x, other)
+
+    def changed(self, x, most):
+        for _ in range(int(self.rng.integers(most + 1))):
+            x = self.pick(self.function, self.known, self.joined)(x)
+        return x
+
+    def site(self, x, n):
+        b = self.block
+        kind = self.pick("matrix", "matrix", "matrix", "bias", "scale", "two")
+        if kind == "bias" and x.shape[0] == n:
+            return b.bias(x, b.param(self.fresh("bias"), n))
+        if kind == "scale" and x.shape[0] == n:
+            return b.scale(x, b.param(self.fresh("scale"), n), self.pick(0.0, 1.0))
+        if kind == "two":
+            inner = self.function(self.matrix(x, int(self.pick(1, 2, 2 * n))))
+            return self.matrix(inner, n)
+        return self.matrix(x, n, self.pick(None, None, None, "shared"))
+
+    def make(self):
+        b, n = self.block, self.width
+        inside, behind = (1, 1) if n > 64 else (2, 2)
+        d = self.changed(self.site(self.changed(self.v, inside), n), behind)
+        y = self.pick(b.add, b.add, b.add, b.sub)(self.v, d)
+        if self.rng.random() < 0.15:
+            y = self.changed(y, 1)
+        b.outputs = [y]
+        if not self.by_layer and self.rng.random() < 0.1:
+            self.kinds.add("two outputs")
+            b.outputs.append(self.pick(self.a, d, self.v, b.add(b.x, d)))
+        return b
+
+
+def model_of(makers):
+    """A model that runs each block in two layers."""
+    table, of = "tensor<31x4xf32>", "tensor<4xf32>"
+    lines, stream = [], "%x"
+    for i, maker in enumerate(makers):
+        b = maker.block
+        for layer in range(2):
+            given = {op.setting: op.values[layer] for op in b.ops if op.kind == "setting" and op.by_layer}
+            text = ", ".join(f"{name} = {dense(v)}" for name, v in given.items())
+            settings = f" settings {{{text}}}" if given else ""
+            lines.append(f'  %y{i}_{layer} = xf.layer @{b.name}({stream}) at "l{2 * i + layer}."{settings} : ({of}) -> {of}')
+            stream = f"%y{i}_{layer}"
+    head = f'xf.model @m {{\n  %E = xf.param "embed" : {table}\n  %id = xf.token : tensor<i32>\n  %x = xf.embed %E[%id] : {table}, tensor<i32>\n'
+    return head + "\n".join(lines) + f"\n  xf.yield {stream} : {of}\n}}\n"
+
+
+def layers_in(text):
+    for part in text.split(", "):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def checked(ctxc, folder, text):
+    """The claims of a proof, each with its layers or blocks; none where no proof was made."""
+    path, proof = os.path.join(folder, "blocks.mlir"), os.path.join(folder, "proof.json")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    if os.path.exists(proof):
+        os.remove(proof)
+    done = subprocess.run([ctxc, "check", path, "--proof", proof], capture_output=True, text=True, check=False)
+    if not os.path.exists(proof):
+        if done.returncode in (1, 2) and "no weights and context were found" in done.stderr:
+            return None
+        raise RuntimeError(f"exit code {done.returncode}: {done.stderr[-2000:]}\n{text}")
+    with open(proof, encoding="utf-8") as file:
+        blocks = json.load(file)["blocks"]
+    return [(layer, claim) for claim in blocks for layer in layers_in(claim["layers"])]
+
+
+def claims_of(ctxc, folder, makers, by_layer):
+    """Each claim with its maker and its layer there. Where numbers overflow, a rejection has no proof: then the others are
+    checked without it."""
+    text = "".join(maker.block.text() for maker in makers) + (model_of(makers) if by_layer else "")
+    claims = checked(ctxc, folder, text)
+    if claims is not None:
+        each = 2 if by_layer else 1
+        return [(makers[layer // each], layer % each, claim) for layer, claim in claims]
+    if len(makers) == 1:
+        return []
+    middle = len(makers) // 2
+    return claims_of(ctxc, folder, makers[:middle], by_layer) + claims_of(ctxc, folder, makers[middle:], by_layer)
+
+
+def run(ctxc, first, count, folder):
+    counts, false = collections.Counter(), []
+    by_layer = first // EACH % 4 == 3
+    makers = [Maker(seed, by_layer) for seed in range(first, first + count)]
+    for maker in makers:
+        maker.make()
+    claims = claims_of(ctxc, folder, makers, by_layer)
+    for maker, layer, claim in claims:
+        assert claim["block"] == maker.block.name, (claim["block"], maker.block.name, layer)
+        seed = int(maker.block.name[1:])
+        wrong = judge(maker.block, claim, layer, seed)
+        counts[claim["verdict"]] += 1
+        for kind in maker.kinds:
+            counts[f"with {kind}"] += 1
+        if wrong:
+            false.append(seed)
+            said = {key: value for key, value in claim.items() if key != "text"}
+            print(f"seed {seed}, {claim['verdict']}: {wrong}\n{maker.block.text()}{json.dumps(said)}", flush=True)
+    counts["without a proof"] += len(makers) - len({maker.block.name for maker, _, _ in claims})
+    counts["cases"] += count
+    counts["false verdicts"] += len(false)
+    return counts
+
+
+def main(ctxc, first, count):
+    total = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        for begin in range(first, first + count, EACH):
+            total += run(ctxc, begin, min(EACH, first + count - begin), folder)
+    total["false verdicts"] += 0
+    print("seeds of a run:")
+    for what, number in sorted(total.items()):
+        print(f"  {number} {what}")
+    return total["false verdicts"] > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
