@@ -87,3 +87,21 @@ xf.block @mixture(%x: tensor<16xf32>) -> tensor<16xf32> {
   %o = xf.outer %w, %x : tensor<2xf32>, tensor<16xf32>
   xf.yield %m : tensor<16xf32>
 }
+
+// A row of zeros of a known matrix makes an entry that is zero; a quotient is another function on either side of its
+// divisor's zeros, and may be a constant on one.
+xf.block @known(%x: tensor<2xf32>, %z: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %M = xf.setting "M" : tensor<2x2xf32> = dense<[[1.0, 2.0], [0.0, 0.0]]> : tensor<2x2xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %m = xf.linear %M * %x : tensor<2x2xf32>, tensor<2xf32>
+  // expected-remark @below {{an entry is zero never, the vector never; bounded by 1.00}}
+  %one = xf.setting "one" : tensor<2xf32> = dense<1.0> : tensor<2xf32>
+  // expected-remark @below {{an entry is zero on a null set, the vector on a null set}}
+  %q = xf.div %x, %z : tensor<2xf32>, tensor<2xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %s = xf.sub %q, %one : tensor<2xf32>
+  // expected-remark @below {{an entry is zero on an open set, the vector on an open set}}
+  %y = xf.add %m, %s : tensor<2xf32>
+  xf.yield %y : tensor<2xf32>
+}

@@ -92,3 +92,7 @@ def cases():
     yield "alpha is 0", blended([0.0]), [NONE]
     yield "alpha is 0.5", blended([0.5]), [MAYBE]
     yield "an unknown alpha", blended(None), [ANY]
+
+
+if __name__ == "__main__":
+    print(multiplied(ONES, False))
