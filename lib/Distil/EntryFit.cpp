@@ -45,7 +45,7 @@ class Fit {
 public:
   Fit(const EntryRows &rows, int64_t count, const ParallelFor &threads)
       : rows(rows), count(count), places(rows.keys.rows()), size(rows.queries.rows()),
-        threads(threads) {}
+        threads(threads), queries(transposedOf(rows.queries)) {}
   EntryFit run();
 
 private:
@@ -62,8 +62,7 @@ private:
   std::vector<int64_t> firstCentres(const FloatMatrix &features) const;
   void cluster();
   void sumClusters();
-  void fitKey(int64_t entry, const Matrix &shared);
-  Vector solveKey(const Vector &weights, const Vector &wanted, const Matrix *shared) const;
+  FloatMatrix solveKeys(const FloatMatrix &weights, const FloatMatrix &wanted, double least) const;
   void fitKeys();
   Solved solveValues(FloatMatrix keys) const;
   FloatMatrix stepOfKeys(const Solved &at) const;
@@ -79,6 +78,7 @@ private:
   const EntryRows &rows;
   const int64_t count, places, size; // m, P, R
   const ParallelFor &threads;
+  const FloatMatrix queries;  ///< d × R
   Vector full;                ///< the logarithm of each row's whole sum of exponentials
   FloatMatrix read;           ///< how much of the softmax each place has: R × P
   Vector reads;               ///< the same over all rows, of their sum
@@ -118,7 +118,6 @@ void Fit::findReads() {
 /// The same distances as between the scores that the queries give two keys, on the average, beside
 /// those of the values; both in units of their standard deviations.
 FloatMatrix Fit::features() const {
-  FloatMatrix queries = transposedOf(rows.queries);
   const int64_t width = queries.rows();
   Matrix gram(width, width);
   multiplySymmetric(queries.data(), queries.data(), width, size, gram.data(), threads);
@@ -220,64 +219,63 @@ void Fit::sumClusters() {
   means = valueSums.cast<float>();
 }
 
-/// The key with which an entry's score is the logarithm of its places' sum, by least squares over
-/// the rows, weighted by how much the softmax moves with that score.
-void Fit::fitKey(int64_t entry, const Matrix &shared) {
-  Vector weights = Vector::Zero(size), wanted = Vector::Zero(size);
-  const Vector start = keys.row(entry).cast<double>();
-  for (int64_t t = 0; t < size; ++t) {
-    double z = logSums(t, entry);
-    const float bias = rows.bias.size() ? rows.bias(t, entry) : 0;
-    if (z == -HUGE_VAL || bias == -HUGE_VALF)
-      continue;
-    const double p = std::exp(z - full[t]);
-    double slope = 1;
-    if (rows.cap > 0) {
-      const double x = std::clamp(z / rows.cap, -0.999, 0.999);
-      z = rows.cap * std::atanh(x);
-      slope = 1 - x * x;
-    }
-    weights[t] = p * (1 - std::min(p, 1.0)) * slope * slope;
-    wanted[t] = z - bias - rows.queries.row(t).cast<double>().dot(start);
-  }
-  Vector step = solveKey(weights, weights.cwiseProduct(wanted) + leastWeight * wanted, &shared);
-  keys.row(entry) += step.transpose().cast<float>();
-}
-
-/// argmin_d Σ w (q · d)² − 2 y (q · d) + ridge |d|², with w a row's weight, and of `shared` for all
-/// rows.
-Vector Fit::solveKey(const Vector &weights, const Vector &wanted, const Matrix *shared) const {
-  const int64_t width = rows.queries.cols();
-  // Rows that weigh next to nothing are left out of the products.
-  const double least = 0.01 * weights.mean();
-  std::vector<int64_t> some;
-  for (int64_t t = 0; t < size; ++t)
-    if (weights[t] > least)
-      some.push_back(t);
-  FloatMatrix columns(width, some.size());
-  for (auto [i, t] : llvm::enumerate(some))
-    columns.col(i) = rows.queries.row(t).transpose() * float(std::sqrt(weights[t]));
-  Matrix gram(width, width);
-  multiplySymmetric(columns.data(), columns.data(), width, some.size(), gram.data(), alone);
-  if (shared)
-    gram += leastWeight * *shared;
-  Vector right = Vector::Zero(width);
-  for (int64_t t = 0; t < size; ++t)
-    if (wanted[t] != 0)
-      right += wanted[t] * rows.queries.row(t).cast<double>().transpose();
-  gram.diagonal().array() += keyRidge * gram.trace() / width + 1e-300;
-  return Eigen::LLT<Eigen::MatrixXd>(gram).solve(right);
-}
-
-void Fit::fitKeys() {
-  FloatMatrix queries = transposedOf(rows.queries);
+/// For each entry argmin_d Σ w (q · d)² − 2 y (q · d) + ridge |d|², with its rows' weights w and
+/// with y (both m × R); `least` is added to all weights.
+FloatMatrix Fit::solveKeys(const FloatMatrix &weights, const FloatMatrix &wanted,
+                           double least) const {
   const int64_t width = queries.rows();
-  Matrix shared(width, width);
-  multiplySymmetric(queries.data(), queries.data(), width, size, shared.data(), threads);
+  const Matrix right = exactProduct(wanted, queries, threads);
+  Matrix shared = Matrix::Zero(width, width);
+  if (least > 0)
+    multiplySymmetric(queries.data(), queries.data(), width, size, shared.data(), threads);
+  FloatMatrix keys(count, width);
+  threads(count, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+      // Rows that weigh next to nothing are left out of the products.
+      const float enough = 0.01f * weights.row(j).mean();
+      std::vector<int64_t> some;
+      for (int64_t t = 0; t < size; ++t)
+        if (weights(j, t) > enough)
+          some.push_back(t);
+      FloatMatrix columns(width, some.size());
+      for (int64_t k = 0; k < width; ++k)
+        for (auto [i, t] : llvm::enumerate(some))
+          columns(k, i) = queries(k, t) * std::sqrt(weights(j, t));
+      Matrix gram(width, width);
+      multiplySymmetric(columns.data(), columns.data(), width, some.size(), gram.data(), alone);
+      gram += least * shared;
+      gram.diagonal().array() += keyRidge * gram.trace() / width + 1e-300;
+      const Vector side = right.row(j).transpose();
+      keys.row(j) = Eigen::LLT<Eigen::MatrixXd>(gram).solve(side).transpose().cast<float>();
+    }
+  });
+  return keys;
+}
+
+/// The keys with which the entries' scores are the logarithms of their places' sums, by least
+/// squares over the rows, weighted by how much the softmax moves with that score.
+void Fit::fitKeys() {
+  const FloatMatrix known = product(keys, rows.queries, threads); // the scores of the means: m × R
+  FloatMatrix weights = FloatMatrix::Zero(count, size), wanted = weights;
   threads(count, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j)
-      fitKey(j, shared);
+      for (int64_t t = 0; t < size; ++t) {
+        double z = logSums(t, j);
+        const float bias = rows.bias.size() ? rows.bias(t, j) : 0;
+        if (z == -HUGE_VAL || bias == -HUGE_VALF)
+          continue;
+        const double p = std::exp(z - full[t]);
+        double slope = 1;
+        if (rows.cap > 0) {
+          const double x = std::clamp(z / rows.cap, -0.999, 0.999);
+          z = rows.cap * std::atanh(x);
+          slope = 1 - x * x;
+        }
+        weights(j, t) = p * (1 - std::min(p, 1.0)) * slope * slope;
+        wanted(j, t) = (weights(j, t) + leastWeight) * (z - bias - known(j, t));
+      }
   });
+  keys += solveKeys(weights, wanted, leastWeight);
 }
 
 /// What these keys give, with the values with which attention comes nearest to the target, all of
@@ -308,8 +306,9 @@ Fit::Solved Fit::solveValues(FloatMatrix keys) const {
     const double own = std::exp(rows.own[t] - largest);
     sum += own;
     s /= float(sum);
-    missing.row(t) = rows.target.row(t) - float(own / sum) * rows.ownResult.row(t) - s * means;
+    missing.row(t) = rows.target.row(t) - float(own / sum) * rows.ownResult.row(t);
   });
+  missing -= product(made.weights, transposedOf(means), threads);
   FloatMatrix entries = transposedOf(made.weights);
   Matrix gram(count, count);
   multiplySymmetric(entries.data(), entries.data(), count, size, gram.data(), threads);
@@ -326,28 +325,23 @@ Fit::Solved Fit::solveValues(FloatMatrix keys) const {
 /// A step of each key by itself that brings attention's result nearer to the target, to first
 /// order: with π the entry's weight and u = v − o, the result moves by π u (q · step).
 FloatMatrix Fit::stepOfKeys(const Solved &at) const {
-  const int64_t width = rows.queries.cols();
   FloatMatrix result = rows.target + at.error;
   FloatMatrix errorTimesValue = product(at.error, at.values, threads),
               resultTimesValue = product(result, at.values, threads);
   const Eigen::VectorXf errorTimesResult = at.error.cwiseProduct(result).rowwise().sum(),
                         lengths = result.rowwise().squaredNorm(),
                         ofValues = at.values.rowwise().squaredNorm();
-  FloatMatrix steps(count, width);
+  FloatMatrix weights(count, size), wanted(count, size);
   threads(count, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) {
-      Vector weights(size), wanted(size); // of the least squares, and wanted times the weights
+    for (int64_t j = begin; j < end; ++j)
       for (int64_t t = 0; t < size; ++t) {
-        const double pi = at.weights(t, j) * (at.slopes.size() ? at.slopes(t, j) : 1);
-        const double length =
-            std::max<double>(lengths[t] - 2 * resultTimesValue(t, j) + ofValues[j], 0);
-        weights[t] = pi * pi * length;
-        wanted[t] = -pi * (errorTimesValue(t, j) - errorTimesResult[t]);
+        const float pi = at.weights(t, j) * (at.slopes.size() ? at.slopes(t, j) : 1);
+        weights(j, t) =
+            pi * pi * std::max(lengths[t] - 2 * resultTimesValue(t, j) + ofValues[j], 0.f);
+        wanted(j, t) = -pi * (errorTimesValue(t, j) - errorTimesResult[t]);
       }
-      steps.row(j) = solveKey(weights, wanted, /*shared=*/nullptr).transpose().cast<float>();
-    }
   });
-  return steps;
+  return solveKeys(weights, wanted, /*least=*/0);
 }
 
 /// Gauss-Newton rounds over keys and values.

@@ -157,7 +157,7 @@ private:
     Array result;
     for (const LeftOut &part : inspection.subject.leftOut) {
       Object entry{{"positions", Array(part.positions)},
-                   {"text", readableText(inspection, settings, name, part.positions)},
+                   {"text", textOf(inspection, settings, name, part.positions)},
                    {"matrixChange", number(part.change.matrix)},
                    {"matrixChangeRelative", number(part.relative.matrix)},
                    {"vectorChange", number(part.change.vector)},

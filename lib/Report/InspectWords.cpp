@@ -6,12 +6,17 @@
 
 using namespace ctxc;
 
-std::string ctxc::readableText(const Inspection &inspection, const InspectSettings &settings,
-                               const TokenName &name, llvm::ArrayRef<int64_t> positions) {
+std::string ctxc::textOf(const Inspection &inspection, const InspectSettings &settings,
+                         const TokenName &name, llvm::ArrayRef<int64_t> positions) {
   auto texts = llvm::map_range(
       positions, [&](int64_t position) { return name.bytes(inspection.tokens[position]); });
-  std::string text = llvm::join(texts, settings.hasNames ? "" : " ");
-  return llvm::json::fixUTF8(llvm::StringRef(text).trim());
+  return llvm::json::fixUTF8(llvm::join(texts, settings.hasNames ? "" : " "));
+}
+
+std::string ctxc::readableText(const Inspection &inspection, const InspectSettings &settings,
+                               const TokenName &name, llvm::ArrayRef<int64_t> positions) {
+  std::string text = textOf(inspection, settings, name, positions);
+  return llvm::StringRef(text).trim().str();
 }
 
 MostOfPatch ctxc::mostOfPatch(llvm::ArrayRef<PatchNorm> layers, double PatchNorm::*norm) {

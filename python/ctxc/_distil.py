@@ -84,7 +84,11 @@ def _lines(path: Path, values: Sequence[Any]) -> str:
 
 
 class Distilled:
-    """An adapter, and its card. Made by `distil`."""
+    """An adapter, and its card. Made by `distil`.
+
+    >>> made
+    <ctxc.Distilled: ... % of ... tokens of context>
+    """
 
     def __init__(self, folder: tempfile.TemporaryDirectory[str]):
         self._folder = folder
@@ -92,37 +96,63 @@ class Distilled:
 
     @property
     def path(self) -> Path:
-        """The adapter's directory, which is removed with this object; `save` keeps it."""
+        """The adapter's directory, which is removed with this object; `save` keeps it.
+
+        >>> (made.path / "adapter_config.json").exists()
+        True
+        """
         return Path(self._folder.name) / "adapter"
 
     @property
     def card(self) -> dict[str, Any]:
-        """card.json: what the adapter recovers, and of what."""
+        """card.json: what the adapter recovers, and of what.
+
+        >>> made.card["format"], made.card["rank"]
+        ('ctxc-card', 2)
+        """
         card: dict[str, Any] = json.loads((self.path / "card.json").read_text())
         return card
 
     @property
     def share(self) -> float:
-        """How much of the context's effect is recovered on text that was not fitted: 1 is all of it."""
+        """How much of the context's effect is recovered on text that was not fitted: 1 is all of it.
+
+        >>> made.share == made.card["share_recovered"]
+        True
+        """
         return float(self.card["share_recovered"])
 
     @property
     def prefix(self) -> list[int]:
-        """The tokens that stand in front of every text."""
+        """The tokens that stand in front of every text.
+
+        >>> made.prefix
+        [2]
+        """
         return list(self.card["prefix"])
 
     def report(self) -> str:
-        """The card as text."""
+        """The card as text.
+
+        >>> made.report().splitlines()[0]
+        'approximate: an adapter of rank 2 in the place of ... tokens of context'
+        """
         return (self.path / "card.txt").read_text()
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes the adapter's directory, which PEFT, `ctxc evaluate` and `ctxc apply` read."""
+        """Writes the adapter's directory, which PEFT, `ctxc evaluate` and `ctxc apply` read.
+
+        >>> made.save(folder + "/kings")
+        """
         if os.path.exists(path):
             raise BadInput(f"{os.fspath(path)} already exists; name a directory that does not")
         shutil.copytree(self.path, path)
 
     def to_peft(self, module: torch.nn.Module, **options: Any) -> Any:
-        """The live model with the adapter, as PEFT loads it."""
+        """The live model with the adapter, as PEFT loads it.
+
+        >>> made.to_peft(module)  # doctest: +SKIP
+        """
         import peft
         return peft.PeftModel.from_pretrained(module, str(self.path), **options)
 
@@ -142,8 +172,13 @@ def distil(model: Any, system: Optional[str] = None, questions: Optional[Sequenc
 
     Raises Refused where the model is better off without the adapter (anyway=True: not), BadInput otherwise.
 
-    `made = ctxc.distil("SmolLM2-135M-Instruct", system="Answer like a pirate.", questions=questions)`, then
-    `print(made.report())` and `made.save("pirate")`.
+    >>> made = ctxc.distil("SmolLM2-135M-Instruct", system="Answer like a pirate.",
+    ...                    questions=questions)  # doctest: +SKIP
+    >>> print(made.report())  # doctest: +SKIP
+    >>> made = ctxc.distil("examples/models/gemma3-kjv-1m", context="In the beginning God created the heaven.",
+    ...                    tokens=120, length=12, entries=4, anyway=True)
+    >>> made.card["entries"]
+    4
     """
     if (context is None) == (system is None and messages is None):
         raise BadInput("expected system, messages or both, or else context")

@@ -109,7 +109,7 @@ class Model:
         """What one token adds behind other text, as UTF-8: bytes that are only a part of a character are \\xNN.
 
         >>> [model.text_of(token) for token in model.tokenize("And David said")[1:]]
-        [' And', ' David', ' said']
+        ['And', ' David', ' said']
         """
         return self._core.token_text(int(token))
 
@@ -117,7 +117,7 @@ class Model:
         """The same token as the vocabulary spells it.
 
         >>> [model.piece(token) for token in model.tokenize("And David said")[1:]]
-        ['▁And', '▁David', '▁said']
+        ['And', '▁David', '▁said']
         """
         return self._core.piece(int(token))
 

@@ -24,6 +24,7 @@ and, where it wants them,
   is_no_matter(key, value, reason)  whether ctxc may read what the judge refuses for this reason
 """
 import argparse
+import fnmatch
 import importlib
 import itertools
 import json
@@ -70,11 +71,11 @@ def same(key, value, format):
 
 
 def table_faults(rows, format):
-    keys = [row["key"] for row in rows]
+    patterns = [row["key"] for row in rows if row["key"] != "*"]
     for key in format.known():
-        if key not in keys:
+        if not any(fnmatch.fnmatchcase(key, pattern) for pattern in patterns):
             yield f"{format.NAME}: the table has no row {key!r}, which the judge reads"
-    if keys[-1] != "*" or rows[-1]["is"] == "any":
+    if rows[-1]["key"] != "*" or rows[-1]["is"] == "any":
         yield f"{format.NAME}: the table has to end with a row for unknown keys, which refuses them"
 
 

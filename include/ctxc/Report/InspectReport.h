@@ -24,8 +24,10 @@ void printInspection(llvm::raw_ostream &os, const Inspection &inspection,
 llvm::json::Value inspectionJson(const Inspection &inspection, const InspectSettings &settings,
                                  const TokenName &name);
 
-/// The text of the tokens at `positions`, without spaces around it; their ids where they have no
-/// names.
+/// The text of the tokens at `positions`; their ids where they have no names.
+std::string textOf(const Inspection &inspection, const InspectSettings &settings,
+                   const TokenName &name, llvm::ArrayRef<int64_t> positions);
+/// The same without spaces around it.
 std::string readableText(const Inspection &inspection, const InspectSettings &settings,
                          const TokenName &name, llvm::ArrayRef<int64_t> positions);
 

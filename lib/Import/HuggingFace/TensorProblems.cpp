@@ -217,11 +217,12 @@ static std::string keysOf(const json::Object &config, int64_t number) {
 
 static void reportShapes(ArrayRef<Misshapen> misshapen, const Checkpoint &checkpoint,
                          StringRef place, Problems &problems) {
+  const StringRef source = checkpoint.isGguf() ? "the file's metadata" : "config.json";
   if (misshapen.size() == 1) {
     const TensorView &view = *misshapen.front().view;
     return problems.add(view.file + ": tensor " + quoted(view.name) + " has shape " +
                         shapeText(view.shape) + "; expected " +
-                        shapeText(misshapen.front().expected) + " from config.json");
+                        shapeText(misshapen.front().expected) + " from " + source);
   }
   NameList names;
   std::set<std::pair<int64_t, int64_t>> sizes; // expected and found
@@ -237,12 +238,12 @@ static void reportShapes(ArrayRef<Misshapen> misshapen, const Checkpoint &checkp
   if (isOfSizes && sizes.size() == 1) {
     auto [expected, found] = *sizes.begin();
     std::string keys = keysOf(checkpoint.config(), expected);
-    cause = "; all have " + std::to_string(found) + " where the config gives " +
-            std::to_string(expected) + (keys.empty() ? "" : " (" + keys + ")");
+    cause = "; all have " + std::to_string(found) + " where it gives " + std::to_string(expected) +
+            (keys.empty() ? "" : " (" + keys + ")");
   }
-  problems.add(place + ": " + Twine(misshapen.size()) +
-               " tensors have other shapes than config.json gives them: " + names.text() + cause +
-               ". Correct the config, or take the weights that belong to it");
+  problems.add(place + ": " + Twine(misshapen.size()) + " tensors have other shapes than " +
+               source + " gives them: " + names.text() + cause + ". Correct " + source +
+               ", or take the weights that belong to it");
 }
 
 static void reportMissing(ArrayRef<Missing> missing, StringRef head, StringRef place,

@@ -50,7 +50,7 @@ def names(key):
     sizes = {"attention.head_count": ["attn_", "q_proj", "query_key_value", "head_count_kv", "num_attention_heads"],
              "attention.head_count_kv": ["k_proj", "query_key_value", "num_key_value_heads", "num_ln_in_parallel_attn"],
              "attention.key_length": ["q_proj", "value_length"], "attention.value_length": ["value_length"],
-             "feed_forward_length": ["mlp"], "block_count": ["layers", "model"], "embedding_length": ["shape", "head_dim"],
+             "feed_forward_length": ["mlp"], "block_count": ["layers", "model"], "embedding_length": ["shape", "shapes", "head_dim"],
              "expert_count": ["experts", "gate"], "expert_feed_forward_length": ["experts"],
              "expert_shared_feed_forward_length": ["shared_expert"], "expert_used_count": ["num_experts_per_tok", "experts"],
              "context_length": ["positions", "max_position_embeddings"], "rope.dimension_count": ["partial_rotary_factor"]}

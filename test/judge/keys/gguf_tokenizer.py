@@ -73,8 +73,10 @@ def differ(found, expected):
 
 
 def names(key):
-    return {"tokenizer.ggml.scores": ["scores"], "tokenizer.ggml.token_type": ["token types"],
-            "tokenizer.ggml.tokens": ["tokens"], "tokenizer.ggml.model": ["tokenizer.ggml.merges"], "tokenizer.ggml.unknown_token_id": ["byte pieces", "unk_token"]}.get(key, [])
+    unknown = "tokenizer.ggml.unknown_token_id"  # of words it has to be a symbol
+    return {"tokenizer.ggml.scores": ["scores"], "tokenizer.ggml.token_type": ["token types", unknown],
+            "tokenizer.ggml.tokens": ["tokens"], "tokenizer.ggml.model": ["tokenizer.ggml.merges", unknown],
+            unknown: ["byte pieces", "unk_token"]}.get(key, [])
 
 
 def is_no_matter(key, value, reason):

@@ -297,8 +297,8 @@ TEST_F(BadConfig, MissingAndMisshapenTensorsAreReportedTogether) {
              "in the config");
   EXPECT_HAS(message, ": 9 tensors have other shapes than config.json gives them: 3 of "
                       "'model.layers.N.mlp.down_proj.weight' [54, 62] for [54, 60], ");
-  EXPECT_HAS(message, "; all have 62 where the config gives 60 ('intermediate_size'). Correct the "
-                      "config, or take the weights that belong to it");
+  EXPECT_HAS(message, "; all have 62 where it gives 60 ('intermediate_size'). Correct "
+                      "config.json, or take the weights that belong to it");
   EXPECT_EQ(occurrences(message, "\n"), 1);
 }
 
