@@ -95,7 +95,7 @@ TEST_P(TensorProblems, WeightsOfAnotherVocabulary) {
   std::string message = problemOf(tensors), size = std::to_string(words + 8);
   bool isOne = message.find("; expected [" + size) != std::string::npos;
   EXPECT_TRUE(isOne ||
-              message.find("the config gives " + size + " ('vocab_size')") != std::string::npos)
+              message.find("where it gives " + size + " ('vocab_size')") != std::string::npos)
       << message;
 }
 
