@@ -2,9 +2,9 @@
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
+#include "ctxc/Support/NewDirectory.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 
 using namespace llvm;
 using namespace ctxc;
@@ -12,12 +12,6 @@ using namespace ctxc;
 namespace {
 
 constexpr uint64_t maxBytes = 1 << 20;
-
-std::string inside(StringRef directory, StringRef name) {
-  SmallString<256> path(directory);
-  sys::path::append(path, name);
-  return path.str().str();
-}
 
 Expected<json::Value> readJson(const std::string &path) {
   Expected<std::string> text = readSmallFile(path, maxBytes);
@@ -88,7 +82,7 @@ StringRef className(const json::Object &module) {
 
 /// What DIRECTORY/modules.json says.
 static Expected<std::optional<Pooling>> readModules(StringRef directory) {
-  std::string path = inside(directory, "modules.json");
+  std::string path = pathIn(directory, "modules.json");
   if (!sys::fs::exists(path))
     return std::nullopt;
   Expected<json::Value> read = readJson(path);
@@ -105,7 +99,7 @@ static Expected<std::optional<Pooling>> readModules(StringRef directory) {
     if (name == "Normalize" && !pooling.kinds.empty()) {
       pooling.normalize = true;
     } else if (name == "Pooling" && pooling.kinds.empty() && !folder.contains("..")) {
-      if (Error error = readKinds(inside(inside(directory, folder), "config.json"), pooling))
+      if (Error error = readKinds(pathIn(pathIn(directory, folder), "config.json"), pooling))
         return std::move(error);
     } else {
       return makeError(path + ": module " + quoted(name) + " in " + quoted(folder) +
