@@ -93,7 +93,7 @@ set(_llvm ${LLVM_VERSION_MAJOR})
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "libmlir-${_llvm}-dev, mlir-${_llvm}-tools, llvm-${_llvm}-dev, liblld-${_llvm}-dev"
     "libomp-${_llvm}-dev, zlib1g-dev, libzstd-dev, libeigen3-dev, libboost-dev, libboost-graph-dev"
-    "libsentencepiece-dev, libpcre2-dev, libutf8proc-dev, libzip-dev, pkg-config")
+    "libsentencepiece-dev, libonig-dev, libutf8proc-dev, libzip-dev, pkg-config")
 list(JOIN CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", " CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS)
 if(PROJECT_IS_TOP_LEVEL)
   include(CPack)

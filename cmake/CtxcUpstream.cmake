@@ -3,7 +3,7 @@
 #
 #   ctxc::LLVM  ctxc::MLIR  Eigen3::Eigen    what public headers include
 #   Boost::headers                           what sources include
-#   ctxc::lld  ctxc::OpenMP  PkgConfig::SENTENCEPIECE, PCRE2, UTF8PROC, LIBZIP    what libraries link
+#   ctxc::lld  ctxc::OpenMP  PkgConfig::SENTENCEPIECE, ONIGURUMA, UTF8PROC, LIBZIP    what libraries link
 #
 # CTXC_MLIR_VERSION says which MLIR; CTXC_OPENMP_NAME the run-time library of the compiler that built
 # ctxc, whatever compiles what uses it. What of the first two lines is missing is recorded (CtxcNeeds.cmake); of the last
@@ -34,7 +34,7 @@ endif()
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
   pkg_check_modules(SENTENCEPIECE QUIET IMPORTED_TARGET sentencepiece)
-  pkg_check_modules(PCRE2 QUIET IMPORTED_TARGET libpcre2-8)
+  pkg_check_modules(ONIGURUMA QUIET IMPORTED_TARGET oniguruma)
   pkg_check_modules(UTF8PROC QUIET IMPORTED_TARGET libutf8proc)
   pkg_check_modules(LIBZIP QUIET IMPORTED_TARGET libzip)
 endif()

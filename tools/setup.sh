@@ -2,7 +2,7 @@
 # Installs what ctxc needs and the machine lacks. Where nothing is missing it ends at once.
 #
 #   tools/setup.sh              to build: MLIR/LLVM 22, CMake, Eigen, Boost, GoogleTest, sentencepiece,
-#                               PCRE2, utf8proc, libzip, Vulkan's headers
+#                               Oniguruma, utf8proc, libzip, Vulkan's headers
 #   tools/setup.sh --judges     and to test: the judges' Python environment, Gemma 3 270M, SmolLM2 135M and
 #                               MiniLM L6, llama.cpp's library, an emulated AArch64, a browser for the pages that
 #                               ctxc writes, a Vulkan driver for the processor, SPIR-V's validator, clang's
@@ -26,7 +26,7 @@ packages=(
   clang-22 lld-22 liblld-22-dev cmake ninja-build ccache pkg-config
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libomp-22-dev zlib1g-dev libzstd-dev
   libeigen3-dev libboost-dev libboost-graph-dev libgtest-dev libsentencepiece-dev
-  libpcre2-dev libutf8proc-dev libzip-dev libvulkan-dev
+  libonig-dev libutf8proc-dev libzip-dev libvulkan-dev
   libprotobuf-dev # which sentencepiece's pkg-config file asks for in Debian 13
   python3 graphviz
 )

@@ -19,7 +19,7 @@ fi
 work=$(mktemp -d "$build/wheel.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --component python-alone --prefix "$work/stage" >"$work/log"
-for package in libmlir-22-dev libomp-22-dev libsentencepiece0 libpcre2-8-0 libutf8proc2 libzip4 zlib1g libzstd1 \
+for package in libmlir-22-dev libomp-22-dev libsentencepiece0 libonig5 libutf8proc2 libzip4 zlib1g libzstd1 \
   liblld-22-dev libeigen3-dev libboost-dev libvulkan-dev libbz2-1.0 libssl3; do
   mkdir -p "$work/stage/ctxc/_programs/share/doc/$package"
   cp "/usr/share/doc/$package/copyright" "$work/stage/ctxc/_programs/share/doc/$package"

@@ -2,15 +2,13 @@
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringExtras.h"
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 
 using namespace llvm;
 using namespace ctxc;
 
 namespace {
 
-/// Finds what Python and PCRE2 take for different things.
+/// Finds what Python and Oniguruma may take for different things.
 class Syntax {
 public:
   explicit Syntax(StringRef pattern) : rest(pattern), size(pattern.size()) {}
@@ -106,14 +104,6 @@ private:
   bool inClass = false;
 };
 
-std::string messageOf(int code) {
-  PCRE2_UCHAR message[256];
-  pcre2_get_error_message(code, message, sizeof(message));
-  return reinterpret_cast<char *>(message);
-}
-
-PCRE2_SPTR units(StringRef text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
-
 } // namespace
 
 Expected<NamePattern> NamePattern::compile(StringRef given, const std::string &where,
@@ -126,50 +116,29 @@ Expected<NamePattern> NamePattern::compile(StringRef given, const std::string &w
     return makeError(where + " has " + quoted(given) +
                      "; flags stand at the beginning of a whole "
                      "pattern alone, and this one is a part of one; expected (?i:…)");
-  std::string whole = (before + given + behind).str();
+  const std::string place = where + " has " + quoted(given);
+  auto compiled = [&](StringRef end, std::optional<RegularExpression> &expression) {
+    return RegularExpression::compile(("\\A(?:" + before + given + behind + ")" + end).str(),
+                                      RegularExpression::Syntax::python, place)
+        .moveInto(expression);
+  };
   NamePattern pattern;
-  pattern.where = where + " has " + quoted(given);
-  int error;
-  PCRE2_SIZE offset;
-  pcre2_code *code =
-      pcre2_compile(units(whole), whole.size(), PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr);
-  if (!code)
-    return makeError(pattern.where + ", which is no regular expression: " + messageOf(error));
-  pattern.code.reset(code, [](void *code) { pcre2_code_free(static_cast<pcre2_code *>(code)); });
+  // The expression alone comes first: one with a parenthesis too many may be right within others.
+  if (Error error =
+          RegularExpression::compile(given, RegularExpression::Syntax::python, place).takeError())
+    return std::move(error);
+  if (Error error = joinErrors(compiled("\\Z", pattern.whole), compiled("", pattern.beginning)))
+    return std::move(error);
   return pattern;
 }
 
-Expected<bool> NamePattern::match(StringRef name, unsigned options, std::string *index) const {
-  auto *program = static_cast<pcre2_code *>(code.get());
-  std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data(
-      pcre2_match_data_create_from_pattern(program, nullptr), pcre2_match_data_free);
-  std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)> context(
-      pcre2_match_context_create(nullptr), pcre2_match_context_free);
-  if (!data || !context)
-    return makeError(where + ": no memory to match it");
-  pcre2_set_match_limit(context.get(), 1'000'000);
-  int found = pcre2_match(program, units(name), name.size(), 0, options | PCRE2_ANCHORED,
-                          data.get(), context.get());
-  if (found == PCRE2_ERROR_NOMATCH)
-    return false;
-  if (found < 0)
-    return makeError(where + ", which gave up on " + quoted(name) + ": " + messageOf(found));
-  if (index) {
-    int number = pcre2_substring_number_from_name(program, units("idx"));
-    const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(data.get());
-    if (number > 0 && number < found && offsets[2 * number] != PCRE2_UNSET)
-      *index = name.slice(offsets[2 * number], offsets[2 * number + 1]).str();
-  }
-  return true;
-}
-
 Expected<bool> NamePattern::fits(StringRef name) const {
-  return match(name, PCRE2_ENDANCHORED, nullptr);
+  auto found = whole->search(name);
+  if (!found)
+    return found.takeError();
+  return found->has_value();
 }
 
 Expected<std::string> NamePattern::indexIn(StringRef name) const {
-  std::string index;
-  if (Error error = match(name, 0, &index).takeError())
-    return std::move(error);
-  return index;
+  return beginning->searchGroup(name, "idx");
 }

@@ -2,15 +2,11 @@
 #ifndef CTXC_LIB_EXPORT_NAMEPATTERN_H
 #define CTXC_LIB_EXPORT_NAMEPATTERN_H
 
-#include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Error.h"
-#include <memory>
-#include <string>
+#include "ctxc/Support/RegularExpression.h"
 
 namespace ctxc {
 
-/// PCRE2 runs it. What PCRE2 takes for something else than Python's `re` does is refused; steps are
-/// limited, so that no expression runs without end.
+/// What Oniguruma may take for something else than Python's `re` does is refused.
 class NamePattern {
 public:
   /// `given` as it is in the file, inside `before` and `behind`; an error begins with `where`.
@@ -24,10 +20,7 @@ public:
   llvm::Expected<std::string> indexIn(llvm::StringRef name) const;
 
 private:
-  llvm::Expected<bool> match(llvm::StringRef name, unsigned options, std::string *index) const;
-
-  std::string where;
-  std::shared_ptr<void> code;
+  std::optional<RegularExpression> whole, beginning;
 };
 
 } // namespace ctxc

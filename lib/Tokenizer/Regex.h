@@ -1,26 +1,17 @@
-// Splitting expressions, run by PCRE2. They are written for Oniguruma (with Ruby's
-// syntax), which the tokenizers package uses; what the two interpret differently is
-// translated or refused. Steps are limited, so that no expression runs without end.
+// Splitting expressions: those of Oniguruma, which the tokenizers package uses, and literal texts.
 #ifndef CTXC_LIB_TOKENIZER_REGEX_H
 #define CTXC_LIB_TOKENIZER_REGEX_H
 
-#include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Error.h"
-#include <memory>
-#include <string>
+#include "ctxc/Support/RegularExpression.h"
 #include <vector>
 
 namespace ctxc::text {
 
-/// Byte offsets, end not included.
-struct Range {
-  size_t begin, end;
-};
+using Range = RegularExpression::Range;
 
 class Regex {
 public:
-  /// Errors: `pattern` is malformed, or has a part that the two engines interpret differently.
-  /// The message begins with `where`.
+  /// Errors: those of RegularExpression::compile. The message begins with `where`.
   static llvm::Expected<Regex> compile(llvm::StringRef pattern, const std::string &where);
   /// An expression that finds `content` itself.
   static Regex literal(llvm::StringRef content);
@@ -31,8 +22,7 @@ public:
 
 private:
   std::string content; // of a literal
-  std::string where;
-  std::shared_ptr<void> code;
+  std::optional<RegularExpression> expression;
 };
 
 } // namespace ctxc::text
