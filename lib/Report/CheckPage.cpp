@@ -113,6 +113,20 @@ static llvm::Expected<std::string> inlineDrawing(const VerdictGroup &group) {
   return drawing;
 }
 
+static void printCauses(llvm::raw_ostream &os, llvm::ArrayRef<Finding> causes) {
+  for (const Finding &cause : causes) {
+    os << "<p>" << escaped(cause.message) << ".</p>\n";
+    if (!cause.advice.empty())
+      os << "<p><b>Way out:</b> " << escaped(cause.advice) << ".</p>\n";
+    printRuleOf(os, findRule(cause.rule));
+  }
+}
+
+/// A kind of verdict, in its colour.
+static void printKind(llvm::raw_ostream &os, VerdictKind kind, bool isSuccess) {
+  os << "<span class=\"" << (isSuccess ? "good" : "bad") << "\">" << stringify(kind) << "</span>";
+}
+
 static Error printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
   const Verdict &verdict = *group.verdict;
   xf::BlockOp block = group.block;
@@ -122,15 +136,10 @@ static Error printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
        << ", block ";
   else
     os << "Block ";
-  os << "<code>" << escaped(block.getSymName()) << "</code>: <span class=\""
-     << (verdict.isSuccess() ? "good" : "bad") << "\">" << stringify(verdict.kind)
-     << "</span></h2>\n<div class=\"columns\"><div>\n";
-  for (const Finding &cause : verdict.causes) {
-    os << "<p>" << escaped(cause.message) << ".</p>\n";
-    if (!cause.advice.empty())
-      os << "<p><b>Way out:</b> " << escaped(cause.advice) << ".</p>\n";
-    printRuleOf(os, findRule(cause.rule));
-  }
+  os << "<code>" << escaped(block.getSymName()) << "</code>: ";
+  printKind(os, verdict.kind, verdict.isSuccess());
+  os << "</h2>\n<div class=\"columns\"><div>\n";
+  printCauses(os, verdict.causes);
   if (!verdict.remark.empty())
     os << "<p>" << escaped(verdict.remark) << ".</p>\n";
   if (!verdict.plan.isEmpty())
@@ -145,7 +154,8 @@ static Error printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
   return Error::success();
 }
 
-Error ctxc::writeCheckPage(StringRef path, StringRef model, llvm::ArrayRef<VerdictGroup> groups) {
+Error ctxc::writeCheckPage(StringRef path, StringRef model, llvm::ArrayRef<VerdictGroup> groups,
+                           const CheckReportOptions &options) {
   std::string page;
   llvm::raw_string_ostream os(page);
   os << head << "<title>Verdicts: " << escaped(model) << "</title>\n</head>\n<body>\n<header><p "
@@ -159,6 +169,15 @@ Error ctxc::writeCheckPage(StringRef path, StringRef model, llvm::ArrayRef<Verdi
   bool isModel = !groups.empty() && !groups.front().ops.empty();
   os << "<p>" << good << " of " << total << (isModel ? " layers" : " blocks")
      << " can take the context into their parameters.</p>\n";
+  if (!options.notCompared.empty())
+    os << "<p><b>Not compared with PyTorch:</b> " << escaped(options.notCompared) << ".</p>\n";
+  if (options.model && !options.model->causes.empty()) {
+    os << "<section>\n<h2>The whole model: ";
+    printKind(os, options.model->kind, options.model->isSuccess());
+    os << "</h2>\n";
+    printCauses(os, options.model->causes);
+    os << "</section>\n";
+  }
   for (const VerdictGroup &group : groups)
     if (Error error = printGroup(os, group))
       return makeError(path + ": " + llvm::toString(std::move(error)));

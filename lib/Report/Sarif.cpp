@@ -157,18 +157,22 @@ static json::Object resultJson(const ModelVerdict &verdict, const Finding &findi
 }
 
 json::Value ctxc::sarifLog(ArrayRef<VerdictGroup> groups, ArrayRef<GroupFinding> findings,
-                           int exitCode, const ModelVerdict *model) {
+                           int exitCode, const CheckReportOptions &options) {
   json::Array rules, results;
   for (const Rule &rule : allRules())
     rules.push_back(ruleJson(rule));
   for (const GroupFinding &found : findings)
     results.push_back(resultJson(groups[found.group], found));
-  for (const Finding &cause : model ? model->causes : std::vector<Finding>())
-    results.push_back(resultJson(*model, cause));
+  for (const Finding &cause : options.model ? options.model->causes : std::vector<Finding>())
+    results.push_back(resultJson(*options.model, cause));
   json::Object driver{{"name", "ctxc"}, {"version", CTXC_VERSION}, {"rules", std::move(rules)}};
+  json::Object invocation{{"executionSuccessful", true}, {"exitCode", exitCode}};
+  if (!options.notCompared.empty())
+    invocation["toolExecutionNotifications"] = json::Array{
+        json::Object{{"level", level(Severity::Warning)},
+                     {"message", message("not compared with PyTorch: " + options.notCompared)}}};
   json::Object run{{"tool", json::Object{{"driver", std::move(driver)}}},
-                   {"invocations", json::Array{json::Object{{"executionSuccessful", true},
-                                                            {"exitCode", exitCode}}}},
+                   {"invocations", json::Array{std::move(invocation)}},
                    {"columnKind", "unicodeCodePoints"},
                    {"results", std::move(results)}};
   return json::Object{

@@ -183,6 +183,11 @@ def main():
                     expect(f"{name}, {command[0]}", run.returncode == 2 and WRONG in run.stderr, run)
             run = check(changed, "--no-self-check")
             expect("without the comparison", run.returncode == 0 and "--no-self-check" in run.stderr, run)
+            page = Path(folder) / "page.html"
+            run = check(changed, "--no-self-check", "--format", "sarif", "--html", page)
+            notifications = json.loads(run.stdout)["runs"][0]["invocations"][0].get("toolExecutionNotifications", [])
+            expect("without it, for editors", "was turned off" in json.dumps(notifications), run)
+            expect("without it, on the page", "Not compared with PyTorch:</b> " in page.read_text(), run)
         # Files that say less.
         program.restart()
         program.write(changed, lambda name, content: b"{}" if name.endswith("numbers.json") else content)

@@ -71,9 +71,6 @@ static llvm::Expected<int> runCheck(const Arguments &arguments) {
   if (auto path = arguments.get("--graph"))
     if (llvm::Error error = writeGraph(*path, groups))
       return std::move(error);
-  if (auto page = arguments.get("--html"))
-    if (llvm::Error error = writeCheckPage(*page, path, groups))
-      return std::move(error);
   bool hasErrors =
       llvm::any_of(findings, [](const GroupFinding &f) { return f.severity == Severity::Error; });
   bool isPatchable = ctxc::isPatchable(groups) && (!*whole || (*whole)->isSuccess());
@@ -83,13 +80,16 @@ static llvm::Expected<int> runCheck(const Arguments &arguments) {
   shown.model = *whole ? &**whole : nullptr;
   shown.plans = arguments.has("--plans");
   shown.notCompared = (*model)->notCompared();
+  if (auto page = arguments.get("--html"))
+    if (llvm::Error error = writeCheckPage(*page, path, groups, shown))
+      return std::move(error);
   llvm::StringRef format = arguments.get("--format", "text");
   if (format == "json") {
     llvm::json::Value report = checkReportJson(groups, findings, shown);
     evidence->addTo(report);
     printJson(report);
   } else if (format == "sarif") {
-    printJson(sarifLog(groups, findings, code, shown.model));
+    printJson(sarifLog(groups, findings, code, shown));
   } else {
     emitFindings(groups, findings);
     if (shown.model)

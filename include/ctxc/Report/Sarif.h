@@ -8,18 +8,17 @@
 #ifndef CTXC_REPORT_SARIF_H
 #define CTXC_REPORT_SARIF_H
 
-#include "ctxc/Planning/ModelVerdict.h"
-#include "ctxc/Report/Findings.h"
-#include "llvm/Support/JSON.h"
+#include "ctxc/Report/CheckReport.h"
 
 namespace ctxc {
 
 /// The log of a check that ends with `exitCode`. Levels are error, warning, and note for a remark;
-/// a result's properties have the verdict, the layers and the way out. `model`: the verdict on the
-/// model as a whole, each of whose causes is a result; null if there is none.
+/// a result's properties have the verdict, the layers and the way out. Each cause of the verdict on
+/// the whole model is a result; that nothing says that a program was read rightly is a notification
+/// of the run.
 llvm::json::Value sarifLog(llvm::ArrayRef<VerdictGroup> groups,
                            llvm::ArrayRef<GroupFinding> findings, int exitCode,
-                           const ModelVerdict *model = nullptr);
+                           const CheckReportOptions &options = {});
 
 /// The URI reference of a file: relative for a relative path, otherwise file:///…, with all other
 /// characters escaped.
