@@ -365,7 +365,7 @@ def judge(tokenizer, lines, answers):
         if "\ufffd" not in expected[2] and not repeats and not added.intersection(plain):
             own = stands_for.decode("utf-8", "replace").strip(" ")
             # Of a text's first token a decoder may leave spaces out.
-            shorter = [own.replace(" ", "", count) for count in range(1, 8)]
+            shorter = [own.replace(" ", "", count) for count in range(1, own.count(" ") + 1)]
             expected.append(expected[2].strip(" "))
             found.append(next((each for each in shorter if each == expected[-1]), own))
         tokens += len(plain)
