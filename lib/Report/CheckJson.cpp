@@ -125,6 +125,9 @@ static json::Object groupJson(const VerdictGroup &group, const CheckReportOption
     object["layers"] = json::Array(group.layers);
   if (options.plans)
     object["plans"] = plansJson(group);
+  object["joint"] = nullptr;
+  if (auto joint = jointMatrixOf(group))
+    object["joint"] = json::Object{{"parameter", joint->parameter}, {"tokens", joint->tokens}};
   return object;
 }
 

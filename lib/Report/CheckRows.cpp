@@ -86,6 +86,13 @@ std::vector<PlanRow> ctxc::planRows(const VerdictGroup &group) {
   return rows;
 }
 
+std::optional<JointMatrix> ctxc::jointMatrixOf(const VerdictGroup &group) {
+  const bool isModel = !group.ops.empty();
+  return findJointMatrix({isModel ? group.layers.front() : 0,
+                          isModel ? group.ops.front() : xf::LayerOp(), group.block, group.verdict,
+                          group.options});
+}
+
 std::string ctxc::costText(const PlanRow &row) {
   const PlanCost &cost = row.cost;
   auto count = [](int64_t n, StringRef one, StringRef many) {

@@ -2,7 +2,7 @@
 #ifndef CTXC_LIB_REPORT_CHECKROWS_H
 #define CTXC_LIB_REPORT_CHECKROWS_H
 
-#include "ctxc/Planning/ModelCheck.h"
+#include "ctxc/Distil/Joint.h"
 
 namespace ctxc {
 
@@ -32,6 +32,9 @@ struct PlanRow {
 };
 
 std::vector<PlanRow> planRows(const VerdictGroup &group);
+
+/// The matrix of the group's layers of which one change serves several tokens; none: there is none.
+std::optional<JointMatrix> jointMatrixOf(const VerdictGroup &group);
 
 /// "3 patches, 4352 numbers; divides by 3 vectors"
 std::string costText(const PlanRow &row);

@@ -127,8 +127,13 @@ static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group,
     printPlan(os, verdict);
   if (!verdict.remark.empty())
     printWrapped(os, "note", verdict.remark);
-  if (options.plans)
-    printPlans(os, group);
+  if (!options.plans)
+    return;
+  printPlans(os, group);
+  if (auto joint = jointMatrixOf(group))
+    printWrapped(os, "joint",
+                 joint->parameter + ": one change for up to " + std::to_string(joint->tokens) +
+                     " tokens at once, if what it reads for them is independent");
 }
 
 bool ctxc::isPatchable(ArrayRef<VerdictGroup> groups) {

@@ -103,11 +103,28 @@ Expected<Distilled> Model::distil(const DistilRequest &request) {
   });
 }
 
-static size_t longestOf(const EntriesRequest &request) {
+/// The longest of some texts behind their context.
+template <typename Request> static size_t longestOf(const Request &request) {
   size_t longest = 0;
   for (const TextSequence &text : request.texts)
     longest = std::max(longest, request.context.size() + text.tokens.size());
   return longest;
+}
+
+Expected<JointPatch> Model::patchJointly(const JointRequest &request) {
+  return withSplit([&](SplitModel model) {
+    warnOfLength(longestOf(request));
+    return ctxc::patchJointly(model, request);
+  });
+}
+
+Expected<JointCheck> Model::checkJointly(const Adapter &adapter, const JointRequest &request) {
+  return withSplit([&](SplitModel model) { return ctxc::checkJointly(model, adapter, request); });
+}
+
+Expected<int64_t> Model::jointCapacity() {
+  return withSplit(
+      [&](SplitModel model) -> Expected<int64_t> { return ctxc::jointCapacity(model); });
 }
 
 Expected<VirtualEntries> Model::fitEntries(const EntriesRequest &request) {

@@ -1,5 +1,6 @@
 // ctxc patch
 #include "Commands.h"
+#include "JointPatch.h"
 #include "PatchOutput.h"
 #include "Prompt.h"
 #include "ctxc/Export/PatchDirectory.h"
@@ -136,6 +137,10 @@ static Expected<int> runEach(const Arguments &arguments, Model &model,
 
 static Expected<int> runPatch(const Arguments &arguments) {
   llvm::StringRef path = arguments.get("-o", "");
+  if (Error error = checkJointOptions(arguments, patchCommand().options))
+    return std::move(error);
+  if (arguments.has("--joint"))
+    return runJoint(arguments);
   if (Error error = llvm::joinErrors(checkPromptOptions(arguments), checkPatchOutput(arguments)))
     return std::move(error);
   if (auto positions = promptPositions(arguments, 2); !positions)
@@ -195,17 +200,22 @@ Command driver::patchCommand() {
       "With --positions, the patches of many tokens are made in one pass, each for the tokens\n"
       "before it. They are written to one file each, such as position-0012.safetensors, in a new\n"
       "directory; or to one file, if its name ends in .safetensors, whose tensors have a leading\n"
-      "dimension for the positions.",
+      "dimension for the positions.\n"
+      "With --joint, one patch is exact for all tokens of a text. It is written as a LoRA adapter\n"
+      "for PEFT, once the patched model has read the text without the context as the model with\n"
+      "it does.",
       "  ctxc patch gemma-3-270m --tokens 2,818,5279,529 -o patch.safetensors\n"
       "  ctxc patch gemma-3-270m --prompt @prompt.txt --keep 0-3 -o patch.safetensors\n"
       "  ctxc patch gemma-3-270m --prompt @prompt.txt --positions all -o patches\n"
       "  ctxc patch gemma-3-270m --prompt @prompt.txt --positions all --factors bf16 -o "
       "all.safetensors\n"
       "  ctxc patch llama --tokens 2,818,5279,529 --format=peft -o adapter\n"
+      "  ctxc patch gemma-3-270m --joint --context prompt.txt --text answer.txt -o answer\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
       "  ctxc apply gemma-3-270m patch.safetensors -o patched-model\n",
       runPatch};
   llvm::append_range(command.options, embeddingsOptions());
+  llvm::append_range(command.options, jointOptions());
   command.options.push_back(positionsOption());
   command.options.push_back(shardOption());
   for (OptionSpec &option : patchOutputOptions())

@@ -27,6 +27,7 @@
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "ctxc/Distil/Entries.h"
 #include "ctxc/Distil/Examples.h"
+#include "ctxc/Distil/Joint.h"
 #include "ctxc/Distil/Sample.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Inspect/Inspect.h"
@@ -179,6 +180,12 @@ public:
   /// Fits an adapter that stands for the request's context (ctxc::distil). Runs on compiled
   /// kernels, over weights in float32 (LoadOptions::storage).
   llvm::Expected<Distilled> distil(const DistilRequest &request);
+  /// One patch that is exact for all tokens of some texts, and how the patched model reads them
+  /// (ctxc::patchJointly, ctxc::checkJointly); for how many tokens there can be one
+  /// (ctxc::jointCapacity). Run as distil does.
+  llvm::Expected<JointPatch> patchJointly(const JointRequest &request);
+  llvm::Expected<JointCheck> checkJointly(const Adapter &adapter, const JointRequest &request);
+  llvm::Expected<int64_t> jointCapacity();
   /// Virtual entries that stand for the request's context (ctxc::fitEntries). Runs as distil does.
   llvm::Expected<VirtualEntries> fitEntries(const EntriesRequest &request);
   /// The same with as many as a context needs (ctxc::chooseEntries).

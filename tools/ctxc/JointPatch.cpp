@@ -1,0 +1,219 @@
+#include "JointPatch.h"
+#include "OpenedContext.h"
+#include "ctxc/Export/LastingAdapter.h"
+#include "ctxc/Support/AtomicFile.h"
+#include "ctxc/Support/Count.h"
+#include "ctxc/Support/Error.h"
+#include "ctxc/Support/ForeignText.h"
+#include "ctxc/Support/Timer.h"
+#include "ctxc/Tokenizer/TokenName.h"
+#include "tools/CommandLine/Streams.h"
+#include "tools/CommandLine/TokenProgress.h"
+#include "tools/CommandLine/Values.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+
+using namespace ctxc;
+using namespace ctxc::driver;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+/// What a joint patch takes of the options that ctxc patch has beside its own.
+static constexpr llvm::StringLiteral shared[] = {"-o",       "--format",    "--keep",   "--chat",
+                                                 "--system", "--tokenizer", "--threads"};
+
+std::vector<OptionSpec> driver::jointOptions() {
+  return {{"--joint", "",
+           "one patch that is exact for every token of --text behind --context, where those of\n"
+           "a single token hold for it alone. Its rank is the number of tokens; ctxc check says\n"
+           "how many there can be"},
+          reads({"--context", "FILE", "with --joint, the text that the patch replaces"}),
+          {"--context-tokens", "IDS", "the same as token ids, with those in front; or @FILE"},
+          reads({"--text", "FILE",
+                 "with --joint, the text for which the patch is exact; several, separated by\n"
+                 "lines of dashes or in JSON lines, as for `ctxc distil`"}),
+          {"--generate", "N",
+           "with --joint, the model first continues each text by N tokens, the likeliest ones\n"
+           "behind the context; the patch is exact for these too. Default 0"}};
+}
+
+Error driver::checkJointOptions(const Arguments &arguments, llvm::ArrayRef<OptionSpec> all) {
+  const std::vector<OptionSpec> own = jointOptions();
+  auto isIn = [](StringRef name, const auto &options) {
+    return llvm::any_of(options, [&](const OptionSpec &each) { return each.name == name; });
+  };
+  if (!arguments.has("--joint")) {
+    for (const OptionSpec &option : own)
+      if (arguments.has(option.name))
+        return makeError(option.name + ": applies to --joint, which is not given");
+    return Error::success();
+  }
+  if (arguments.has("--prompt") || arguments.has("--tokens"))
+    return makeError("--prompt and --tokens end in the one token of a patch; with --joint expected "
+                     "--context FILE or --context-tokens IDS, and --text FILE");
+  for (const OptionSpec &option : all)
+    if (arguments.has(option.name) && !isIn(option.name, own) &&
+        !llvm::is_contained(shared, StringRef(option.name)))
+      return makeError(option.name + ": does not go with --joint; leave it out");
+  if (StringRef system = arguments.get("--system", "@"); !system.starts_with("@"))
+    return makeError("--system: with --joint expected @FILE, a file with the system message");
+  if (Error error = checkContextOptions(arguments))
+    return error;
+  if (!arguments.has("--text"))
+    return makeError("--joint: for which text is not said; expected --text FILE");
+  StringRef path = arguments.get("-o", ""), format = arguments.get("--format", "peft");
+  if (format == "patch")
+    return makeError("--format: a file of ctxc's own holds changes of rank 1, and a joint patch is "
+                     "of a higher rank; expected peft or gguf-lora");
+  if (format == "peft" && llvm::sys::fs::exists(path))
+    return makeError("-o: " + path + " already exists; name a directory that does not");
+  return format == "peft" ? Error::success() : checkWritable(path);
+}
+
+namespace {
+
+struct JointTask {
+  JointRequest request;
+  int64_t generated = 0;
+};
+
+} // namespace
+
+/// Continues each text by the likeliest tokens behind the context.
+static Error generate(Model &model, int64_t count, JointTask &task) {
+  SampleRequest request;
+  request.context = task.request.context;
+  request.length = count;
+  request.temperature = 0;
+  request.written = progressOnTerminal();
+  for (const TextSequence &text : task.request.texts)
+    request.prompts.push_back(text.tokens);
+  auto written = model.sample(request);
+  if (!written)
+    return written.takeError();
+  task.request.texts = std::move(written->texts);
+  task.generated = written->tokens;
+  return Error::success();
+}
+
+static Expected<JointTask> taskOf(const Arguments &arguments, Opened &opened) {
+  JointTask task;
+  task.request.context = opened.context.context;
+  task.request.prefix = opened.context.front;
+  task.request.fitted = progressOnTerminal("matrices");
+  auto count = arguments.integer("--generate", 0, 1 << 20, 0);
+  if (!count)
+    return count.takeError();
+  if (Error error = readTexts(arguments, "--text", *opened.model, opened.context)
+                        .moveInto(task.request.texts))
+    return std::move(error);
+  auto kept = keptPositions(arguments);
+  if (!kept)
+    return kept.takeError();
+  if (!kept->empty())
+    task.request.prefix.clear();
+  for (int64_t place : *kept) {
+    if (place >= int64_t(task.request.context.size()))
+      return makeError("--keep: found position " + llvm::Twine(place) +
+                       ", expected one of the context's " +
+                       llvm::Twine(task.request.context.size()) + " tokens, counted from 0");
+    task.request.prefix.push_back(task.request.context[place]);
+  }
+  if (*count > 0)
+    if (Error error = generate(*opened.model, *count, task))
+      return std::move(error);
+  if (opened.model->hasTokenizer()) {
+    auto tokenizer = opened.model->tokenizer();
+    if (!tokenizer)
+      return tokenizer.takeError();
+    task.request.nameOf = [name = TokenName(*tokenizer)](int64_t token) {
+      return "'" + name(token) + "'";
+    };
+  }
+  return task;
+}
+
+/// A line for each tenth of the layers, and for the last one.
+static void printSites(const JointPatch &patch) {
+  out() << "layer  rank  change  independence  directions of half the change\n";
+  const size_t step = std::max<size_t>(1, patch.sites.size() / 10);
+  for (size_t i = 0; i < patch.sites.size(); ++i) {
+    if (i % step != 0 && i + 1 != patch.sites.size())
+      continue;
+    const JointSite &site = patch.sites[i];
+    double all = 0, sum = 0;
+    for (double value : site.spectrum)
+      all += value * value;
+    size_t half = 0;
+    while (half < site.spectrum.size() && sum < all / 2)
+      sum += site.spectrum[half] * site.spectrum[half], ++half;
+    out() << llvm::format("%5lld  %4zu  %6.3f  %12.1e  %zu\n", (long long)site.layer,
+                          site.spectrum.size(), site.change, site.independence, half);
+  }
+}
+
+static void printCheck(const JointCheck &check, int64_t generated) {
+  out() << counted(check.tokens, "token") << " without the context";
+  if (generated)
+    out() << ", " << generated << " of them generated";
+  out() << ":\n"
+        << llvm::format(
+               "  patched    largest difference of a logit %.2g; likeliest token the same at "
+               "%lld of %lld\n",
+               check.difference, (long long)check.agree, (long long)check.tokens)
+        << llvm::format(
+               "  unpatched  largest difference of a logit %.2g; likeliest token the same at "
+               "%lld of %lld\n",
+               check.control, (long long)check.agreeControl, (long long)check.tokens);
+}
+
+static Error write(const Arguments &arguments, const Model &model, const Adapter &adapter) {
+  StringRef path = arguments.get("-o", "");
+  if (arguments.get("--format", "peft") == "peft")
+    return writeLastingAdapter(path, adapter, *model.checkpoint(), {});
+  auto bytes = lastingGguf(adapter, *model.checkpoint());
+  if (!bytes)
+    return bytes.takeError();
+  return writeFileAtomically(path, [&](llvm::raw_pwrite_stream &os) {
+    os << *bytes;
+    return Error::success();
+  });
+}
+
+Expected<int> driver::runJoint(const Arguments &arguments) {
+  auto opened =
+      openContext(arguments.has("--system")
+                      ? arguments.with("--system", arguments.get("--system", "").drop_front())
+                      : arguments);
+  if (!opened)
+    return opened.takeError();
+  Model &model = *opened->model;
+  auto task = taskOf(arguments, *opened);
+  if (!task)
+    return task.takeError();
+  double seconds = 0;
+  auto patch = [&] {
+    Timer timer(seconds);
+    return model.patchJointly(task->request);
+  }();
+  if (!patch)
+    return patch.takeError();
+  auto check = model.checkJointly(patch->adapter, task->request);
+  if (!check)
+    return check.takeError();
+  printSites(*patch);
+  printCheck(*check, task->generated);
+  // What rounding leaves of a patch is far below this; what is wrongly patched is far above.
+  if (!(check->difference <= 0.01 * check->control) || check->agree != check->tokens) {
+    out().flush();
+    err() << "ctxc: error: the patched model does not read the text as the model with the context "
+             "does, so that nothing is written; ctxc check says which layers take a context\n";
+    return ExitAgainst;
+  }
+  if (Error error = write(arguments, model, patch->adapter))
+    return std::move(error);
+  out() << "verified; written to " << printableLine(arguments.get("-o", ""))
+        << llvm::format(" (%.1f s)\n", seconds);
+  return ExitGood;
+}
