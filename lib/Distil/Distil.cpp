@@ -272,15 +272,7 @@ llvm::Error Distiller::solveExperts(const SplitSite &site, SiteRows rows) {
 /// Puts the fit into the student and into the result.
 llvm::Error Distiller::change(const SplitMatrix &matrix, const std::string &name,
                               const SiteFit &fit) {
-  FloatMatrix left = (matrix.transposed ? Matrix(fit.right.transpose()) : fit.left).cast<float>();
-  FloatMatrix right = (matrix.transposed ? Matrix(fit.left.transpose()) : fit.right).cast<float>();
-  MatrixChange made{name,
-                    left.rows(),
-                    right.cols(),
-                    left.cols(),
-                    toNumbers(left),
-                    toNumbers(right),
-                    matrix.transposed};
+  MatrixChange made = changeOf(fit.left, fit.right, matrix, name);
   if (llvm::Error error = weights.add(made))
     return error;
   result.adapter.matrices.push_back(std::move(made));

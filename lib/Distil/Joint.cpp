@@ -83,7 +83,7 @@ llvm::Error JointPatcher::check() const {
     const SplitSite &site = model.split.sites[number];
     if (site.experts)
       return makeError(site.matrix + ": one patch for several tokens cannot change a mixture's "
-                                     "experts yet; patch one token at a time, without --joint");
+                                     "experts; patch one token at a time");
     if (tokens > inputsOf(site))
       return makeError(site.matrix + " reads " + llvm::Twine(inputsOf(site)) +
                        " numbers, so that one patch is exact for at most as many tokens; found " +
@@ -176,7 +176,7 @@ llvm::Error JointPatcher::solve(const SplitSite &site, const FloatMatrix &wanted
     return makeError("it reads the same for " + nameOf(fit.conflict->first) + " and for " +
                      nameOf(fit.conflict->second) +
                      ", and should write different things, so that no change serves both; keep "
-                     "another token of the context in front (--keep), or leave one of the two out");
+                     "another token of the context in front, or leave one of the two out");
 
   auto type = RankedTensorType::get(site.shape, Float32Type::get(site.product.getContext()));
   auto stored = model.weights.get(site.matrix, type);
@@ -189,7 +189,7 @@ llvm::Error JointPatcher::solve(const SplitSite &site, const FloatMatrix &wanted
   result.sites.push_back({site.matrix, site.layer, inputsOf(site),
                           norm > 0 ? fit.left.norm() / norm : 0, fit.independence,
                           spectrumOf(fit)});
-  MatrixChange change = changeOf(fit, site);
+  MatrixChange change = changeOf(fit.left, fit.right, site, site.matrix);
   if (change.rank == 0)
     return llvm::Error::success();
   if (llvm::Error error = weights.add(change))

@@ -67,13 +67,3 @@ std::vector<double> ctxc::spectrumOf(const JointFit &fit) {
     values[i] = std::sqrt(squares[squares.size() - 1 - i]);
   return values;
 }
-
-MatrixChange ctxc::changeOf(const JointFit &fit, const SplitMatrix &matrix) {
-  FloatMatrix left = (matrix.transposed ? Matrix(fit.right.transpose()) : fit.left).cast<float>();
-  FloatMatrix right = (matrix.transposed ? Matrix(fit.left.transpose()) : fit.right).cast<float>();
-  auto numbers = [](const FloatMatrix &all) {
-    return std::vector<float>(all.data(), all.data() + all.size());
-  };
-  return {matrix.matrix, left.rows(),    right.cols(),     left.cols(),
-          numbers(left), numbers(right), matrix.transposed};
-}

@@ -29,9 +29,6 @@ JointFit fitJointly(const JointRows &rows);
 /// The singular values of ΔW, descending.
 std::vector<double> spectrumOf(const JointFit &fit);
 
-/// The change as an adapter has it.
-MatrixChange changeOf(const JointFit &fit, const SplitMatrix &matrix);
-
 } // namespace ctxc
 
 #endif // CTXC_LIB_DISTIL_JOINTFIT_H

@@ -5,6 +5,22 @@
 
 using namespace ctxc;
 
+MatrixChange ctxc::changeOf(const Matrix &left, const Matrix &right, const SplitMatrix &matrix,
+                            const std::string &name) {
+  auto numbersOf = [](const FloatMatrix &all) {
+    return std::vector<float>(all.data(), all.data() + all.size());
+  };
+  FloatMatrix first = (matrix.transposed ? Matrix(right.transpose()) : left).cast<float>();
+  FloatMatrix second = (matrix.transposed ? Matrix(left.transpose()) : right).cast<float>();
+  return {name,
+          first.rows(),
+          second.cols(),
+          first.cols(),
+          numbersOf(first),
+          numbersOf(second),
+          matrix.transposed};
+}
+
 /// A relative pivot below this says that the matrix has no inverse, as data in float32 tell it.
 constexpr double leastPivot = 1e-12;
 

@@ -46,6 +46,11 @@ struct SiteFit {
   Vector scale; ///< empty where no norm follows, or its scale stays
 };
 
+/// The change left right of a matrix, in the orientation (outputs, inputs), as an adapter has it:
+/// in that in which `matrix` is stored, under `name`.
+MatrixChange changeOf(const Matrix &left, const Matrix &right, const SplitMatrix &matrix,
+                      const std::string &name);
+
 /// min Σ_t w_t ‖ΔW h_t − y_t‖² + λ ‖ΔW‖², λ = λ₀ ‖S'‖²_F / tr S' with S' = Σ_t w_t h_t h_tᵀ over
 /// all rows but `sinks` (all, where there are no others). By the N × N dual where there are fewer
 /// rows than inputs: the answer is the same.

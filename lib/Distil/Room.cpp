@@ -155,8 +155,8 @@ llvm::Error ctxc::checkRoomToFitEntries(const SplitModel &model, const EntriesRe
   for (const SplitAttention &at : model.split.attentions) {
     auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
     const uint64_t rows = tokens * (shapeOf(at.query)[0] / shapeOf(at.key)[0]);
-    most = std::max<uint64_t>(most, rows * (2 * places + 3 * request.count + 2 * shapeOf(at.key)[1] +
-                                            4 * shapeOf(at.value)[1]));
+    most = std::max<uint64_t>(most, rows * (2 * places + 3 * request.count +
+                                            2 * shapeOf(at.key)[1] + 4 * shapeOf(at.value)[1]));
   }
   return check(
       "fitting entries to " + llvm::Twine(tokens) + " tokens of text after a context of " +
