@@ -56,12 +56,18 @@ constexpr BlockShape blockShapes[] = {
   {BlockFormat::NAME_IN_TEXT, ELEMENTS, BYTES},
 #include "ctxc/Support/BlockFormats.def"
 };
+// Some code finds a format by its place in BlockFormats.def.
+constexpr bool areInOrder() {
+  for (size_t i = 0; i < std::size(blockShapes); ++i)
+    if (blockShapes[i].format != BlockFormat(i))
+      return false;
+  return std::size(blockShapes) == getMaxEnumValForBlockFormat() + 1;
+}
+static_assert(areInOrder(), "XFTypes.td lists the formats in the order of BlockFormats.def");
 } // namespace
 
 static const BlockShape &shapeOf(BlockFormat format) {
-  const BlockShape &shape = blockShapes[static_cast<size_t>(format)];
-  assert(shape.format == format && "the two lists of formats have one order");
-  return shape;
+  return blockShapes[static_cast<size_t>(format)];
 }
 
 int64_t QuantizedType::getBlockElements() const { return shapeOf(getFormat()).elements; }

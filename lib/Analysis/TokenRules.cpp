@@ -1,5 +1,5 @@
-// The one place that knows PyTorch's ops: a line gives each name its rule. An op without a line may
-// join tokens.
+// A line gives each of PyTorch's ops the rule by which it treats tokens. An op without a line may
+// join tokens. How ops are raised to xf, and executed, is in Import/Graph and Reference/Graph.
 #include "TokenRules.h"
 #include "llvm/ADT/StringMap.h"
 

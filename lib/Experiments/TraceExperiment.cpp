@@ -85,9 +85,6 @@ private:
 
   Error run(size_t prompt, const std::string &update, ReadyModel &model,
             llvm::ArrayRef<LayerTargets> targets) {
-    Expected<Update> parsed = parseUpdate(update);
-    if (!parsed)
-      return parsed.takeError();
     RunRequest request;
     request.tokens = toInputs(lab.prompts[prompt].tokens);
     RunTimes times;
@@ -98,7 +95,7 @@ private:
     double telescoping = 0, apart = 0;
     int64_t undivided = 0, harmful = 0;
     for (const LayerTargets &layer : targets) {
-      auto trace = traceLayer(layer, *parsed);
+      auto trace = traceLayer(layer, Update(*patch::symbolizeUpdateKind(update)));
       if (!trace)
         return trace.takeError();
       llvm::append_range(sum.parameters, trace->sum.parameters);

@@ -57,7 +57,6 @@ public:
   llvm::Expected<std::vector<double> *> parameter(xf::ParamOp param);
 
   Weights &weights() { return *random; }
-  const Structure &getStructure() const { return structure; }
   /// The block's outputs, those of `which`, one after the other.
   Vector outputs(const BlockRun &run, llvm::ArrayRef<int64_t> which) const;
   /// The largest number of the outputs, and of all values.

@@ -90,7 +90,8 @@ Command driver::checkProofCommand() {
       {"MODEL", "FILE"},
       {{"--numbers", "N", "check only the structure of blocks with more than N numbers (20000000)"},
        {"--seed", "N", "seed of the random weights and activations for replaying claims (1)"}},
-      "A small checker, which shares no code with the analysis and the planner. It compares every\n"
+      "A small checker, which shares no code with the analysis and the planner: like these, it\n"
+      "trusts what xf's ops say about themselves. It compares every\n"
       "claim of FILE with MODEL's blocks: their text and bindings, the cut, the chains, the\n"
       "parameters, the conditions of each lemma instance and the barriers of a rejection. Then it\n"
       "replays the claim in float64 on random weights. MODEL's own weights are not needed. See\n"

@@ -4,9 +4,9 @@
  * NormInversion.h for the mathematics. Plain C, no allocation, no state: any
  * number of threads may call them with scratch of their own.
  *
- * `update` is the value of ctxc::Update: 0 least, 1 balanced, 2 naive, 3 stable,
- * 4 scaled; any other value acts as naive. Vectors have d float32 entries; the
- * arithmetic is float64. Outputs must not overlap inputs.
+ * `update` is the place of an update in Updates.def, from 0 on; any other value acts
+ * as naive. Vectors have d float32 entries; the arithmetic is float64. Outputs must
+ * not overlap inputs.
  *
  *===----------------------------------------------------------------------===*/
 #ifndef CTXC_NUMERICS_KERNELABI_H

@@ -25,19 +25,8 @@
 
 #include "ctxc/Numerics/Update.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Error.h"
 
 namespace ctxc {
-
-/// Every update, in the order in which messages and reports list them.
-llvm::ArrayRef<Update> allUpdates();
-
-/// The name that users write: least, balanced, naive, stable or scaled.
-llvm::StringRef stringifyUpdate(Update update);
-
-/// The update of that name; the error lists the valid names.
-llvm::Expected<Update> parseUpdate(llvm::StringRef name);
 
 /// Step 1. All vectors have d entries: `g` is the required branch output, `m` the
 /// effective scale (for Gemma 1 + w), `data` the reduced
@@ -51,13 +40,8 @@ void invertRmsNorm(Update update, llvm::ArrayRef<double> g, llvm::ArrayRef<doubl
                    llvm::ArrayRef<double> data, double eps, llvm::MutableArrayRef<double> target,
                    llvm::MutableArrayRef<double> scratch);
 
-/// The type to which the running model rounds the normalised value before it multiplies
-/// by the scale (Llama's RMSNorm rounds to the storage type, Gemma's does not).
-enum class NormRounding { None, Float32, BFloat16, Float16 };
-
-/// n = Norm(x), rounded to nearest even; x and n may be the same memory.
-void rmsNormalize(llvm::ArrayRef<double> x, double eps, llvm::MutableArrayRef<double> n,
-                  NormRounding rounding = NormRounding::None);
+/// n = Norm(x); x and n may be the same memory.
+void rmsNormalize(llvm::ArrayRef<double> x, double eps, llvm::MutableArrayRef<double> n);
 
 /// Step 2. Δm with (m + Δm) ⊙ n = g, where n is the normalised value of the patched
 /// run. scaled: Δm = (s − 1) m with s the least-squares fit of s m ⊙ n to g.

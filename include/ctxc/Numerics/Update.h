@@ -8,18 +8,32 @@
 #define CTXC_NUMERICS_UPDATE_H
 
 #include <cstdint>
+#include <iterator>
 
 namespace ctxc {
 
 /// How a post-norm scale patch is split between W_down and m: the choice of
 /// n = Norm(target). The values are part of the kernels' ABI (KernelABI.h).
 enum class Update : int32_t {
-  Least = 0,    ///< smallest ‖Δm‖: min Σ (|g|/n − |m|)²; the default
-  Balanced = 1, ///< smallest ‖m + Δm‖: n² = ρ |g| / mean|g|
-  Naive = 2,    ///< W_down stays: n = Norm(data) (paper, Theorem 1)
-  Stable = 3,   ///< min ‖m ⊙ n − g‖ (paper, appendix "Numerically Stable Update")
-  Scaled = 4,   ///< n ∝ g ⊘ m, and one scalar on m (paper, "Scaling Update Variant")
+#define CTXC_UPDATE(NAME, TEXT, HELP) NAME,
+#include "ctxc/Numerics/Updates.def"
 };
+
+/// All of them, and the names that users write, in the order of their values.
+constexpr Update allUpdates[] = {
+#define CTXC_UPDATE(NAME, TEXT, HELP) Update::NAME,
+#include "ctxc/Numerics/Updates.def"
+};
+constexpr const char *updateNames[] = {
+#define CTXC_UPDATE(NAME, TEXT, HELP) #TEXT,
+#include "ctxc/Numerics/Updates.def"
+};
+constexpr const char *stringifyUpdate(Update update) { return updateNames[int32_t(update)]; }
+
+/// The update that a kernel calls by this number; naive if no update has it.
+constexpr Update updateNumbered(int64_t number) {
+  return number < 0 || number >= int64_t(std::size(allUpdates)) ? Update::Naive : Update(number);
+}
 
 /// Doubles of scratch that invertRmsNorm needs for vectors of d entries; the
 /// compiler adds 8·(8 d + 64) bytes to the workspace of a kernel that inverts.

@@ -98,10 +98,7 @@ struct BlockVectors {
 // Into and out of the unit problem
 //===----------------------------------------------------------------------===//
 
-static Update updateOf(const Support &call) {
-  int64_t update = call.number(0);
-  return update < 0 || update > int64_t(Update::Scaled) ? Update::Naive : Update(update);
-}
+static Update updateOf(const Support &call) { return updateNumbered(call.number(0)); }
 
 void gpu_lowering::writeInvertRmsNorm(KernelWriter &w, const Support &call, Value row) {
   constexpr unsigned epsAt = 3, gAt = 0, mAt = 1, dataAt = 2, targetAt = 3, scratchAt = 4;

@@ -261,7 +261,8 @@ double farthest(const Floats &a, const Floats &b, const Floats &beside) {
 }
 
 void GpuSolver::expectTheProcessors(const Problem &p, const Solved &found, int64_t d) {
-  SCOPED_TRACE(stringifyUpdate(GetParam()).str() + ", " + p.what + ", d = " + std::to_string(d));
+  SCOPED_TRACE(std::string(stringifyUpdate(GetParam())) + ", " + p.what +
+               ", d = " + std::to_string(d));
   Solved expected = onProcessor(GetParam(), p);
   EXPECT_LE(farthest(found.target, expected.target, {}), 1e-6);
   EXPECT_LE(farthest(found.delta, expected.delta, p.m), 1e-6);
@@ -290,7 +291,7 @@ TEST_P(GpuSolver, EachRowIsTheProcessors) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Updates, GpuSolver, testing::ValuesIn(allUpdates()),
-                         [](const auto &info) { return stringifyUpdate(info.param).str(); });
+INSTANTIATE_TEST_SUITE_P(Updates, GpuSolver, testing::ValuesIn(allUpdates),
+                         [](const auto &info) { return std::string(stringifyUpdate(info.param)); });
 
 } // namespace

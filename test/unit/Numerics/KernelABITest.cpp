@@ -71,7 +71,7 @@ TEST(KernelABI, AgreesWithDouble) {
   Random random(41);
   Floats f = drawFloats(random, 100);
   Vector g(f.g.begin(), f.g.end()), m(f.m.begin(), f.m.end()), data(f.data.begin(), f.data.end());
-  for (Update update : allUpdates()) {
+  for (Update update : allUpdates) {
     runKernel(int32_t(update), f, 1e-6f);
     Solution found = solve(update, g, m, data, double(1e-6f));
     for (int k = 0; k < 100; ++k)

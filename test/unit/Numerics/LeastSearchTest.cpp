@@ -131,7 +131,7 @@ TEST(LeastSearch, NoLongerThanTheOthers) {
     for (Update update : {Update::Balanced, Update::Naive, Update::Stable, Update::Scaled}) {
       Solution other = solve(update, g, m, data, 1e-6);
       if (other.counts.harmful == 0 && residual(g, m, other) < 1e-9)
-        EXPECT_LE(least, norm(other.delta) * (1 + 1e-9) + 1e-12) << stringifyUpdate(update).str();
+        EXPECT_LE(least, norm(other.delta) * (1 + 1e-9) + 1e-12) << stringifyUpdate(update);
     }
   }
 }

@@ -79,8 +79,8 @@ TEST(ReplayError, PredictsAnotherPrograms) {
           squares += (y[k] - g[k]) * (y[k] - g[k]) / 3;
       }
       double predicted = predictedScaleReplayError(scale, found.target, data, 1e-6);
-      EXPECT_LT(std::sqrt(squares), 12 * predicted) << stringifyUpdate(update).str();
-      EXPECT_GT(std::sqrt(squares), predicted / 12) << stringifyUpdate(update).str();
+      EXPECT_LT(std::sqrt(squares), 12 * predicted) << stringifyUpdate(update);
+      EXPECT_GT(std::sqrt(squares), predicted / 12) << stringifyUpdate(update);
     }
   }
 }
