@@ -29,7 +29,7 @@ import start  # noqa: E402
 from page import section_of, table, with_section  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
-UPDATES = ["least", "balanced", "naive", "stable", "scaled"]
+UPDATES = re.findall(r"^CTXC_UPDATE\(\w+, (\w+)", (ROOT / "include/ctxc/Numerics/Updates.def").read_text(), re.M)
 KEPT = ["0-3", "1,4-5,9"]
 EXPERTS = [ROOT / "test/goldens" / name for name in ("mixtral", "gpt-oss")]
 TOKENS = 20

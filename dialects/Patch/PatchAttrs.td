@@ -3,6 +3,7 @@
 
 include "mlir/IR/EnumAttr.td"
 
+// As ctxc/Numerics/Updates.def lists them.
 def Patch_UpdateKind : I32EnumAttr<"UpdateKind", "the update of a post-norm scale", [
   I32EnumAttrCase<"least", 0>, I32EnumAttrCase<"balanced", 1>, I32EnumAttrCase<"naive", 2>,
   I32EnumAttrCase<"stable", 3>, I32EnumAttrCase<"scaled", 4>

@@ -1,9 +1,24 @@
+#include "ctxc/Numerics/Update.h"
 #include "dialects/Patch/Patch.h"
+#include "dialects/Patch/UpdateValues.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace ctxc::patch;
+
+#define CTXC_UPDATE(NAME, TEXT, HELP)                                                              \
+  static_assert(int32_t(UpdateKind::TEXT) == int32_t(ctxc::Update::NAME));
+#include "ctxc/Numerics/Updates.def"
+static_assert(std::size(ctxc::allUpdates) == getMaxEnumValForUpdateKind() + 1,
+              "PatchAttrs.td lists the updates as Updates.def does");
+
+llvm::cl::ValuesClass ctxc::patch::updateValues() {
+  return {
+#define CTXC_UPDATE(NAME, TEXT, HELP) clEnumValN(UpdateKind::TEXT, #TEXT, HELP),
+#include "ctxc/Numerics/Updates.def"
+  };
+}
 
 #include "dialects/Patch/PatchDialect.cpp.inc"
 #include "dialects/Patch/PatchEnums.cpp.inc"

@@ -1,5 +1,6 @@
 #include "PatchMetadata.h"
 #include "ctxc/Checkpoint/StrictJson.h"
+#include "ctxc/Numerics/Update.h"
 #include "ctxc/Support/Count.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -94,8 +95,7 @@ private:
   /// Whether the key is there and `accept` takes its text.
   bool get(const char *key, function_ref<bool(StringRef)> accept, const char *expected);
   bool getDigest(const char *key, std::string &digest);
-  bool getOneOf(const char *key, ArrayRef<StringRef> words, std::string &word,
-                const char *expected);
+  bool getOneOf(const char *key, ArrayRef<StringRef> words, std::string &word);
   bool isOfThisVersion();
   void readEmbeddings(bool hasTokens);
   void readFactors();
@@ -125,15 +125,15 @@ bool MetadataReader::getDigest(const char *key, std::string &digest) {
   return get(key, isDigest, "64 lower-case hexadecimal digits");
 }
 
-bool MetadataReader::getOneOf(const char *key, ArrayRef<StringRef> words, std::string &word,
-                              const char *expected) {
+bool MetadataReader::getOneOf(const char *key, ArrayRef<StringRef> words, std::string &word) {
+  std::string expected = join(words.drop_back(), ", ") + " or " + words.back().str();
   return get(
       key,
       [&](StringRef text) {
         word = text.str();
         return is_contained(words, text);
       },
-      expected);
+      expected.c_str());
 }
 
 bool MetadataReader::isOfThisVersion() {
@@ -203,9 +203,9 @@ PatchMetadata MetadataReader::read() {
   bool hasKept = get(
       "kept", [&](StringRef text) { return parseList(text, metadata.kept); },
       "positions separated by commas, or nothing");
-  getOneOf("update", {"least", "balanced", "naive", "stable", "scaled"}, metadata.update,
-           "least, balanced, naive, stable or scaled");
-  getOneOf("dtype", {"f32", "bf16", "f16"}, metadata.dtype, "f32, bf16 or f16");
+  getOneOf("update", SmallVector<StringRef>(std::begin(updateNames), std::end(updateNames)),
+           metadata.update);
+  getOneOf("dtype", {"f32", "bf16", "f16"}, metadata.dtype);
   readFactors();
   if (hasTokens && hasPosition && metadata.position >= static_cast<int64_t>(metadata.tokens.size()))
     report("found position " + Twine(metadata.position) + ", expected one of the " +

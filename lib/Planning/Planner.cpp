@@ -23,26 +23,21 @@ StringRef ctxc::stringify(VerdictKind kind) {
   llvm_unreachable("a verdict of no known kind");
 }
 
-static constexpr std::pair<Objective, StringRef> objectiveNames[] = {
-    {Objective::Default, "default"},
-    {Objective::Paper, "paper"},
-    {Objective::FewestParameters, "fewest-parameters"},
-    {Objective::NoDivision, "no-division"},
-    {Objective::LeastNorm, "least-norm"},
-    {Objective::LeastDrift, "least-drift"}};
-
 StringRef ctxc::stringify(Objective objective) {
-  for (auto [known, name] : objectiveNames)
-    if (known == objective)
-      return name;
+  switch (objective) {
+#define CTXC_OBJECTIVE(NAME, TEXT, HELP)                                                           \
+  case Objective::NAME:                                                                            \
+    return TEXT;
+#include "ctxc/Planning/Objectives.def"
+  }
   llvm_unreachable("an objective of no known kind");
 }
 
 std::optional<Objective> ctxc::parseObjective(StringRef name) {
-  for (auto [objective, known] : objectiveNames)
-    if (known == name)
-      return objective;
-  return std::nullopt;
+  return llvm::StringSwitch<std::optional<Objective>>(name)
+#define CTXC_OBJECTIVE(NAME, TEXT, HELP) .Case(TEXT, Objective::NAME)
+#include "ctxc/Planning/Objectives.def"
+      .Default(std::nullopt);
 }
 
 //===----------------------------------------------------------------------===//

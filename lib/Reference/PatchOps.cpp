@@ -90,23 +90,6 @@ static llvm::Error evaluateOp(patch::ApplyDeltaOp op, Evaluation &e) {
 // Scales after a norm
 //===----------------------------------------------------------------------===//
 
-/// Translates the dialect's update to that of CtxcNumerics.
-static Update updateOf(patch::UpdateKind kind) {
-  switch (kind) {
-  case patch::UpdateKind::least:
-    return Update::Least;
-  case patch::UpdateKind::balanced:
-    return Update::Balanced;
-  case patch::UpdateKind::naive:
-    return Update::Naive;
-  case patch::UpdateKind::stable:
-    return Update::Stable;
-  case patch::UpdateKind::scaled:
-    return Update::Scaled;
-  }
-  llvm_unreachable("all updates are above");
-}
-
 template <typename Rows> static ArrayRef<double> row(const Rows &m, int64_t i) {
   return {m.data() + i * m.cols(), static_cast<size_t>(m.cols())};
 }
@@ -128,7 +111,7 @@ static llvm::Error evaluateOp(patch::InvertRmsNormOp op, Evaluation &e) {
   std::vector<double> scratch(scratchDoubles(g.cols()));
   int64_t perToken = g.rows() / e.tokenCount();
   for (int64_t i = 0; i < g.rows(); ++i)
-    invertRmsNorm(updateOf(op.getUpdate()), row(g, i), row(m, m.rows() == 1 ? 0 : i / perToken),
+    invertRmsNorm(Update(op.getUpdate()), row(g, i), row(m, m.rows() == 1 ? 0 : i / perToken),
                   row(data, i), op.getEps().convertToDouble(),
                   all(result).slice(i * g.cols(), g.cols()), scratch);
   e.set(op.getResult(), std::move(result));
@@ -148,7 +131,7 @@ static llvm::Error evaluateOp(patch::SolveScaleOp op, Evaluation &e) {
   Matrix result(target.rows(), target.cols());
   for (int64_t t = 0; t < target.rows(); ++t) {
     ScaleCounts counts =
-        solveScale(updateOf(op.getUpdate()), row(target, t), row(m, m.rows() == 1 ? 0 : t),
+        solveScale(Update(op.getUpdate()), row(target, t), row(m, m.rows() == 1 ? 0 : t),
                    row(data, t), all(result).slice(t * result.cols(), result.cols()));
     obligation(e, op.getIndex()).harmless += counts.harmless;
     obligation(e, op.getIndex()).harmful += counts.harmful;

@@ -6,6 +6,7 @@
 #include "ctxc/Transforms/DropOutputs.h"
 #include "ctxc/Transforms/FoldLayers.h"
 #include "ctxc/Transforms/PermuteParts.h"
+#include "dialects/Patch/UpdateValues.h"
 
 using namespace mlir;
 

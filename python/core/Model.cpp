@@ -15,38 +15,41 @@ using namespace ctxc::python;
 // Options
 //===----------------------------------------------------------------------===//
 
+/// Reads the option `name` into `value`, by its type; whether it was given.
 template <typename T> static bool given(const nb::dict &options, const char *name, T &value) {
   if (!options.contains(name) || options[name].is_none())
     return false;
-  value = nb::cast<T>(options[name]);
+  if constexpr (hasNames<T>) {
+    std::string text = nb::cast<std::string>(options[name]), names;
+    for (const Named<T> &each : namesOf<T>()) {
+      names += (names.empty() ? "" : ", ") + each.name.str();
+      if (each.name == text) {
+        value = each.value;
+        return true;
+      }
+    }
+    raiseError(makeError(llvm::Twine(name) + ": found '" + text + "', expected one of " + names));
+  } else if constexpr (std::is_same_v<T, WeightSource>) {
+    value.checkpoint = nb::cast<std::string>(options[name]);
+  } else if constexpr (std::is_same_v<T, std::optional<uint64_t>>) {
+    value = nb::cast<uint64_t>(options[name]);
+  } else if constexpr (std::is_same_v<T, decltype(ModelOptions::parameters)>) {
+    auto list = nb::cast<std::vector<std::string>>(options[name]);
+    value.assign(list.begin(), list.end());
+  } else {
+    value = nb::cast<T>(options[name]);
+  }
   return true;
 }
 
-template <typename Kind>
-static void choose(const nb::dict &options, const char *name,
-                   std::initializer_list<std::pair<llvm::StringRef, Kind>> kinds, Kind &chosen) {
-  std::string text;
-  if (!given(options, name, text))
-    return;
-  std::string names;
-  for (auto [known, kind] : kinds) {
-    if (known == text) {
-      chosen = kind;
-      return;
-    }
-    names += (names.empty() ? "" : ", ") + known.str();
-  }
-  raiseError(makeError(llvm::Twine(name) + ": found '" + text + "', expected one of " + names));
-}
-
-static patch::UpdateKind updateOf(const nb::dict &options) {
-  std::string text = "least";
-  given(options, "update", text);
-  auto kind = patch::symbolizeUpdateKind(text);
-  if (!kind)
-    raiseError(makeError("update: found '" + text +
-                         "', expected one of least, balanced, naive, stable, scaled"));
-  return *kind;
+static Engine engineOf(const nb::dict &options, bool onGpu) {
+  std::string text = "compiled";
+  given(options, "engine", text);
+  if (text == "reference")
+    return Engine::Reference;
+  if (text != "compiled")
+    raiseError(makeError("engine: found '" + text + "', expected one of compiled, reference"));
+  return onGpu ? Engine::Gpu : Engine::Compiled;
 }
 
 static PromptProducts promptProductsOf(const nb::dict &options) {
@@ -62,42 +65,12 @@ static PromptProducts promptProductsOf(const nb::dict &options) {
 
 LoadOptions BoundModel::read(const nb::dict &options) {
   LoadOptions result;
-  ModelOptions &planning = result.planning;
   given(options, "need_weights", result.needWeights);
-  choose<std::optional<DType>>(options, "dtype",
-                               {{"f32", DType::F32}, {"bf16", DType::BF16}, {"f16", DType::F16}},
-                               result.storage);
-  given(options, "weights", result.weights.checkpoint);
-  uint64_t seed;
-  if (given(options, "seed", seed))
-    result.weights.seed = seed;
-  planning.update = updateOf(options);
-  choose(options, "sites", {{"mlp", SiteScope::MLP}, {"all", SiteScope::All}}, planning.scope);
-  std::string objective;
-  if (given(options, "objective", objective)) {
-    auto parsed = parseObjective(objective);
-    if (!parsed)
-      raiseError(makeError("objective: found '" + objective +
-                           "', expected one of default, paper, fewest-parameters, no-division, "
-                           "least-norm, least-drift"));
-    planning.objective = *parsed;
-  }
-  choose(options, "split", {{"even", xf::Split::Even}, {"least-norm", xf::Split::LeastNorm}},
-         planning.split);
-  std::vector<std::string> parameters;
-  if (given(options, "parameters", parameters))
-    planning.parameters.assign(parameters.begin(), parameters.end());
-  given(options, "start_layer", planning.startLayer);
-  given(options, "gpu", result.gpu);
-  result.engine = result.gpu.empty() ? Engine::Compiled : Engine::Gpu;
-  choose(options, "engine", {{"compiled", result.engine}, {"reference", Engine::Reference}},
-         result.engine);
-  given(options, "threads", result.threads);
+#define CTXC_OPTION(NAME, WORDS, COMMANDS, FIELD, FLAG, VALUE, NAMES, HELP, PYTHON, PYTHON_HELP)   \
+  given(options, PYTHON, result.FIELD);
+#include "ctxc/Session/Options.def"
+  result.engine = engineOf(options, !result.gpu.empty());
   result.prompts = promptProductsOf(options);
-  given(options, "integer_products", result.integerProducts);
-  given(options, "round_cache", result.roundedCache);
-  given(options, "large_pages", result.largePages);
-  given(options, "self_check", result.selfCheck);
   result.diagnostics = [this](const ModelDiagnostic &each) { diagnostics.push_back(each); };
   result.interrupt = [this] { return asksToStop(); };
   result.progress = [this](int64_t done, int64_t all) { callBack(progress, done, all); };
@@ -337,7 +310,17 @@ std::vector<Input> python::toInputs(const std::vector<int64_t> &tokens) {
   return ctxc::toInputs(tokens);
 }
 
+/// (name, meaning) of each option.
+static std::vector<std::pair<std::string, std::string>> loadOptionsOfPython() {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const OptionText &text : optionTexts())
+    if (!text.python.empty())
+      all.emplace_back(text.python, text.pythonHelp);
+  return all;
+}
+
 void python::addModel(nb::module_ &m) {
+  m.def("load_options", &loadOptionsOfPython);
   nb::class_<BoundModel> model(m, "Model");
   addGraph(model);
   addBatch(model, m);

@@ -29,10 +29,10 @@ class Error(Exception):
 class BadInput(Error, ValueError):
     """A file, an option or an argument that cannot be used. It is a ValueError as well.
 
-    >>> ctxc.load("examples/models/gemma3-kjv-1m", update="fast")
+    >>> ctxc.load("examples/models/gemma3-kjv-1m", sites="some")
     Traceback (most recent call last):
     ...
-    ctxc._errors.BadInput: update: found 'fast', expected one of least, balanced, naive, stable, scaled
+    ctxc._errors.BadInput: sites: found 'some', expected one of mlp, all
     """
 
 

@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 Prompt = Union[str, Sequence[int]]
 """A text, which needs the model's tokenizer, or the ids of tokens."""
 
-_OPTIONS = {
-    "dtype", "weights", "seed", "update", "sites", "objective", "split", "parameters", "start_layer", "gpu",
-    "engine", "threads", "round_prompts", "split_prompts", "integer_products", "round_cache", "large_pages",
-    "self_check",
-}
+_OPTIONS = dict(_core.load_options())
 _log = logging.getLogger("ctxc")
 
 
@@ -168,20 +164,7 @@ def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
     """Loads a Hugging Face directory, a GGUF file or an .mlir file.
 
     Options, all by name, with the command line's defaults:
-      dtype          storage type of the weights: "f32", "bf16" or "f16"; activations are float32
-      weights, seed  for an .mlir model: a checkpoint directory, or the seed of random numbers
-      update         of a post-norm: "least" (default), "balanced", "naive", "stable" or "scaled"
-      sites, objective, split, parameters   which parameters are patched, as `ctxc check --help` says
-      start_layer    layers before this one stay unpatched
-      engine         "compiled" (default), or "reference": float64, slow, to check the other against
-      gpu            "cuda", "rocm" or "vulkan"
-      threads        of the compiled engine; 0 (default): one for each core
-      round_prompts  activations of prompts are rounded to bfloat16 before products with bfloat16 weights
-      split_prompts  prompts are read in AMX's tile registers: as exact as without, and faster
-      integer_products   quantised matrices are multiplied in integers, with activations rounded to 8 bits
-      round_cache    the KV cache is in bfloat16, in half the memory
-      large_pages    weights are copied into large pages first, which some machines read faster
-      self_check     what was read of an exported module is compared with PyTorch's numbers first; default: True
+OPTIONS
 
     Raises BadInput if the model cannot be read or imported, with all problems together.
 
@@ -189,6 +172,10 @@ def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
     ctxc.Model('examples/models/gemma3-kjv-1m')
     """
     return Model(_core.Model.load(os.fspath(path), _checked(options)))
+
+
+load.__doc__ = (load.__doc__ or "").replace(
+    "OPTIONS", "\n".join(f"      {name:<16}  {meaning}" for name, meaning in _OPTIONS.items()))
 
 
 def from_tensors(config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]], name: str = "model",
@@ -270,7 +257,7 @@ def _dtype_of(key: str, array: NDArray[Any]) -> str:
 
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = sorted(set(options) - _OPTIONS)
+    unknown = sorted(options.keys() - _OPTIONS.keys())
     if unknown:
         raise TypeError(f"unknown option {unknown[0]!r}; expected one of {', '.join(sorted(_OPTIONS))}")
     return dict(options)

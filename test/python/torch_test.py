@@ -7,6 +7,7 @@ is run; else some that cover every mechanism.
 """
 
 import os
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -26,7 +27,7 @@ GOLDENS = Path(sys.argv[1])
 TOKENS = [5, 17, 3, 60, 22, 41, 9, 33, 12, 71, 2, 6]
 SOME = ("gemma3", "gpt2", "gpt2-bare", "opt", "bloom", "falcon", "gpt-oss", "mixtral", "qwen3-moe-fused", "deepseek-v3",
         "bert", "cohere", "llama")
-UPDATES = ("least", "balanced", "naive", "stable", "scaled")
+UPDATES = re.findall(r'"(\w+)"', dict(ctxc._core.load_options())["update"])
 POST_NORMS = ("gemma2", "gemma3", "olmo2")
 
 

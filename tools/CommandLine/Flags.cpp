@@ -4,37 +4,6 @@
 using namespace ctxc;
 using llvm::StringRef;
 
-StringRef driver::flagOf(Option option) {
-  switch (option) {
-  case Option::Storage:
-    return "--dtype";
-  case Option::Weights:
-    return "--weights";
-  case Option::Parameters:
-    return "--plan";
-  case Option::StartLayer:
-    return "--start-layer";
-  case Option::RoundedPrompts:
-    return "--round-prompts";
-  case Option::SplitPrompts:
-    return "--split-prompts";
-  case Option::IntegerProducts:
-    return "--integer-products";
-  case Option::RoundedCache:
-    return "--cache";
-  case Option::LargePages:
-    return "--large-pages";
-  case Option::Engine:
-  case Option::CompileTarget:
-    return "--target";
-  case Option::Prefix:
-    return "--prefix";
-  case Option::Rows:
-    return "--rows";
-  }
-  llvm_unreachable("an option of no known kind");
-}
-
 /// Words of the library's messages, and the flags that do what they say. Each is in a message, as
 /// test/package/flags.py checks.
 static constexpr std::pair<StringRef, StringRef> flagsOfWords[] = {

@@ -12,9 +12,6 @@
 
 namespace ctxc::driver {
 
-/// The flag that sets an option.
-llvm::StringRef flagOf(Option option);
-
 /// A message of the library, followed by the flags for what it advises, unless it has them:
 ///
 ///     'xf.scan' op has no compiled kernel; the reference engine runs it (--backend reference)

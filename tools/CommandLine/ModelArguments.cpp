@@ -15,87 +15,38 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-std::vector<StringRef> driver::storageNames() { return {"f32", "bf16", "f16"}; }
+std::vector<StringRef> driver::storageNames() { return rowOf(Option::Storage).choices; }
 
 DType driver::storageNamed(StringRef name) {
-  return name == "bf16" ? DType::BF16 : name == "f16" ? DType::F16 : DType::F32;
+  for (const auto &each : namesOf<std::optional<DType>>())
+    if (each.name == name)
+      return *each.value;
+  return DType::F32;
 }
 
-std::vector<OptionSpec> driver::planOptions() {
-  return {
-      {"--no-self-check", "",
-       "do not compare what was read of a .pt2 file with the numbers of PyTorch in it\n"
-       "(docs/check-your-architecture.md#is-it-read-rightly)"},
-      {"--sites",
-       "NAME",
-       "what may be patched: mlp (default, the paper's), or all: also the parameters\n"
-       "between attention and the residual stream (W_o)",
-       {"mlp", "all"}},
-      {"--objective",
-       "NAME",
-       "how a plan is chosen: default (the paper's, unless it is fragile in other\n"
-       "programs and another is not), paper, fewest-parameters, no-division,\n"
-       "least-norm, least-drift (the last two are measured on sample activations)",
-       {"default", "paper", "fewest-parameters", "no-division", "least-norm", "least-drift"}},
-      {"--plan", "NAMES",
-       "patch only these parameters, named as in the blocks and separated by commas;\n"
-       "`ctxc check --plans` lists the plans"},
-      {"--split",
-       "NAME",
-       "how a mixture's experts share the change of its output: even (default, the\n"
-       "paper's), or least-norm, the smallest patch",
-       {"even", "least-norm"}},
-  };
+/// The rows of Options.def that have a flag.
+static std::vector<OptionSpec> rowsOf(decltype(OptionText::Run) commands) {
+  std::vector<OptionSpec> options;
+  for (const OptionText &text : optionTexts()) {
+    if (text.commands != commands || text.flag == "--")
+      continue;
+    OptionSpec option{text.flag, text.value, text.help, text.choices};
+    options.push_back(isPathWord(text.value) ? reads(option) : option);
+  }
+  return options;
 }
+
+std::vector<OptionSpec> driver::planOptions() { return rowsOf(OptionText::Plan); }
 
 std::vector<OptionSpec> driver::runOptions() {
-  std::vector<OptionSpec> options = {
-      {"--update",
-       "NAME",
-       "how the patch of a post-norm is split between the matrix before the norm\n"
-       "and the scale after it: least (default), balanced, naive, stable, scaled",
-       {"least", "balanced", "naive", "stable", "scaled"}},
-      {"--dtype", "TYPE",
-       "storage type of the weights, f32, bf16 or f16; activations and sums are f32.\n"
-       "Default: the type in which the checkpoint stores each (f32 for f64)",
-       storageNames()},
-      {"--round-prompts", "",
-       "read a prompt with activations rounded to bfloat16 before products with bfloat16\n"
-       "weights, as PyTorch and llama.cpp do: faster, on a processor with avx512_bf16 for\n"
-       "16 tokens or more (in AMX's tile registers if there are some and CTXC_AMX=off is\n"
-       "not set; attention too), and on NVIDIA's GPUs. Everything after the prompt, and\n"
-       "patches, are computed without this rounding"},
-      {"--split-prompts", "",
-       "read a prompt in AMX's tile registers, with activations and weights split into\n"
-       "bfloat16 numbers whose products are exact: faster, and as exact as without, but\n"
-       "sums over 16 tokens or more have another order than those of one\n"
-       "(docs/measurements.md#prompts-in-tile-registers)"},
-      {"--integer-products", "",
-       "multiply quantised matrices (not fp8) in integers, with activations rounded to 8\n"
-       "bits, with a scale for each 32, as llama.cpp does: faster, less exact (docs/gguf.md)"},
-      {"--cache",
-       "TYPE",
-       "type of the KV cache: f32 (default), or bf16, in half the memory and less exact\n"
-       "(docs/measurements.md#the-cache)",
-       {"f32", "bf16"}},
-      {"--large-pages", "",
-       "copy the weights into large pages, which some machines read faster; takes as much\n"
-       "more memory as the weights have (docs/measurements.md#large-pages)"},
-      {"--start-layer", "L", "leave the layers before layer L (from 0) unpatched"},
-      {"--keep", "POSITIONS",
-       "positions of the context that the reduced run keeps, such as 0-3,7;\n"
-       "default: none"},
-      {"--backend",
-       "NAME",
-       "compiled (default), or reference: float64, slow, to check the other against",
-       {"compiled", "reference"}},
-      {"--target", "GPU",
-       "run on a GPU: cuda, rocm or vulkan (docs/gpu.md); default: on this\nprocessor"},
-      {"--threads", "N", "threads of the compiled backend; default: one per core"},
-      reads({"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"}),
-  };
+  std::vector<OptionSpec> options = rowsOf(OptionText::Run);
   llvm::append_range(options, planOptions());
   return options;
+}
+
+OptionSpec driver::updateOption() {
+  static const std::string names = listOfNames<patch::UpdateKind>();
+  return {"--update", "NAME", names, rowOf(Option::Update).choices};
 }
 
 Expected<WeightSource> driver::weightSource(const Arguments &arguments) {
@@ -129,7 +80,6 @@ Expected<PromptProducts> driver::promptProducts(const Arguments &arguments) {
 
 /// Reads --backend and --target. The reference has none of the compiled backend's options.
 static Error chooseEngine(const Arguments &arguments, LoadOptions &options) {
-  options.gpu = arguments.get("--target", "").str();
   if (arguments.get("--backend", "compiled") == "compiled") {
     options.engine = options.gpu.empty() ? Engine::Compiled : Engine::Gpu;
     return Error::success();
@@ -147,43 +97,57 @@ static Error chooseEngine(const Arguments &arguments, LoadOptions &options) {
   return Error::success();
 }
 
+/// Reads an option of Options.def into its field. `chosen` is the value that makes a bool true.
+template <typename T>
+static Error read(const Arguments &arguments, StringRef flag, T &field, StringRef chosen) {
+  auto text = arguments.get(flag);
+  if (!text)
+    return Error::success();
+  if constexpr (std::is_same_v<T, bool>) {
+    field = (*text == chosen) != flag.starts_with("--no-");
+  } else if constexpr (hasNames<T>) {
+    for (const Named<T> &each : namesOf<T>())
+      if (each.name == *text)
+        field = each.value;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    field = text->str();
+  } else if constexpr (std::is_integral_v<T>) {
+    auto number = arguments.integer(flag, 0, INT32_MAX, field);
+    if (!number)
+      return number.takeError();
+    field = *number;
+  } else if constexpr (std::is_same_v<T, WeightSource>) {
+    Expected<WeightSource> weights = weightSource(arguments);
+    if (!weights)
+      return weights.takeError();
+    field = *weights;
+  } else if constexpr (!std::is_same_v<T, std::optional<uint64_t>>) {
+    llvm::SmallVector<StringRef> names;
+    text->split(names, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    for (StringRef name : names)
+      field.push_back(name.trim().str());
+    if (names.empty())
+      return makeError(flag + ": found no name, expected parameters separated by commas");
+  }
+  return Error::success();
+}
+
+static StringRef lastOf() { return ""; }
+static StringRef lastOf(StringRef, StringRef last) { return last; }
+
 Expected<LoadOptions> driver::loadOptions(const Arguments &arguments) {
   LoadOptions options;
-  ModelOptions &planning = options.planning;
-  planning.update = *patch::symbolizeUpdateKind(arguments.get("--update", "least"));
-  planning.scope = arguments.get("--sites", "mlp") == "all" ? SiteScope::All : SiteScope::MLP;
-  planning.split =
-      arguments.get("--split", "even") == "even" ? xf::Split::Even : xf::Split::LeastNorm;
-  planning.objective = *parseObjective(arguments.get("--objective", "default"));
-  llvm::SmallVector<StringRef> names;
-  arguments.get("--plan", "").split(names, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  for (StringRef name : names)
-    planning.parameters.push_back(name.trim().str());
-  if (arguments.has("--plan") && names.empty())
-    return makeError("--plan: found no name, expected parameters separated by commas");
-  if (auto dtype = arguments.get("--dtype"))
-    options.storage = storageNamed(*dtype);
-  Expected<WeightSource> weights = weightSource(arguments);
-  if (!weights)
-    return weights.takeError();
-  options.weights = *weights;
-  options.tokenizer = arguments.get("--tokenizer", "").str();
-  auto startLayer = arguments.integer("--start-layer", 0, INT32_MAX, 0);
-  if (!startLayer)
-    return startLayer.takeError();
-  planning.startLayer = *startLayer;
-  auto threads = arguments.integer("--threads", 1, 1024, 0);
-  if (!threads)
+  if (auto threads = arguments.integer("--threads", 1, 1024, 1); !threads)
     return threads.takeError();
-  options.threads = *threads;
+#define CTXC_OPTION(NAME, WORDS, COMMANDS, FIELD, FLAG, VALUE, NAMES, ...)                         \
+  if (Error error = read(arguments, "--" FLAG, options.FIELD, lastOf NAMES))                       \
+    return std::move(error);
+#include "ctxc/Session/Options.def"
+  options.tokenizer = arguments.get("--tokenizer", "").str();
   Expected<PromptProducts> prompts = promptProducts(arguments);
   if (!prompts)
     return prompts.takeError();
   options.prompts = *prompts;
-  options.selfCheck = !arguments.has("--no-self-check");
-  options.integerProducts = arguments.has("--integer-products");
-  options.roundedCache = arguments.get("--cache", "f32") == "bf16";
-  options.largePages = arguments.has("--large-pages");
   options.ranks = joinedRanks();
   options.tensorRanks = joinedTensor();
   if (!isServing())

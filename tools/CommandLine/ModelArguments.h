@@ -16,12 +16,11 @@ namespace ctxc::driver {
 std::vector<llvm::StringRef> storageNames();
 DType storageNamed(llvm::StringRef name);
 
-/// The options --sites, --objective, --plan and --split.
+/// The options of Options.def that commands have which plan; which run a model.
 std::vector<OptionSpec> planOptions();
-
-/// The options of planOptions(), and --update, --dtype, --round-prompts, --start-layer, --keep,
-/// --backend, --target, --threads and --weights.
 std::vector<OptionSpec> runOptions();
+/// --update, for commands that do not run.
+OptionSpec updateOption();
 
 /// The values of runOptions() except --keep.
 llvm::Expected<LoadOptions> loadOptions(const Arguments &arguments);

@@ -20,7 +20,7 @@ static std::string messageOf(const llvm::ErrorInfoBase &info) {
   if (!info.isA<OptionError>())
     return info.message();
   const auto &error = static_cast<const OptionError &>(info);
-  return (flagOf(error.option) + ": " + error.problem).str();
+  return (rowOf(error.option).flag + ": " + error.problem).str();
 }
 
 int ctxc::driver::reportError(llvm::Error error) {

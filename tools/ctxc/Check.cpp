@@ -9,6 +9,7 @@
 #include "ctxc/Report/Sarif.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Error.h"
+#include "tools/CommandLine/ModelArguments.h"
 #include "tools/CommandLine/Streams.h"
 #include "tools/CommandLine/Values.h"
 
@@ -116,10 +117,7 @@ static std::vector<OptionSpec> options() {
            "write a page with the verdicts, drawn blocks (needs graphviz), plans, costs, lemmas"}),
       writes({"--proof", "FILE",
               "write what each verdict rests on, as a proof (JSON) for `ctxc check-proof`"}),
-      {"--update",
-       "NAME",
-       "least (default), balanced, naive, stable, scaled",
-       {"least", "balanced", "naive", "stable", "scaled"}},
+      updateOption(),
       {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"},
       {"--plans", "", "list every plan of every block, with its cost"},
   };

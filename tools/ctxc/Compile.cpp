@@ -173,6 +173,12 @@ static llvm::Expected<int> runCompile(const Arguments &arguments) {
 
 /// What is written, and for which target.
 static std::vector<OptionSpec> optionsOfStages() {
+  static const std::string targets =
+      "native (default), x86-64-v2, x86-64-v3, x86-64-v4, aarch64 (with any of\n"
+      "+dotprod, +i8mm, +bf16), or LLVM's name of an x86-64 processor, such as\n"
+      "znver4; the code runs on all processors that have its features, and refuses\n"
+      "others. Or a GPU (docs/gpu.md):\n" +
+      GpuTarget::names();
   return {{"--emit",
            "STAGE",
            "xf      the model\n"
@@ -189,15 +195,7 @@ static std::vector<OptionSpec> optionsOfStages() {
            {"xf", "patch", "linalg", "llvm", "asm", "obj", "shared", "gpu", "cost", "ptx", "hsaco",
             "spirv"},
            true},
-          {"--target",
-           "NAME",
-           "native (default), x86-64-v2, x86-64-v3, x86-64-v4, aarch64 (with any of\n"
-           "+dotprod, +i8mm, +bf16), or LLVM's name of an x86-64 processor, such as\n"
-           "znver4; the code runs on all\n"
-           "processors that have its features, and refuses others. Or a GPU: cuda:sm_80,\n"
-           "cuda:sm_90, rocm:gfx90a, rocm:gfx942, rocm:gfx1100, vulkan\n"
-           "(docs/gpu.md)",
-           {}},
+          {"--target", "NAME", targets, {}},
           {"--prefix", "NAME", "prefix of all names in the library; default: ctxc", {}},
           {"--rows",
            "N",
@@ -231,10 +229,7 @@ static std::vector<OptionSpec> optionsOfCost() {
 /// Where it is written, and how the kernels compute.
 static std::vector<OptionSpec> optionsOfCode() {
   return {writes({"-o", "PATH", "the file to write; - for standard output", {}, true}),
-          {"--update",
-           "NAME",
-           "least (default), balanced, naive, stable, scaled",
-           {"least", "balanced", "naive", "stable", "scaled"}},
+          updateOption(),
           {"--dtype", "TYPE", "storage type of the weights; default: as stored", storageNames()},
           {"--round-prompts", "",
            "kernels that read prompts round activations to bfloat16 before products with\n"

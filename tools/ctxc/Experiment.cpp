@@ -217,8 +217,7 @@ private:
       dtypes = std::move(*names);
     }
     if (arguments.has("--updates")) {
-      auto names =
-          namesOf(arguments, "--updates", {"least", "balanced", "naive", "stable", "scaled"});
+      auto names = namesOf(arguments, "--updates", updateOption().choices);
       if (!names)
         return names.takeError();
       updates = std::move(*names);
@@ -374,6 +373,7 @@ static StringRef description() {
 }
 
 Command driver::experimentCommand() {
+  static const std::string updates = "one or more of " + llvm::join(updateOption().choices, ", ");
   Command command{
       "experiment",
       "run the paper's experiments: data, plots and a page",
@@ -384,7 +384,7 @@ Command driver::experimentCommand() {
               "a prompt on each line; token ids separated by commas if MODEL has no tokenizer"}),
        {"--generate", "N", "tokens to generate for each prompt; each experiment has a default"},
        {"--dtypes", "TYPES", "one or more of f32, bf16 and f16, separated by commas"},
-       {"--updates", "NAMES", "one or more of least, balanced, naive, stable and scaled"},
+       {"--updates", "NAMES", updates},
        {"--threads", "N", "threads of the kernels; default: one per core"},
        reads(
            {"--weights", "WEIGHTS", "for an .mlir model: a checkpoint directory, or random:SEED"}),

@@ -11,6 +11,7 @@
 
 #include "ctxc/Experiments/Progress.h"
 #include "ctxc/Experiments/Records.h"
+#include "ctxc/Numerics/Update.h"
 #include "ctxc/Session/Model.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
@@ -27,7 +28,7 @@ namespace ctxc::experiments {
 /// materialised patches, kept tokens) are not here.
 struct Setting {
   std::string dtype;                ///< f32, bf16 or f16: the storage type; "": as in the file
-  std::string update = "least";     ///< least, balanced, naive, stable or scaled
+  std::string update = "least";     ///< a name of ctxc/Numerics/Updates.def
   std::string backend = "compiled"; ///< or reference: float64
   std::string sites = "mlp";        ///< or all
   std::string plan = {}; ///< names of parameters, separated by commas; "": the default plan
@@ -104,7 +105,7 @@ struct Experiment {
   bool takesPrompts = true; ///< false: it has inputs of its own
   int64_t generate = 20;    ///< tokens for each prompt, unless the caller says otherwise
   std::vector<llvm::StringRef> dtypes = {"f32", "bf16"};
-  std::vector<llvm::StringRef> updates = {"least", "balanced", "naive", "stable", "scaled"};
+  std::vector<llvm::StringRef> updates{std::begin(updateNames), std::end(updateNames)};
   std::vector<ExperimentOption> options = {};
   /// Checks the experiment's own options before anything is written; null: there is nothing to
   /// check.

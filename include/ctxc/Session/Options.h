@@ -10,6 +10,7 @@
 #include "llvm/Support/Error.h"
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ctxc {
 
@@ -55,7 +56,7 @@ struct LoadOptions {
   ModelOptions planning;
 
   Engine engine = Engine::Compiled;
-  std::string gpu; ///< for Engine::Gpu, as Device::open takes it: "cuda", "rocm" or "vulkan"
+  std::string gpu; ///< for Engine::Gpu, as Device::open takes it (ctxc/Support/Devices.def)
   int threads = 0; ///< for Engine::Compiled; 0: one for each core
   /// For Engine::Compiled, the caller's threads instead of its own (ParallelFor.h).
   std::optional<ParallelFor> parallelFor;
@@ -93,22 +94,54 @@ struct LoadOptions {
 
 /// The option that an OptionError is about.
 enum class Option {
-  Storage,
-  Weights,
-  Parameters,
-  StartLayer,
-  RoundedPrompts,
-  SplitPrompts,
-  IntegerProducts,
-  RoundedCache,
-  LargePages,
-  Engine,
-  CompileTarget,
-  Prefix,
-  Rows
+#define CTXC_OPTION(NAME, ...) NAME,
+#define CTXC_OTHER_OPTION(NAME, ...) NAME,
+#define CTXC_COMPILE_OPTION(NAME, ...) NAME,
+#include "ctxc/Session/Options.def"
 };
-/// As a message names it: "storage type", "start layer", …
-llvm::StringRef stringify(Option option);
+
+/// A row of Options.def.
+struct OptionText {
+  Option option;
+  llvm::StringRef words; ///< as a message names it: "storage type", "start layer", …
+  enum { Plan, Run, Compile } commands;
+  llvm::StringRef flag; ///< of the command line, with its dashes; "--" if it has none
+  llvm::StringRef value = {};
+  std::vector<llvm::StringRef> choices = {}; ///< the values that are allowed, if not all are
+  std::string help = {};
+  llvm::StringRef python = {}; ///< in Python; empty if it is not there
+  std::string pythonHelp = {};
+};
+/// In the order of Options.def.
+llvm::ArrayRef<OptionText> optionTexts();
+const OptionText &rowOf(Option option);
+
+/// The names of an option's values, those of the type T, each with what it stands for.
+template <typename T> struct Named {
+  llvm::StringRef name;
+  T value;
+  llvm::StringRef note = {};
+};
+template <typename T> std::vector<Named<T>> namesOf();
+template <> std::vector<Named<patch::UpdateKind>> namesOf();
+template <> std::vector<Named<std::optional<DType>>> namesOf();
+template <> std::vector<Named<SiteScope>> namesOf();
+template <> std::vector<Named<Objective>> namesOf();
+template <> std::vector<Named<xf::Split>> namesOf();
+/// Whether an option's values of this type have names.
+template <typename T>
+constexpr bool hasNames = std::is_enum_v<T> || std::is_same_v<T, std::optional<DType>>;
+
+/// The names with their notes: "a (default), b, c"; `quote` stands around each.
+template <typename T> std::string listOfNames(llvm::StringRef quote = "") {
+  std::string list;
+  for (const Named<T> &each : namesOf<T>()) {
+    list += (list.empty() ? "" : ", ") + (quote + each.name + quote).str();
+    if (!each.note.empty())
+      list += (" (" + each.note + ")").str();
+  }
+  return list;
+}
 
 /// An option that the model cannot be loaded, planned or run with.
 class OptionError : public llvm::ErrorInfo<OptionError> {

@@ -91,12 +91,7 @@ def PermuteParts : Pass<"xf-permute-parts", "::mlir::ModuleOp"> {
 }
 
 // Passes that call the planner, and their options.
-defvar updateValues = [{::llvm::cl::values(
-    clEnumValN(::ctxc::patch::UpdateKind::least, "least", "the smallest change of the scale"),
-    clEnumValN(::ctxc::patch::UpdateKind::balanced, "balanced", "the smallest patched scale"),
-    clEnumValN(::ctxc::patch::UpdateKind::naive, "naive", "the scale alone"),
-    clEnumValN(::ctxc::patch::UpdateKind::stable, "stable", "the paper's norm inversion"),
-    clEnumValN(::ctxc::patch::UpdateKind::scaled, "scaled", "one multiple of the scale"))}];
+defvar updateValues = [{::ctxc::patch::updateValues()}];
 
 class BuildPass<string name> : Pass<name, "::mlir::ModuleOp"> {
   let dependentDialects = ["::ctxc::patch::PatchDialect"];

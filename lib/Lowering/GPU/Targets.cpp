@@ -1,4 +1,5 @@
 #include "lib/Lowering/GPU/Targets.h"
+#include "ctxc/Support/Devices.h"
 #include "ctxc/Support/Error.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -28,15 +29,15 @@ struct Entry {
 } // namespace
 
 static constexpr Entry entries[] = {
-    {"cuda", makeCudaTarget}, {"rocm", makeAmdTarget}, {"vulkan", makeVulkanTarget}};
+#define CTXC_DEVICE(NAME, TEXT, EXAMPLES) {#TEXT, make##NAME##Target},
+#include "ctxc/Support/Devices.def"
+};
 
 static const Entry *find(StringRef name) {
   return llvm::find_if(entries, [&](const Entry &e) { return name.split(':').first == e.name; });
 }
 
-std::string GpuTarget::names() {
-  return "cuda:sm_80, cuda:sm_90, rocm:gfx90a, rocm:gfx942, rocm:gfx1100 or vulkan";
-}
+std::string GpuTarget::names() { return anyOf(deviceExamples); }
 
 bool GpuTarget::isOne(StringRef name) { return find(name) != std::end(entries); }
 

@@ -7,9 +7,9 @@
 
 namespace ctxc::gpu_lowering {
 
-llvm::Expected<std::unique_ptr<GpuTarget>> makeCudaTarget(llvm::StringRef architecture);
-llvm::Expected<std::unique_ptr<GpuTarget>> makeAmdTarget(llvm::StringRef architecture);
-llvm::Expected<std::unique_ptr<GpuTarget>> makeVulkanTarget(llvm::StringRef lanes);
+#define CTXC_DEVICE(NAME, TEXT, EXAMPLES)                                                          \
+  llvm::Expected<std::unique_ptr<GpuTarget>> make##NAME##Target(llvm::StringRef rest);
+#include "ctxc/Support/Devices.def"
 
 /// The one gpu.module of a module.
 mlir::gpu::GPUModuleOp kernelsOf(mlir::ModuleOp module);

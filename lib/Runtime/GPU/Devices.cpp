@@ -1,4 +1,5 @@
 #include "lib/Runtime/GPU/Devices.h"
+#include "ctxc/Support/Devices.h"
 #include "ctxc/Support/Error.h"
 
 using namespace ctxc;
@@ -12,12 +13,14 @@ struct Entry {
 } // namespace
 
 static constexpr Entry entries[] = {
-    {"cuda", openCudaDevice}, {"rocm", openHipDevice}, {"vulkan", openVulkanDevice}};
+#define CTXC_DEVICE(NAME, TEXT, EXAMPLES) {#TEXT, open##NAME##Device},
+#include "ctxc/Support/Devices.def"
+};
 
 llvm::Expected<std::unique_ptr<Device>> Device::open(StringRef target, int number) {
   for (const Entry &entry : entries)
     if (target.split(':').first == entry.name)
       return entry.open(target.split(':').second, number);
-  return makeError("found '" + target +
-                   "', expected cuda, rocm or vulkan: there is no other device to run on");
+  return makeError("found '" + target + "', expected " + anyOf(deviceNames) +
+                   ": there is no other device to run on");
 }

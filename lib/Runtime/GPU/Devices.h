@@ -7,9 +7,9 @@
 namespace ctxc {
 
 /// `rest` is what follows the colon of a target's name, `number` as for Device::open.
-llvm::Expected<std::unique_ptr<Device>> openCudaDevice(llvm::StringRef rest, int number);
-llvm::Expected<std::unique_ptr<Device>> openHipDevice(llvm::StringRef rest, int number);
-llvm::Expected<std::unique_ptr<Device>> openVulkanDevice(llvm::StringRef rest, int number);
+#define CTXC_DEVICE(NAME, TEXT, EXAMPLES)                                                          \
+  llvm::Expected<std::unique_ptr<Device>> open##NAME##Device(llvm::StringRef rest, int number);
+#include "ctxc/Support/Devices.def"
 
 /// A driver's library, the first that exists; it is never unloaded, since drivers keep threads. The
 /// error says `what` where there is none.

@@ -348,10 +348,11 @@ TEST_P(Ops, InvertRmsNorm) {
   for (int64_t n : {7, 33}) {
     BlockText b("ops", n);
     TextValue x = b.input(), target = b.linear(x, n), current = b.linear(x, n), m = b.param({n});
-    for (const char *update : {"least", "balanced", "naive", "stable", "scaled"})
-      b.output(b.op("patch.invert_rms_norm " + std::string(update) + " to " + target.name + " by " +
-                        m.name + " from " + current.name + " eps 1.0e-5 offset 1.0",
-                    typeOf(target) + ", " + typeOf(m), {n}));
+    for (unsigned update = 0; update <= patch::getMaxEnumValForUpdateKind(); ++update)
+      b.output(b.op(
+          "patch.invert_rms_norm " + stringifyUpdateKind(patch::UpdateKind(update)).str() + " to " +
+              target.name + " by " + m.name + " from " + current.name + " eps 1.0e-5 offset 1.0",
+          typeOf(target) + ", " + typeOf(m), {n}));
     agree(b, 1e-3); // the inner problem magnifies roundings of its inputs
   }
 }

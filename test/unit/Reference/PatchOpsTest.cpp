@@ -112,10 +112,7 @@ xf.block @b(%x: tensor<2xf32>, %d: tensor<3x2xf32>) -> tensor<3xf32> {
 TEST_F(PatchOpsTest, PostNormScaleReachesItsTargetUnderEveryUpdate) {
   // The second entry of the scale is exactly 0, as 1 + w sometimes is in real checkpoints.
   weights.set("m", {0.5, -1, 0.25, -2, 1.5}, DType::BF16);
-  for (auto [name, update] :
-       {std::pair("least", Update::Least), std::pair("balanced", Update::Balanced),
-        std::pair("naive", Update::Naive), std::pair("stable", Update::Stable),
-        std::pair("scaled", Update::Scaled)}) {
+  for (auto [name, update] : llvm::zip(updateNames, allUpdates)) {
     std::string text = llvm::formatv(R"(
 xf.block @b(%g: tensor<5xf32>, %d: tensor<5xf32>) -> (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>) {{
   %m = xf.param "m" : tensor<5xbf16>

@@ -89,8 +89,9 @@ struct Family {
 };
 
 std::vector<Family> families() {
-  std::vector<UpdateKind> all = {UpdateKind::least, UpdateKind::balanced, UpdateKind::naive,
-                                 UpdateKind::stable, UpdateKind::scaled};
+  std::vector<UpdateKind> all;
+  for (unsigned i = 0; i <= patch::getMaxEnumValForUpdateKind(); ++i)
+    all.push_back(UpdateKind(i));
   std::vector<UpdateKind> one = {UpdateKind::least};
   return {{"gemma", gemma(), {"gate.weight", "up.weight"}, "post.norm", "down.weight", all},
           {"gemma", gemma(), {}, "post.norm", "down.weight", {UpdateKind::least}},

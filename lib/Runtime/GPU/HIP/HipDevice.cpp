@@ -36,7 +36,7 @@ private:
 
 } // namespace
 
-Expected<std::unique_ptr<Device>> ctxc::openHipDevice(StringRef rest, int number) {
+Expected<std::unique_ptr<Device>> ctxc::openAmdDevice(StringRef rest, int number) {
   auto request = DeviceRequest::parse("rocm", rest);
   if (!request)
     return request.takeError();
