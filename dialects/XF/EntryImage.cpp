@@ -1,5 +1,6 @@
 #include "dialects/XF/EntryImage.h"
 #include "dialects/XF/FactsArith.h"
+#include "dialects/XF/Functions.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -51,7 +52,7 @@ Interval between(Interval x, llvm::function_ref<double(double)> f, ArrayRef<doub
   return result;
 }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+using functions::sigmoid;
 double silu(double x) { return x == -infinite ? 0 : x * sigmoid(x); }
 double siluSlope(double x) {
   double s = sigmoid(x);
@@ -103,7 +104,7 @@ Jet activationOf(ActivationKind kind, Interval x) {
     return {
         growing(x,
                 [](double y) { return y == infinite ? y : activate(ActivationKind::softplus, y); }),
-        growing(x, sigmoid)};
+        growing(x, [](double y) { return sigmoid(y); })};
   case ActivationKind::sigmoid:
     return {growing(x, f), between(x, [](double y) { return sigmoid(y) * sigmoid(-y); }, {0.0})};
   case ActivationKind::tanh:

@@ -1,41 +1,26 @@
 // The facts of functions that are applied entry by entry (FactsOpInterface).
 #include "dialects/XF/FactsArith.h"
-#include "dialects/XF/XF.h"
+#include "dialects/XF/Functions.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace ctxc::xf;
 
-static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double ctxc::xf::activate(ActivationKind kind, double x) { return formulaOf(kind, x); }
 
-double ctxc::xf::activate(ActivationKind kind, double x) {
+namespace {
+enum class Shape { Absolute, Bounded, Dip, Positive, Share, ZeroBelow };
+} // namespace
+
+/// The columns of Functions.def.
+static std::pair<Shape, double> shapeOf(ActivationKind kind) {
   switch (kind) {
-  case ActivationKind::gelu:
-    return x * std::erfc(-x * M_SQRT1_2) / 2;
-  case ActivationKind::gelu_tanh:
-    return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-  case ActivationKind::silu:
-    return x * sigmoid(x);
-  case ActivationKind::relu:
-    return std::max(x, 0.0);
-  case ActivationKind::relu2:
-    return x > 0 ? x * x : 0;
-  case ActivationKind::sigmoid:
-    return sigmoid(x);
-  case ActivationKind::tanh:
-    return std::tanh(x);
-  case ActivationKind::quick_gelu:
-    return x * sigmoid(1.702 * x);
-  case ActivationKind::exp:
-    return std::exp(x);
-  case ActivationKind::softplus:
-    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
-  case ActivationKind::abs:
-    return std::abs(x);
-  case ActivationKind::sqrt:
-    return std::sqrt(std::max(x, 0.0));
+#define CTXC_FUNCTION(NAME, SHAPE, LEAST, FORMULA)                                                 \
+  case ActivationKind::NAME:                                                                       \
+    return {Shape::SHAPE, LEAST};
+#include "dialects/XF/Functions.def"
   }
-  llvm_unreachable("all kinds are above");
+  llvm_unreachable("Functions.def has a row for each kind");
 }
 
 /// The interval that a non-decreasing function maps the data's interval to.
@@ -81,10 +66,9 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     constexpr double first = -5;
     facts.underflows = data.floor.value_or(-HUGE_VAL) < first;
   };
-  switch (getKind()) {
-  case ActivationKind::relu:
-  case ActivationKind::relu2:
-  case ActivationKind::sqrt:
+  auto [shape, least] = shapeOf(getKind());
+  switch (shape) {
+  case Shape::ZeroBelow:
     facts.floor = 0.0;
     facts.zeroSomewhere |= data.bothSigns;
     mapInterval(facts, data, f);
@@ -106,7 +90,7 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     facts.piecewise = true;
     facts.levels = {0.0};
     break;
-  case ActivationKind::sigmoid:
+  case Shape::Share:
     facts = {Zeros::Never, Zeros::Never, 1.0, ""};
     facts.floor = 0.0;
     facts.ceiling = 1.0;
@@ -114,32 +98,22 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     mapInterval(facts, data, f);
     setTail();
     break;
-  case ActivationKind::tanh:
+  case Shape::Bounded:
     facts.bound = 1.0;
     mapInterval(facts, data, f);
     break;
-  case ActivationKind::exp:
-  case ActivationKind::softplus:
+  case Shape::Positive:
     facts = {Zeros::Never, Zeros::Never, std::nullopt, ""};
     facts.floor = 0.0;
     facts.free = data.free;
     mapInterval(facts, data, f);
     setTail();
     break;
-  case ActivationKind::gelu:
-  case ActivationKind::gelu_tanh:
-    setDip(facts, data, -0.171);
+  case Shape::Dip:
+    setDip(facts, data, least);
     setTail();
     break;
-  case ActivationKind::silu:
-    setDip(facts, data, -0.279);
-    setTail();
-    break;
-  case ActivationKind::quick_gelu:
-    setDip(facts, data, -0.164);
-    setTail();
-    break;
-  case ActivationKind::abs:
+  case Shape::Absolute:
     setAbsolute(facts, data);
     break;
   }

@@ -1,5 +1,6 @@
 // Gradients of functions of a token, entry by entry or along the last dimension.
 #include "Models.h"
+#include "dialects/XF/Functions.h"
 #include <cmath>
 
 using namespace mlir;
@@ -138,53 +139,14 @@ static llvm::Error pullThrough(Tape &tape, Value data, Value result, Function de
   return llvm::Error::success();
 }
 
-static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-static double derivativeAt(xf::ActivationKind kind, double x) {
-  switch (kind) {
-  case xf::ActivationKind::gelu:
-    return std::erfc(-x * M_SQRT1_2) / 2 + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
-  case xf::ActivationKind::gelu_tanh: {
-    const double slope = std::sqrt(2 / M_PI), t = std::tanh(slope * (x + 0.044715 * x * x * x));
-    return (1 + t) / 2 + x / 2 * (1 - t * t) * slope * (1 + 3 * 0.044715 * x * x);
-  }
-  case xf::ActivationKind::silu: {
-    const double s = sigmoid(x);
-    return s + x * s * (1 - s);
-  }
-  case xf::ActivationKind::relu:
-    return x > 0;
-  case xf::ActivationKind::relu2:
-    return 2 * std::max(x, 0.0);
-  case xf::ActivationKind::sigmoid: {
-    const double s = sigmoid(x);
-    return s * (1 - s);
-  }
-  case xf::ActivationKind::tanh:
-    return 1 - std::pow(std::tanh(x), 2);
-  case xf::ActivationKind::quick_gelu: {
-    const double s = sigmoid(1.702 * x);
-    return s + 1.702 * x * s * (1 - s);
-  }
-  case xf::ActivationKind::exp:
-    return std::exp(x);
-  case xf::ActivationKind::softplus:
-    return sigmoid(x);
-  case xf::ActivationKind::abs:
-    return x < 0 ? -1 : x > 0;
-  case xf::ActivationKind::sqrt:
-    return x > 0 ? 0.5 / std::sqrt(x) : 0;
-  }
-  llvm_unreachable("all kinds are above");
-}
-
 static llvm::Error evaluateOp(xf::ActivationOp op, Tape &tape) {
   return map(tape, op.getData(), op.getResult(),
              [kind = op.getKind()](double x) { return xf::activate(kind, x); });
 }
 static llvm::Error pullBackOp(xf::ActivationOp op, Tape &tape) {
-  return pullThrough(tape, op.getData(), op.getResult(),
-                     [kind = op.getKind()](double x) { return derivativeAt(kind, x); });
+  return pullThrough(tape, op.getData(), op.getResult(), [kind = op.getKind()](double x) {
+    return xf::formulaOf(kind, xf::functions::Dual(x, 1)).slope;
+  });
 }
 
 static llvm::Error evaluateOp(xf::LeakyOp op, Tape &tape) {

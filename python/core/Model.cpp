@@ -319,7 +319,16 @@ static std::vector<std::pair<std::string, std::string>> loadOptionsOfPython() {
   return all;
 }
 
+/// (name, formula) of each activation.
+static std::vector<std::pair<std::string, std::string>> functionsOfPython() {
+  return {
+#define CTXC_FUNCTION(NAME, SHAPE, LEAST, FORMULA) {#NAME, #FORMULA},
+#include "dialects/XF/Functions.def"
+  };
+}
+
 void python::addModel(nb::module_ &m) {
+  m.def("functions", &functionsOfPython);
   m.def("load_options", &loadOptionsOfPython);
   nb::class_<BoundModel> model(m, "Model");
   addGraph(model);

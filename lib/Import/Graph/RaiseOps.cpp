@@ -346,14 +346,9 @@ Raiser::Results Raiser::function(graph::CallOp call) {
   if (name == "softplus" &&
       (numberOf(call, "beta").value_or(1) != 1 || numberOf(call, "threshold").value_or(20) < 20))
     return {};
-  auto kind = llvm::StringSwitch<Kind>(name)
-                  .Case("relu", Kind::relu)
-                  .Case("silu", Kind::silu)
-                  .Case("gelu", byTanh ? Kind::gelu_tanh : Kind::gelu)
-                  .Case("sigmoid", Kind::sigmoid)
-                  .Case("tanh", Kind::tanh)
-                  .Cases({"exp", "expm1"}, Kind::exp)
-                  .Default(Kind::softplus);
+  Kind kind = byTanh            ? Kind::gelu_tanh
+              : name == "expm1" ? Kind::exp
+                                : *xf::symbolizeActivationKind(name);
   Value y = activation(call.getLoc(), kind, lookup(call.getOperand(0)));
   return {name == "expm1" ? plus(call.getLoc(), y, -1) : y};
 }

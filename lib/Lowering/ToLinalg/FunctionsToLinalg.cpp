@@ -1,7 +1,7 @@
 // Functions that are applied entry by entry.
 #include "Functions.h"
 #include "ctxc/Lowering/LinalgArith.h"
-#include "dialects/XF/XF.h"
+#include "dialects/XF/Functions.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
 
@@ -10,61 +10,45 @@ using namespace ctxc;
 
 namespace {
 
-Value sigmoid(OpBuilder &b, Location l, Value x) {
-  Value e = math::ExpOp::create(b, l, arith::NegFOp::create(b, l, x));
-  return div(b, l, constant(b, l, 1), add(b, l, constant(b, l, 1), e));
-}
+/// A number that a kernel computes, of which formulas write the ops.
+struct Written {
+  OpBuilder &b;
+  Location l;
+  Value value;
 
-Value activate(OpBuilder &b, Location l, xf::ActivationKind kind, Value x) {
-  auto number = [&](double c) { return constant(b, l, c); };
-  switch (kind) {
-  case xf::ActivationKind::gelu: {
-    Value erf = math::ErfOp::create(b, l, mul(b, l, x, number(M_SQRT1_2)));
-    return mul(b, l, mul(b, l, x, number(0.5)), add(b, l, number(1), erf));
-  }
-  case xf::ActivationKind::gelu_tanh: {
-    Value cube = mul(b, l, mul(b, l, x, x), x);
-    Value inner =
-        mul(b, l, number(M_2_SQRTPI * M_SQRT1_2), add(b, l, x, mul(b, l, number(0.044715), cube)));
-    Value tanh = math::TanhOp::create(b, l, inner);
-    return mul(b, l, mul(b, l, x, number(0.5)), add(b, l, number(1), tanh));
-  }
-  case xf::ActivationKind::silu:
-    return mul(b, l, x, sigmoid(b, l, x));
-  case xf::ActivationKind::quick_gelu:
-    return mul(b, l, x, sigmoid(b, l, mul(b, l, x, number(1.702))));
-  case xf::ActivationKind::relu:
-    return arith::MaximumFOp::create(b, l, x, number(0));
-  case xf::ActivationKind::relu2: {
-    Value r = arith::MaximumFOp::create(b, l, x, number(0));
-    return mul(b, l, r, r);
-  }
-  case xf::ActivationKind::sigmoid:
-    return sigmoid(b, l, x);
-  case xf::ActivationKind::tanh:
-    return math::TanhOp::create(b, l, x);
-  case xf::ActivationKind::exp:
-    return math::ExpOp::create(b, l, x);
-  case xf::ActivationKind::abs:
-    return math::AbsFOp::create(b, l, x);
-  case xf::ActivationKind::sqrt:
-    return math::SqrtOp::create(b, l, arith::MaximumFOp::create(b, l, x, number(0)));
-  case xf::ActivationKind::softplus: {
-    // max(x, 0) + log(1 + e^−|x|) overflows for neither sign of x.
-    Value e = math::ExpOp::create(b, l, arith::NegFOp::create(b, l, math::AbsFOp::create(b, l, x)));
-    return add(b, l, arith::MaximumFOp::create(b, l, x, number(0)), math::Log1pOp::create(b, l, e));
-  }
-  }
-  llvm_unreachable("unknown activation");
+  Written with(Value other) const { return {b, l, other}; }
+  Written number(double c) const { return with(constant(b, l, c)); }
+  template <typename Op> Written apply() const { return with(Op::create(b, l, value)); }
+};
+Written operator+(Written x, Written y) { return x.with(add(x.b, x.l, x.value, y.value)); }
+Written operator*(Written x, Written y) { return x.with(mul(x.b, x.l, x.value, y.value)); }
+Written operator+(double c, Written x) { return x.number(c) + x; }
+Written operator*(double c, Written x) { return x.number(c) * x; }
+Written operator*(Written x, double c) { return x * x.number(c); }
+Written abs(Written x) { return x.apply<math::AbsFOp>(); }
+Written exp(Written x) { return x.apply<math::ExpOp>(); }
+Written sqrt(Written x) { return x.apply<math::SqrtOp>(); }
+Written tanh(Written x) { return x.apply<math::TanhOp>(); }
+Written relu(Written x) {
+  return x.with(arith::MaximumFOp::create(x.b, x.l, x.value, x.number(0).value));
 }
+Written sigmoid(Written x) {
+  Written below = 1.0 + exp(x.apply<arith::NegFOp>());
+  return x.with(div(x.b, x.l, x.number(1).value, below.value));
+}
+Written softplus(Written x) {
+  return relu(x) + exp(abs(x).apply<arith::NegFOp>()).apply<math::Log1pOp>();
+}
+Written gelu(Written x) { return xf::functions::gated(x, (x * M_SQRT1_2).apply<math::ErfOp>()); }
 
 struct LowerActivation : Lowering<LowerActivation, xf::ActivationOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto activation = cast<xf::ActivationOp>(op);
-    e.bind(activation, e.elementwise(activation, {activation.getData()},
-                                     [&](OpBuilder &b, Location l, ValueRange a) {
-                                       return activate(b, l, activation.getKind(), a[0]);
-                                     }));
+    e.bind(activation,
+           e.elementwise(activation, {activation.getData()},
+                         [&](OpBuilder &b, Location l, ValueRange a) {
+                           return xf::formulaOf(activation.getKind(), Written{b, l, a[0]}).value;
+                         }));
     return success();
   }
 };

@@ -1,9 +1,11 @@
 // Functions of entries: each result of the entries in the same place.
 #include "Calls.h"
+#include "dialects/XF/Functions.h"
 #include "llvm/ADT/StringMap.h"
 #include <cmath>
 #include <complex>
 
+using namespace ctxc;
 using namespace ctxc::reference;
 
 using Unary = double (*)(double);
@@ -156,15 +158,14 @@ static Results polar(Call &c) {
 // Functions of one number
 //===----------------------------------------------------------------------===//
 
-static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-static double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+using xf::functions::relu;
+using xf::functions::sigmoid;
+using xf::functions::softplus;
 
 static Results gelu(Call &c) {
-  bool isTanh = c.text("approximate", "none") == "tanh";
-  return {mapped(c.tensor("self"), [=](double x) {
-    double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
-    return x / 2 * (1 + (isTanh ? std::tanh(inner) : std::erf(x / std::sqrt(2))));
-  })};
+  auto kind = c.text("approximate", "none") == "tanh" ? xf::ActivationKind::gelu_tanh
+                                                      : xf::ActivationKind::gelu;
+  return {mapped(c.tensor("self"), [=](double x) { return xf::activate(kind, x); })};
 }
 
 static Results scaledSoftplus(Call &c) {
@@ -239,9 +240,9 @@ static const llvm::StringMap<Unary> &unaries() {
       {"trunc", [](double x) { return std::trunc(x); }},
       {"isnan", [](double x) { return double(std::isnan(x)); }},
       {"isinf", [](double x) { return double(std::isinf(x)); }},
-      {"sigmoid", sigmoid},
-      {"silu", [](double x) { return x * sigmoid(x); }},
-      {"relu", [](double x) { return std::max(x, 0.0); }},
+      {"sigmoid", [](double x) { return sigmoid(x); }},
+      {"silu", [](double x) { return xf::activate(xf::ActivationKind::silu, x); }},
+      {"relu", [](double x) { return relu(x); }},
       {"relu6", [](double x) { return std::clamp(x, 0.0, 6.0); }},
       {"log_sigmoid", [](double x) { return -softplus(-x); }},
       {"softsign", [](double x) { return x / (1 + std::abs(x)); }},

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
+from ctxc import _core
 from ctxc.torch._evaluation import Evaluation, Stored, Tensor, meaning
 from ctxc.torch._graph import Op
 
@@ -121,20 +122,14 @@ def _normalize(op: Op, run: Evaluation) -> None:
     run.set(op.results[0], x / torch.sqrt(squares + eps))
 
 
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
-    "silu": F.silu,
-    "relu": F.relu,
-    "relu2": lambda x: F.relu(x) ** 2,
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
-    "exp": torch.exp,
-    "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
-    "abs": torch.abs,
-    "sqrt": lambda x: torch.sqrt(F.relu(x)),
+# What the formulas of dialects/XF/Functions.def consist of.
+_PARTS: dict[str, Callable[..., Tensor]] = {
+    "abs": torch.abs, "exp": torch.exp, "sqrt": torch.sqrt, "tanh": torch.tanh, "relu": F.relu,
+    "sigmoid": torch.sigmoid, "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
+    "gelu": F.gelu, "gated": lambda x, t: x * 0.5 * (1.0 + t),
 }
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    name: eval(f"lambda x: {formula}", dict(_PARTS)) for name, formula in _core.functions()}
 
 
 @meaning("xf.activation")
