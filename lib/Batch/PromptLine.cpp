@@ -119,7 +119,15 @@ private:
   }
 
   Error readKept() {
-    if (!object.get("keep"))
+    const Value *given = object.get("keep");
+    if (!given) {
+      Expected<KeptTokens> kept = model.keptByDefault(line.tokens);
+      if (!kept)
+        return kept.takeError();
+      line.kept = std::move(kept->positions);
+      return Error::success();
+    }
+    if (given->getAsString() == StringRef("none"))
       return Error::success();
     return integers("keep").moveInto(line.kept);
   }

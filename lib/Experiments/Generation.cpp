@@ -94,6 +94,7 @@ private:
   Error run(ReadyModel &model, const Way &way, size_t prompt) {
     RunRequest request;
     request.tokens = toInputs(lab.prompts[prompt].tokens);
+    request.kept = lab.prompts[prompt].kept;
     request.materialize = way.materialized;
     request.control = withControl(way);
     Error error = Error::success();

@@ -92,7 +92,8 @@ private:
     int64_t first = lab.prompts[prompt].tokens.size() - 1;
     int64_t count = std::min<int64_t>(lab.generate, tokens.size() - first);
     return patchLast(
-        model.executor(), ArrayRef(tokens).take_front(first + count), count,
+        model.executor(), ArrayRef(tokens).take_front(first + count), lab.prompts[prompt].kept,
+        count,
         [&](int64_t position, const Patch &patch, ArrayRef<LayerObligations> obligations,
             ArrayRef<double> replayError) -> Error {
           int64_t next = position + 1 < int64_t(tokens.size()) ? tokens[position + 1] : -1;

@@ -49,11 +49,17 @@ public:
   }
 
   /// The patched model's logits without the context, compared with these.
-  Expected<TokenMetrics> measure(ArrayRef<int64_t> tokens, const Patch *patch) {
+  Expected<TokenMetrics> measure(ArrayRef<int64_t> tokens, ArrayRef<int64_t> kept,
+                                 const Patch *patch) {
     auto baseline = full(tokens);
     if (!baseline)
       return baseline.takeError();
-    std::unique_ptr<Run> run = executor.start(1);
+    std::unique_ptr<Run> run = executor.start(kept.size() + 1);
+    if (!kept.empty()) {
+      auto ids = llvm::map_to_vector(kept, [&](int64_t at) { return tokens[at]; });
+      if (auto before = executor.forward(*run, ids, kept, ForwardOptions()); !before)
+        return before.takeError();
+    }
     ForwardOptions options;
     options.patch = patch;
     options.materialize = patch && materialize;
@@ -199,7 +205,8 @@ private:
         all.push_back(std::move(made));
         return Error::success();
       };
-      if (Error error = patchLast(model.executor(), *tokens, tokens->size() - first, each))
+      if (Error error = patchLast(model.executor(), *tokens, lab.prompts[prompt].kept,
+                                  tokens->size() - first, each))
         return error;
     }
     return Error::success();
@@ -210,7 +217,7 @@ private:
     lab.progress.advance();
     if (lab.records.has(name))
       return Error::success();
-    auto metrics = replay.measure(made.tokens, &patch);
+    auto metrics = replay.measure(made.tokens, lab.prompts[made.prompt].kept, &patch);
     if (!metrics)
       return metrics.takeError();
     Object record = describe(dtype, made, replay.name);
@@ -243,6 +250,7 @@ private:
     metadata.modelHash = lab.hash;
     metadata.tokens = made.tokens;
     metadata.position = made.tokens.size() - 1;
+    metadata.kept = lab.prompts[made.prompt].kept;
     metadata.update = made.update;
     metadata.dtype = dtype.str();
     return writePatchFile(made.file, patch, metadata);

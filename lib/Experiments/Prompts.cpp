@@ -104,12 +104,13 @@ Expected<std::vector<int64_t>> experiments::continueGreedily(Executor &executor,
 }
 
 llvm::Error experiments::patchLast(
-    Executor &executor, llvm::ArrayRef<int64_t> tokens, int64_t count,
+    Executor &executor, llvm::ArrayRef<int64_t> tokens, llvm::ArrayRef<int64_t> kept, int64_t count,
     llvm::function_ref<llvm::Error(int64_t, const Patch &, llvm::ArrayRef<LayerObligations>,
                                    llvm::ArrayRef<double>)>
         sink) {
   RunRequest request;
   request.tokens = toInputs(tokens);
+  request.kept = kept.vec();
   RunTimes times;
   if (executor.isBidirectional()) {
     Expected<PatchStep> made = makePatch(executor, request, times);

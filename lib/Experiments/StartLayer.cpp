@@ -81,6 +81,7 @@ private:
   Error run(ReadyModel &model, const Unit &unit) {
     std::vector<int64_t> tokens = lab.prompts[unit.prompt].tokens;
     RunRequest request;
+    request.kept = lab.prompts[unit.prompt].kept;
     request.startLayer = unit.layer;
     request.materialize = roundsPatches(unit.dtype);
     request.control = unit.control;

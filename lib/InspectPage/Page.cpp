@@ -91,7 +91,8 @@ static std::string footerOf(const Subject &of) {
                                      escaped(run.notCompared) + ".") +
       "</p>\n";
   if (!run.request.kept.empty())
-    text += "<p>Kept in the reduced run: positions " + positionsText(run.request.kept) + ".</p>\n";
+    text += "<p>Kept in the reduced run: positions " + positionsText(run.request.kept) +
+            (run.whyKept.empty() ? "" : ", since " + escaped(run.whyKept)) + ".</p>\n";
   if (harmful)
     text += "<p>" + std::to_string(harmful) +
             " divisors were zero where a change was needed: the patch is not exact there.</p>\n";

@@ -28,29 +28,31 @@ public:
                  {"head", inspection.hasHead}};
     if (!run.notCompared.empty())
       model["notCompared"] = run.notCompared;
-    return Object{
-        {"format", "ctxc-inspect"},
-        {"version", 1},
-        {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
-        {"model", std::move(model)},
-        {"settings", Object{{"tokens", Array(inspection.tokens)},
-                            {"given", inspection.given},
-                            {"kept", Array(request.kept)},
-                            {"startLayer", request.startLayer},
-                            {"update", run.update},
-                            {"dtype", run.dtype},
-                            {"backend", run.backend},
-                            {"threads", run.threads},
-                            {"plan", run.plan},
-                            {"by", settings.grain == Grain::Token ? "token" : "sentence"}}},
-        {"tokens", tokens()},
-        {"subject", subject()},
-        {"seconds", Object{{"import", settings.times.import},
-                           {"plan", settings.times.plan},
-                           {"compile", settings.times.compile},
-                           {"tokens", inspection.times.tokens},
-                           {"writes", inspection.times.writes},
-                           {"leftOut", inspection.times.leftOut}}}};
+    Object about{{"tokens", Array(inspection.tokens)},
+                 {"given", inspection.given},
+                 {"kept", Array(request.kept)},
+                 {"startLayer", request.startLayer},
+                 {"update", run.update},
+                 {"dtype", run.dtype},
+                 {"backend", run.backend},
+                 {"threads", run.threads},
+                 {"plan", run.plan},
+                 {"by", settings.grain == Grain::Token ? "token" : "sentence"}};
+    if (!run.whyKept.empty())
+      about["whyKept"] = run.whyKept;
+    return Object{{"format", "ctxc-inspect"},
+                  {"version", 1},
+                  {"versions", Object{{"ctxc", CTXC_VERSION}, {"llvm", LLVM_VERSION_STRING}}},
+                  {"model", std::move(model)},
+                  {"settings", std::move(about)},
+                  {"tokens", tokens()},
+                  {"subject", subject()},
+                  {"seconds", Object{{"import", settings.times.import},
+                                     {"plan", settings.times.plan},
+                                     {"compile", settings.times.compile},
+                                     {"tokens", inspection.times.tokens},
+                                     {"writes", inspection.times.writes},
+                                     {"leftOut", inspection.times.leftOut}}}};
   }
 
 private:

@@ -95,7 +95,8 @@ void InspectText::begin() {
   if (kept.empty())
     os << "none is kept in the reduced run\n\n";
   else
-    os << "kept in the reduced run: " << fitColumns(positionsText(kept), 30, false) << "\n\n";
+    os << "kept in the reduced run: " << fitColumns(positionsText(kept), 30, false)
+       << whyKeptText(run, "           ") << "\n\n";
 }
 
 void InspectText::predictions() {

@@ -123,6 +123,8 @@ static Object settingsJson(const VerifySettings &settings) {
                 {"materialize", request.materialize},
                 {"startLayer", request.startLayer},
                 {"plan", settings.plan}};
+  if (!settings.whyKept.empty())
+    result["whyKept"] = settings.whyKept;
   if (!request.positions.empty())
     result["positions"] = Array(request.positions);
   if (!settings.embeddingsFile.empty())
@@ -135,6 +137,19 @@ static Object settingsJson(const VerifySettings &settings) {
   }
   if (settings.tolerance)
     result["tolerance"] = *settings.tolerance;
+  return result;
+}
+
+/// The predicted error where the activations are narrow: in a program that stores them in `type`.
+static Object replayJson(const VerifySettings &settings, llvm::ArrayRef<VerifyStep> steps) {
+  const llvm::StringRef type = settings.replay;
+  const ReplayError found = replayErrorIn(type, steps, settings.sink);
+  Object result{{"type", type},
+                {"error", number(found.error)},
+                {"relative", number(found.relative)},
+                {"layer", found.layer}};
+  if (std::string why = replayWarning(type, found); !why.empty())
+    result["warning"] = why;
   return result;
 }
 
@@ -196,6 +211,7 @@ Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &setting
                {"model", std::move(model)},
                {"settings", settingsJson(settings)},
                {"summary", summaryJson(summarize(result.steps), settings)},
+               {"replay", replayJson(settings, result.steps)},
                {"layers", layersJson(overSteps(result.steps))},
                {"steps", std::move(steps)},
                {"ranks", std::move(ranks)},

@@ -34,6 +34,15 @@ std::string ctxc::positionsText(llvm::ArrayRef<int64_t> positions) {
   return text;
 }
 
+std::string ctxc::whyKeptText(const VerifySettings &settings, llvm::StringRef indent) {
+  if (settings.whyKept.empty())
+    return "";
+  auto [first, second] = llvm::StringRef(settings.whyKept).split(", and ");
+  return (",\n" + indent + "since " + first + ", and\n" + indent + second + "\n" + indent +
+          "(the option keep says otherwise: none, or other positions)")
+      .str();
+}
+
 void VerifyText::mark(bool good) {
   if (os.has_colors())
     os.changeColor(good ? llvm::raw_ostream::GREEN : llvm::raw_ostream::RED, true);
@@ -89,7 +98,7 @@ void VerifyText::begin() {
     os << (request.tokens.size() == 2 ? "it is not" : "none of them") << " kept in the reduced run";
   else
     os << "kept in the reduced run: " << (request.kept.size() == 1 ? "position " : "positions ")
-       << positionsText(request.kept);
+       << positionsText(request.kept) << whyKeptText(settings, "           ");
   if (settings.request.headless) {
     os << "\n\n"
        << "                        the last hidden state: L∞              cosine\n"
@@ -167,6 +176,11 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
        << " harmless divisors replaced by 1\n"
        << "replay     predicted error in another program: at most "
        << brief(summary.largestReplayError) << " in a layer's output\n";
+  const ReplayError replay = replayErrorIn(settings.replay, result.steps, settings.sink);
+  if (settings.patchFile.empty() && settings.replay != "f32")
+    os << "           in " << settings.replay << " activations: at most "
+       << percent(replay.relative) << " of a layer's output, " << brief(replay.error)
+       << " in layer " << replay.layer << "\n";
   for (auto [rank, facts] : llvm::enumerate(settings.ranks)) {
     os << (rank == 0 ? "ranks      " : "           ") << rank << ": ";
     if (facts.firstLayer == facts.endLayer)
@@ -178,6 +192,8 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
        << " kB to the next, " << brief(facts.sharedBytes * 1e-3) << " kB within the layers, "
        << brief(facts.sentBytes * 1e-3) << " kB sent in all\n";
   }
+  if (std::string why = replayWarning(settings.replay, replay); !why.empty())
+    os << "warning    " << why << ";\n           keep a token in front, or replay in f32\n";
   const RunTimes &times = result.times;
   os << "time       import " << seconds(setup.import) << ", plan " << seconds(setup.plan)
      << ", compile " << seconds(setup.compile) << ", prefill " << seconds(times.prefill) << "\n"

@@ -84,12 +84,14 @@ Expected<Context> Context::fork() const {
   return other;
 }
 
-Expected<PatchStep> Context::patch() {
+Expected<PatchStep> Context::patch(StreamSizes *sizes) {
   Expected<Model::Running> run = model->running();
   if (!run)
     return run.takeError();
   PatchOptions options;
   options.startLayer = model->options().planning.startLayer;
+  if (sizes)
+    options.fullObserver = sizes->observer(nullptr);
   int64_t last = inputs.size() - 1;
   Expected<PatchStep> step = run->executor.patch(*full, *reduced, inputs.back(), last, options);
   full->truncate(last);

@@ -351,6 +351,7 @@ Expected<VerifySettings> Model::verifySettings() {
   about.vocabulary = program->vocabulary;
   about.update = patch::stringifyUpdateKind(settings.planning.update).str();
   about.dtype = storage().str();
+  about.replay = about.dtype; // as programs run weights of 16 bits
   about.backend = settings.engine == Engine::Gpu         ? settings.gpu
                   : settings.engine == Engine::Reference ? "reference"
                                                          : "compiled";

@@ -39,3 +39,25 @@ VerifySummary ctxc::summarize(llvm::ArrayRef<VerifyStep> steps) {
   }
   return summary;
 }
+
+ReplayError ctxc::replayErrorIn(llvm::StringRef type, llvm::ArrayRef<VerifyStep> steps,
+                                const std::optional<Sink> &sink) {
+  ReplayError largest;
+  for (const VerifyStep &step : steps) {
+    std::vector<double> errors, norms;
+    for (const LayerReport &layer : step.layers) {
+      errors.push_back(layer.float32Error);
+      norms.push_back(layer.outputNorm);
+    }
+    largest = larger(largest, replayErrorIn(type, errors, norms, sink));
+  }
+  return largest;
+}
+
+ReplayError ctxc::replayErrorIn(llvm::StringRef type, const PatchStep &step,
+                                const StreamSizes &sizes, const std::optional<Sink> &sink) {
+  std::vector<double> norms;
+  for (size_t layer = 0; layer < step.replayError.size(); ++layer)
+    norms.push_back(sizes.norm(layer));
+  return replayErrorIn(type, step.replayError, norms, sink);
+}

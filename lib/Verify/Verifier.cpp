@@ -202,8 +202,10 @@ void ctxc::addLayers(VerifyStep &step, llvm::ArrayRef<LayerObligations> obligati
   for (auto [layer, report] : llvm::enumerate(step.layers)) {
     if (layer < obligations.size())
       report.obligations = obligations[layer];
-    if (layer < replayError.size())
+    if (layer < replayError.size()) {
+      report.float32Error = replayError[layer];
       report.replayError = replayError[layer] * (roundoff / float32UnitRoundoff) +
                            (isNarrow ? 2 * roundoff * report.outputNorm : 0);
+    }
   }
 }

@@ -74,6 +74,8 @@ Expected<PatchStep> ctxc::makePatch(Executor &executor, const RunRequest &reques
   PatchOptions options;
   options.startLayer = request.startLayer;
   options.materialize = request.materialize;
+  if (request.sizes)
+    options.fullObserver = request.sizes->observer(nullptr);
   return executor.patch(*runs.full, *runs.reduced, request.tokens.back(), request.tokens.size() - 1,
                         options);
 }

@@ -1,6 +1,7 @@
 #include "Core.h"
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
 
 namespace nb = nanobind;
 using namespace ctxc;
@@ -21,6 +22,7 @@ struct BoundContext {
 struct BoundStep {
   std::shared_ptr<BoundPatch> patch;
   std::shared_ptr<PatchStep> step;
+  StreamSizes sizes;
 };
 
 /// An array that shows `logits`, which `owner` keeps alive.
@@ -46,8 +48,9 @@ std::shared_ptr<BoundContext> makeContext(std::shared_ptr<BoundModel> model,
 
 BoundStep patchOf(BoundContext &self) {
   BoundModel &model = *self.model;
+  StreamSizes sizes;
   auto step =
-      std::make_shared<PatchStep>(model.take(unlocked([&] { return self.context.patch(); })));
+      std::make_shared<PatchStep>(model.take(unlocked([&] { return self.context.patch(&sizes); })));
   RunRequest request;
   request.tokens = self.context.tokens().vec();
   request.kept = self.kept();
@@ -56,10 +59,42 @@ BoundStep patchOf(BoundContext &self) {
     patch.metadata = model.take(model.get().metadata(request, int64_t(request.tokens.size()) - 1));
   patch.adapter = model.adapter();
   patch.patch = std::shared_ptr<const Patch>(step, &step->patch);
-  return {std::make_shared<BoundPatch>(std::move(patch)), std::move(step)};
+  return {std::make_shared<BoundPatch>(std::move(patch)), std::move(step), std::move(sizes)};
+}
+
+/// (positions, why, layer, times) that a reduced run keeps by default, and the sink that the last
+/// token is where nothing is kept. `every` and `conversations` are what texts
+/// and conversations begin with (TextFront); `measure` gives the lengths of layers' outputs for
+/// tokens (MeasureLengths), where it is not None.
+std::tuple<std::vector<int64_t>, std::string, int64_t, double>
+keptByDefault(BoundModel &model, const std::vector<int64_t> &tokens,
+              const std::vector<int64_t> &every, const std::vector<int64_t> &conversations,
+              const nb::object &measure) {
+  using Lengths = std::vector<std::vector<double>>;
+  auto inputs = python::toInputs(tokens);
+  auto byPython = [&](llvm::ArrayRef<int64_t> ids) -> llvm::Expected<Lengths> {
+    nb::gil_scoped_acquire acquire;
+    try {
+      return nb::cast<Lengths>(measure(ids.vec()));
+    } catch (nb::python_error &error) {
+      model.interruptWith(error);
+      return llvm::make_error<Cancelled>();
+    }
+  };
+  KeptTokens kept = model.take(unlocked([&] {
+    return model.get().keptByDefault(inputs, {every, conversations},
+                                     measure.is_none() ? MeasureLengths() : byPython);
+  }));
+  Sink sink = kept.sink.value_or(Sink());
+  return {kept.positions, kept.why, sink.layer, sink.times};
 }
 
 } // namespace
+
+void python::addKept(nb::class_<BoundModel> &model) {
+  model.def("kept_by_default", &keptByDefault, nb::arg("tokens"), nb::arg("every"),
+            nb::arg("conversations"), nb::arg("measure").none());
+}
 
 void python::addContext(nb::module_ &m) {
   nb::class_<BoundStep>(m, "PatchStep")
@@ -70,6 +105,12 @@ void python::addContext(nb::module_ &m) {
       .def_prop_ro("full_next", [](BoundStep &self) { return self.step->fullNext; })
       .def_prop_ro("reduced_next", [](BoundStep &self) { return self.step->reducedNext; })
       .def_prop_ro("replay_error", [](BoundStep &self) { return self.step->replayError; })
+      .def("replay_in",
+           [](BoundStep &self, const std::string &type, int64_t layer, double times) {
+             auto sink = times > 0 ? std::optional<Sink>({layer, times}) : std::nullopt;
+             ReplayError found = replayErrorIn(type, *self.step, self.sizes, sink);
+             return std::pair(found.relative, replayWarning(type, found));
+           })
       .def_prop_ro("harmful", [](BoundStep &self) {
         int64_t sum = 0;
         for (const LayerObligations &layer : self.step->obligations)

@@ -136,6 +136,7 @@ std::vector<Input> toInputs(const std::vector<int64_t> &tokens);
 void addModel(nanobind::module_ &m);
 void addGraph(nanobind::class_<BoundModel> &model);
 void addBatch(nanobind::class_<BoundModel> &model, nanobind::module_ &m);
+void addKept(nanobind::class_<BoundModel> &model);
 void addContext(nanobind::module_ &m);
 void addPatch(nanobind::module_ &m);
 void addPrograms(nanobind::module_ &m);

@@ -333,6 +333,7 @@ void python::addModel(nb::module_ &m) {
   nb::class_<BoundModel> model(m, "Model");
   addGraph(model);
   addBatch(model, m);
+  addKept(model);
   model.def_static("load", &BoundModel::load)
       .def_static("from_tensors", &BoundModel::fromTensors)
       .def_prop_ro("name", [](BoundModel &self) { return self.get().name().str(); })
@@ -365,6 +366,13 @@ void python::addModel(nb::module_ &m) {
       .def("verify_patch_json", &verifyPatchOf)
       .def("inspect", &inspectTokens, nb::arg("tokens"), nb::arg("kept"), nb::arg("generate"),
            nb::arg("subject").none(), nb::arg("by"), nb::arg("nearest"))
+      .def("chat",
+           [](BoundModel &self, const std::vector<std::pair<std::string, std::string>> &turns) {
+             std::vector<ChatMessage> messages;
+             for (const auto &[role, content] : turns)
+               messages.push_back({role, content});
+             return self.take(self.get().chat(messages));
+           })
       .def("patch_positions", &patchPositions)
       .def("set_progress", &BoundModel::setProgress, nb::arg("told").none())
       .def("check_patch",

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from ctxc import _core
 from ctxc._errors import BadInput
-from ctxc._model import Model, Prompt
+from ctxc._model import Keep, Model
 from ctxc._patch import Patch
+from ctxc._prompt import Prompt
 from ctxc._report import Inspection, Verification
 
 Progress = Union[bool, Callable[[int], None]]
@@ -23,7 +24,8 @@ Progress = Union[bool, Callable[[int], None]]
 class Context:
     """The full run of some tokens, kept in memory: it is read once, and each further token costs only one token.
 
-    keep: positions of the context that the reduced run keeps (ascending, before the last token). progress, for prompts
+    keep: positions of the context that the reduced run keeps (ascending, before the last token); by default those that
+    the model needs (`Model.kept_by_default`), with keep=() none. progress, for prompts
     long enough to be read in parts: True shows a bar if tqdm is installed; a function is called with the number of
     tokens that have been read. Raises BadInput for fewer than two tokens, ids that the model does not have, or
     positions that cannot be kept; Refused if a layer has no patch.
@@ -32,12 +34,15 @@ class Context:
     ctxc.Context of 6 tokens, 1 kept
     """
 
-    def __init__(self, model: Model, prompt: Prompt, keep: Sequence[int] = (), *, progress: Progress = False):
+    def __init__(self, model: Model, prompt: Prompt, keep: Keep = None, *, progress: Progress = False):
+        _expect_model(model)
         model._check()
         self._model = model
         tokens = model.tokens(prompt)
+        kept, self.why_kept = model._kept(tokens, keep)
+        """Why positions are kept that `keep` does not name; else empty."""
         with _reading(model, progress, len(tokens)):
-            self._core = _core.Context.make(model._core, tokens, [int(at) for at in keep])
+            self._core = _core.Context.make(model._core, tokens, kept)
         model._tell()
 
     @property
@@ -94,7 +99,7 @@ class Context:
         True
         """
         other = object.__new__(Context)
-        other._model, other._core = self._model, self._core.fork()
+        other._model, other._core, other.why_kept = self._model, self._core.fork(), self.why_kept
         return other
 
     def patch(self) -> Patch:
@@ -104,7 +109,9 @@ class Context:
         ctxc.Patch of 24 parameters, norm 8.61, for token 961 at position 5
         """
         self._model._check()
-        patch = Patch._of_step(self._core.patch())
+        step = self._core.patch()
+        patch = Patch._of_step(step)
+        patch._replay = _replay_of(self._model, step, self.tokens, self.kept)
         patch._made_on = self._model._module_of_patches()
         return patch
 
@@ -123,11 +130,11 @@ class Context:
 
 
 def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Patch] = None, generate: int = 1,
-           keep: Sequence[int] = (), positions: Sequence[int] = (), materialize: bool = False,
+           keep: Keep = None, positions: Sequence[int] = (), materialize: bool = False,
            progress: Progress = False) -> Verification:
     """Compares the patched model without the context with the model that sees it.
 
-    generate: how many tokens the full run adds, each with its own patch. positions: verifies the patches at these
+    generate: how many tokens the full run adds, each with its own patch. keep: as for a context. positions: verifies the patches at these
     positions of the prompt instead. patch: verifies this patch, for the token that it was made for. materialize:
     patches are added to the weights, in their storage type. progress: True shows a bar if tqdm is installed; a function
     is called with the number of tokens that have been verified or, for a patch, read.
@@ -140,6 +147,7 @@ def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Pat
     >>> bool(ctxc.verify(model, patch=patch))
     True
     """
+    _expect_model(model)
     if patch is not None:
         if prompt is not None:
             raise TypeError("a patch has the tokens that it was made for; leave the prompt out")
@@ -152,25 +160,31 @@ def verify(model: Model, prompt: Optional[Prompt] = None, *, patch: Optional[Pat
     if prompt is None:
         raise TypeError("expected a prompt, or patch=")
     model._check()
+    tokens = model.tokens(prompt)
+    kept, why = model._kept(tokens, keep)
     with _told(progress, len(positions) or generate) as tell:
-        text = model._core.verify_json(model.tokens(prompt), [int(at) for at in keep], int(generate),
-                                       bool(materialize), [int(at) for at in positions], tell)
+        text = model._core.verify_json(tokens, kept, int(generate), bool(materialize), [int(at) for at in positions], tell)
     model._tell()
-    return Verification(json.loads(text))
+    report = json.loads(text)
+    if why:
+        report["settings"]["whyKept"] = why
+    return Verification(report)
 
 
 def positions(model: Model, prompt: Prompt, at: Optional[Sequence[int]] = None,
-              keep: Sequence[int] = (), *, progress: Progress = False) -> list[Patch]:
+              keep: Keep = None, *, progress: Progress = False) -> list[Patch]:
     """The patches of several positions of a prompt (by default of all from 1 on), made in one pass. progress: as for
     `verify`. Raises BadInput for a position that the prompt does not have, or that has no token before it.
 
     >>> [each.origin.position for each in ctxc.positions(model, "And David said", at=[1, 3])]
     [1, 3]
     """
+    _expect_model(model)
     tokens = model.tokens(prompt)
     wanted = list(range(1, len(tokens))) if at is None else [int(each) for each in at]
     patches: list[Patch] = []
     model._check()
+    kept = model._kept(tokens, keep)[0]
     with _told(progress, len(wanted)) as tell:
         def take(made: _core.Patch) -> None:
             patch = Patch._of_core(made)
@@ -179,13 +193,13 @@ def positions(model: Model, prompt: Prompt, at: Optional[Sequence[int]] = None,
             if tell is not None:
                 tell(len(patches))
 
-        model._core.patch_positions(tokens, [int(each) for each in keep], wanted, take)
+        model._core.patch_positions(tokens, kept, wanted, take)
     model._tell()
     return patches
 
 
 def inspect(model: Model, prompt: Prompt, *, generate: int = 0, token: Optional[int] = None, by: str = "token",
-            top: int = 5, keep: Sequence[int] = (), progress: Progress = False) -> Inspection:
+            top: int = 5, keep: Keep = None, progress: Progress = False) -> Inspection:
     """What the context did to the weights of a token (by default the last), layer by layer.
 
     by: "token" or "sentence", the parts of the context that are left out; top: how many tokens are named at each end of
@@ -197,12 +211,32 @@ def inspect(model: Model, prompt: Prompt, *, generate: int = 0, token: Optional[
     """
     if by not in ("token", "sentence"):
         raise BadInput(f"by: found {by!r}, expected 'token' or 'sentence'")
+    _expect_model(model)
     model._check()
     tokens = model.tokens(prompt)
+    kept = model._kept(tokens, keep)[0]
     with _reading(model, progress, len(tokens)):
-        text, page = model._core.inspect(tokens, [int(at) for at in keep], int(generate), token, by, int(top))
+        text, page = model._core.inspect(tokens, kept, int(generate), token, by, int(top))
     model._tell()
     return Inspection(json.loads(text), page)
+
+
+def _replay_of(model: Model, step: _core.PatchStep, tokens: list[int], kept: list[int]) -> Callable[[str], tuple[float, str]]:
+    """What Patch.replay_error asks. It does not keep the context alive."""
+
+    def replay(activations: str) -> tuple[float, str]:
+        # Where nothing is kept, the token may be a giant: one measurement of a model serves all its patches.
+        giant = (0, 0.0) if kept else model._core.kept_by_default(tokens, *model._front(), None)[2:]
+        return step.replay_in(activations, *giant)
+
+    return replay
+
+
+def _expect_model(model: Any) -> None:
+    """Raises BadInput for what must become a model first."""
+    if not isinstance(model, Model):
+        raise BadInput(f"found a {type(model).__name__}, expected a model: ctxc.from_module(module) of a live module, or "
+                       "ctxc.load(path)")
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ctxc import _core
 from ctxc._errors import BadInput, Mismatch
+from ctxc._prompt import Prompt, ids_of, turns_of
 from ctxc._report import CheckReport
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from ctxc._patch import Patch
     from ctxc.hf import ModuleModel
 
-Prompt = Union[str, Sequence[int]]
-"""A text, which needs the model's tokenizer, or the ids of tokens."""
+Keep = Union[None, str, Sequence[int]]
+"""The positions that a reduced run keeps. None: those that the model needs (`Model.kept_by_default`); "none" or (): none."""
 
 _OPTIONS = dict(_core.load_options())
 _log = logging.getLogger("ctxc")
@@ -127,14 +128,51 @@ class Model:
         return self._core.headless
 
     def tokens(self, prompt: Prompt) -> list[int]:
-        """The ids of a prompt, which may be a text or already ids.
+        """The ids of a prompt: a text; ids, as a list, an array, a tensor of shape (n,) or (1, n), or in what a tokenizer
+        returns; or a conversation, a list of messages with role and content. Raises BadInput for a batch of texts.
 
-        >>> model.tokens([2, 5]) == model.tokens((2, 5)) == [2, 5]
+        >>> model.tokens([2, 5]) == model.tokens(np.array([[2, 5]])) == model.tokens({"input_ids": [2, 5]}) == [2, 5]
         True
         """
         if isinstance(prompt, str):
             return self.tokenize(prompt)
-        return [int(token) for token in prompt]
+        if turns := turns_of(prompt):
+            return self._chat(turns)
+        return ids_of(prompt)
+
+    def kept_by_default(self, prompt: Prompt) -> tuple[list[int], str]:
+        """The positions that a reduced run of the prompt keeps if `keep` is not given, and why: position 0, or the tokens
+        with which the chat template begins every conversation, where no token is in front of every text, and attention
+        rests on the first token of a run. None of them in a text that begins with a begin-of-sequence token.
+
+        >>> model.kept_by_default("And David said unto Saul")
+        ([], '')
+        """
+        self._check()
+        return self._core.kept_by_default(self.tokens(prompt), *self._front(), None)[:2]
+
+    def _kept(self, tokens: list[int], keep: Keep,
+              measure: Optional[Callable[[list[int]], list[list[float]]]] = None) -> tuple[list[int], str]:
+        """The positions that are kept, and why, where nobody asked for them. `measure` gives the lengths of layers' outputs, in
+        the place of the kernels."""
+        if isinstance(keep, str):
+            if keep != "none":
+                raise BadInput(f"keep: found {keep!r}, expected positions, or 'none'")
+            return [], ""
+        if keep is not None:
+            return [int(at) for at in keep], ""
+        self._check()
+        positions, why, _, _ = self._core.kept_by_default(tokens, *self._front(), measure)
+        if why:
+            _log.info("%s: keeps positions %s in the reduced run, since %s; keep=() keeps none", self.name, positions, why)
+        return positions, why
+
+    def _front(self) -> tuple[list[int], list[int]]:
+        """What texts and conversations begin with, where the library does not know it."""
+        return [], []
+
+    def _chat(self, turns: list[tuple[str, str]]) -> list[int]:
+        return self._core.chat(turns)
 
     def _check(self) -> None:
         """Raises where what the model reads has changed; that of a file is the library's to notice."""
@@ -171,7 +209,12 @@ OPTIONS
     >>> ctxc.load("examples/models/gemma3-kjv-1m", update="balanced", threads=1)
     ctxc.Model('examples/models/gemma3-kjv-1m')
     """
-    return Model(_core.Model.load(os.fspath(path), _checked(options)))
+    try:
+        place = os.fspath(path)
+    except TypeError:
+        raise BadInput(f"found a {type(path).__name__}, expected a path; ctxc.from_module(module) takes a live "
+                       "module") from None
+    return Model(_core.Model.load(place, _checked(options)))
 
 
 load.__doc__ = (load.__doc__ or "").replace(
@@ -200,7 +243,7 @@ def from_tensors(config: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]],
     return Model(_core.Model.from_tensors(name, json.dumps(dict(config)), rows, _checked(options)))
 
 
-def from_module(module: Any, **options: Any) -> ModuleModel:
+def from_module(module: Any, tokenizer: Any = None, **options: Any) -> ModuleModel:
     """The model of a live module of transformers, whose memory is used without a copy: `ctxc.hf.from_module`, for which
     torch and transformers must be installed.
 
@@ -209,7 +252,7 @@ def from_module(module: Any, **options: Any) -> ModuleModel:
     """
     from ctxc import hf
 
-    return hf.from_module(module, **options)
+    return hf.from_module(module, tokenizer, **options)
 
 
 def check(model: Union[Model, str, os.PathLike[str], torch.nn.Module],

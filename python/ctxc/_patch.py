@@ -14,6 +14,7 @@ from ctxc import _core
 from ctxc._errors import BadInput, Mismatch
 
 if TYPE_CHECKING:
+    import torch
     from ctxc._model import Model
 
 Numbers = NDArray[np.float64]
@@ -70,6 +71,17 @@ class ParameterPatch:
             return self._difference()
         u, v = self._factors()
         return u @ v.T
+
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """The arrays as tensors of PyTorch, in float64 on the CPU, without a copy: u and v, or delta.
+
+        >>> [each.shape for each in down.tensors()]  # doctest: +SKIP
+        [torch.Size([128, 1]), torch.Size([384, 1])]
+        """
+        import torch
+
+        parts = (self.delta,) if self.u is None else self._factors()
+        return tuple(torch.utils.dlpack.from_dlpack(each) for each in parts)
 
     @property
     def norm(self) -> float:
@@ -136,6 +148,8 @@ class Patch(Mapping[str, ParameterPatch]):
         """The token that the full run chose next; None for a patch that was loaded or computed from others."""
         self._known: Optional[_core.Patch] = None
         self._made_on: Optional[Callable[[], Any]] = None  # a weak reference to the live module that it was made of
+        # What roundings are predicted to take in a program whose activations have a type, as a share and as a warning.
+        self._replay: Optional[Callable[[str], tuple[float, str]]] = None
 
     @classmethod
     def load(cls, path: Union[str, os.PathLike[str]], position: Optional[int] = None) -> Patch:
@@ -184,6 +198,17 @@ class Patch(Mapping[str, ParameterPatch]):
     def __repr__(self) -> str:
         return (f"ctxc.Patch of {len(self)} parameters, norm {self.norm:.3g}, for token {self.origin.tokens[-1]} "
                 f"at position {self.origin.position}")
+
+    def replay_error(self, activations: str = "f32") -> Optional[float]:
+        """The predicted error of a layer's output, as a share of it, in a program whose activations are "f32", "bf16" or "f16":
+        the largest of all layers. None for a patch that was loaded or computed from others.
+
+        >>> patch.replay_error() < 1e-4 < patch.replay_error("bf16")
+        True
+        """
+        if activations not in ("f32", "bf16", "f16"):
+            raise BadInput(f"activations: found {activations!r}, expected 'f32', 'bf16' or 'f16'")
+        return None if self._replay is None else self._replay(activations)[0]
 
     @property
     def norm(self) -> float:

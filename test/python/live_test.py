@@ -6,6 +6,8 @@ For each checkpoint the module itself is the judge: its run of all tokens, its r
 without. With CTXC_KERNEL_OPT=3, as every night, of all checkpoints; else of some that cover every mechanism.
 """
 
+import contextlib
+import io
 import os
 import pickle
 import sys
@@ -22,6 +24,7 @@ import gguf_models
 import judge
 import torch
 import transformers
+from ctxc import _live_patch
 
 GOLDENS = Path(sys.argv[1])
 TOKENS = [5, 17, 3, 60, 22, 41, 9, 33, 12, 71, 2, 6]
@@ -195,6 +198,24 @@ class Live(unittest.TestCase):
         whole = module.generate(torch.tensor([ids]), max_new_tokens=3, do_sample=False)[0].tolist()
         self.assertEqual(ids + [token for token, _ in made], whole)
 
+    def test_the_page_runs(self):
+        """What docs/python.md says about live modules."""
+        folder = GOLDENS.parents[1] / "examples/models/gemma3-kjv-1m"
+        names = {"hf_model": transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval(),
+                 "tokenizer": transformers.AutoTokenizer.from_pretrained(folder)}
+        page = (GOLDENS.parents[1] / "docs/python.md").read_text()
+        section = page.split("## Live models of transformers")[1].split("Meanwhile, hooks")[0]
+        blocks = section.split("```")[1::2]
+        self.assertTrue(blocks)
+        written = io.StringIO()
+        with contextlib.redirect_stdout(written):
+            for block in blocks:
+                exec(block, names)
+        ids = names["tokenizer"]("And David said unto Saul")["input_ids"]
+        full = names["hf_model"](torch.tensor([ids])).logits[0, -1]
+        self.assertLess((names["logits"][0, -1] - full).abs().max().item(), 1e-3)
+        self.assertGreater(len(written.getvalue()), 20)
+
     @torch.no_grad()
     def test_sixteen_bits(self):
         for dtype, allowed in ((torch.bfloat16, 0.1), (torch.float16, 0.02)):
@@ -260,7 +281,7 @@ class Live(unittest.TestCase):
         layer = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
         with torch.no_grad():
             layer.weight.copy_(weight.float())
-        layer.register_forward_hook(ctxc.hf._beside(layer, change))
+        layer.register_forward_hook(_live_patch.beside(layer, change))
         self.assertLess((layer(z) - z @ (weight.double() + torch.tensor(change.dense())).float().T).abs().max(), 1e-4)
 
     @torch.no_grad()

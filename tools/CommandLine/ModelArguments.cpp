@@ -64,9 +64,16 @@ Expected<WeightSource> driver::weightSource(const Arguments &arguments) {
   return source;
 }
 
-Expected<std::vector<int64_t>> driver::keptPositions(const Arguments &arguments) {
+Expected<std::optional<std::vector<int64_t>>> driver::keptPositions(const Arguments &arguments) {
   auto text = arguments.get("--keep");
-  return text ? parsePositions(*text, "--keep") : std::vector<int64_t>();
+  if (!text)
+    return std::nullopt;
+  if (*text == "none")
+    return std::vector<int64_t>();
+  Expected<std::vector<int64_t>> positions = parsePositions(*text, "--keep");
+  if (!positions)
+    return positions.takeError();
+  return std::move(*positions);
 }
 
 Expected<PromptProducts> driver::promptProducts(const Arguments &arguments) {

@@ -28,8 +28,8 @@ llvm::Expected<LoadOptions> loadOptions(const Arguments &arguments);
 /// What --round-prompts and --split-prompts say, of which one may be given.
 llvm::Expected<PromptProducts> promptProducts(const Arguments &arguments);
 
-/// The positions that --keep names.
-llvm::Expected<std::vector<int64_t>> keptPositions(const Arguments &arguments);
+/// The positions that --keep names; none of them if it is not given.
+llvm::Expected<std::optional<std::vector<int64_t>>> keptPositions(const Arguments &arguments);
 
 /// The value of --weights: a checkpoint, or random:SEED.
 llvm::Expected<WeightSource> weightSource(const Arguments &arguments);

@@ -275,6 +275,20 @@ private:
                          "last token, which is run after it");
       prompts.push_back({line, std::move(*tokens)});
     }
+    return keepTokens();
+  }
+
+  /// As the other commands do without --keep.
+  Error keepTokens() {
+    for (Prompt &prompt : prompts) {
+      Expected<KeptTokens> kept = model->keptByDefault(toInputs(prompt.tokens));
+      if (!kept)
+        return kept.takeError();
+      prompt.kept = std::move(kept->positions);
+      if (!kept->why.empty() && &prompt == &prompts.front())
+        out() << "kept in reduced runs: position" << (prompt.kept.size() == 1 ? " " : "s ")
+              << positionsText(prompt.kept) << ", since " << kept->why << "\n";
+    }
     return Error::success();
   }
 
@@ -287,8 +301,12 @@ private:
 
   Object settings() const {
     Array texts;
-    for (const Prompt &prompt : prompts)
-      texts.push_back(Object{{"text", prompt.text}, {"tokens", Array(prompt.tokens)}});
+    for (const Prompt &prompt : prompts) {
+      Object text{{"text", prompt.text}, {"tokens", Array(prompt.tokens)}};
+      if (!prompt.kept.empty())
+        text["kept"] = Array(prompt.kept);
+      texts.push_back(std::move(text));
+    }
     Object own;
     for (const auto &[name, value] : options)
       own["--" + name.str()] = value;

@@ -107,11 +107,8 @@ Expected<int> runInspect(const Arguments &arguments) {
   InspectSettings settings;
   settings.run = std::move(*about);
   settings.times = model.times();
-  Expected<Prompt> prompt = promptTokens(arguments, model);
-  if (!prompt)
-    return prompt.takeError();
-  settings.run.request.tokens = toInputs(prompt->tokens);
-  settings.run.request.kept = std::move(prompt->kept);
+  if (Error error = readPrompt(arguments, model, settings.run))
+    return std::move(error);
 
   InspectRequest request;
   request.run = settings.run.request;

@@ -37,6 +37,12 @@ static Expected<PatchNorm> normOf(Model &model, const VerifySettings &settings,
   return norms->total;
 }
 
+static void noteKept(const VerifySettings &settings) {
+  if (!settings.whyKept.empty())
+    out() << "kept in the reduced run: position" << (settings.request.kept.size() == 1 ? " " : "s ")
+          << positionsText(settings.request.kept) << whyKeptText(settings, "") << "\n";
+}
+
 /// Prints what was written on one line, and a note where the patch is not exact.
 static void summarizePatch(const VerifySettings &settings, const PatchStep &step,
                            const PatchNorm &norm, const PatchMetadata &metadata,
@@ -50,6 +56,7 @@ static void summarizePatch(const VerifySettings &settings, const PatchStep &step
         << " of " << counted(settings.patchedLayers, "layer") << "; norm of matrices "
         << llvm::format("%.3g", norm.matrix) << ", of vectors " << llvm::format("%.3g", norm.vector)
         << roundingText(metadata.factors, metadata.rounding) << "\n";
+  noteKept(settings);
   noteHarmful(all.harmful);
 }
 
@@ -131,6 +138,7 @@ static Expected<int> runEach(const Arguments &arguments, Model &model,
         << llvm::format("%.3g", largest.vector) << roundingText(factors, rounding) << "\n"
         << llvm::format("time: prefill %.2f s, patch %.2f s, write %.2f s\n", times.prefill,
                         times.patch, writing);
+  noteKept(settings);
   noteHarmful(harmful);
   return ExitGood;
 }
@@ -160,7 +168,7 @@ static Expected<int> runPatch(const Arguments &arguments) {
   Expected<VerifySettings> settings = model.verifySettings();
   if (!settings)
     return settings.takeError();
-  if (Error error = readPrompt(arguments, model, settings->request))
+  if (Error error = readPrompt(arguments, model, *settings))
     return std::move(error);
   int64_t last = settings->request.tokens.size() - 1;
   auto positions = promptPositions(arguments, last + 1);
@@ -169,6 +177,8 @@ static Expected<int> runPatch(const Arguments &arguments) {
   settings->request.positions = std::move(*positions);
   if (arguments.has("--positions"))
     return runEach(arguments, model, *settings);
+  StreamSizes sizes;
+  settings->request.sizes = &sizes;
   Expected<PatchStep> step = model.patch(settings->request);
   if (!step)
     return step.takeError();
@@ -183,6 +193,10 @@ static Expected<int> runPatch(const Arguments &arguments) {
   if (Error error = writePatchOutput(arguments, model, step->patch, *metadata))
     return std::move(error);
   summarizePatch(*settings, *step, *norm, *metadata, path);
+  if (std::string why = replayWarning(
+          settings->replay, replayErrorIn(settings->replay, *step, sizes, settings->sink));
+      !why.empty())
+    err() << "ctxc: warning: " << why << "; keep a token in front (--keep 0), or replay in f32\n";
   return ExitGood;
 }
 

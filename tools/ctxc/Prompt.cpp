@@ -43,7 +43,11 @@ std::vector<OptionSpec> driver::embeddingsOptions() {
                  "(after its constant factor, before positions are added), and has a position"}),
           {"--embeddings-at", "N",
            "the position in the prompt at which the embeddings are inserted; default 1,\n"
-           "behind the begin-of-sequence token"}};
+           "behind the begin-of-sequence token"},
+          {"--replay", "TYPE",
+           "type of the activations of the program that is to replay the patch, for which its\n"
+           "error is predicted: f32, bf16 or f16; default: the type of the weights",
+           storageNames()}};
 }
 
 /// Fails for options of a conversation that do not go together.
@@ -125,7 +129,14 @@ static Expected<std::vector<int64_t>> encodeText(const Tokenizer &tokenizer, llv
   return tokens;
 }
 
-Expected<Prompt> driver::promptTokens(const Arguments &arguments, Model &model) {
+namespace {
+struct Prompt {
+  std::vector<int64_t> tokens;
+  std::optional<std::vector<int64_t>> kept; ///< by --keep or --absorb
+};
+} // namespace
+
+static Expected<Prompt> promptTokens(const Arguments &arguments, Model &model) {
   Prompt prompt;
   if (Error error = keptPositions(arguments).moveInto(prompt.kept))
     return std::move(error);
@@ -177,11 +188,11 @@ static Expected<std::vector<Input>> givenEmbeddings(const Arguments &arguments) 
   return embeddings;
 }
 
-Error driver::readPrompt(const Arguments &arguments, Model &model, RunRequest &request) {
+Error driver::readPrompt(const Arguments &arguments, Model &model, VerifySettings &settings) {
+  RunRequest &request = settings.request;
   Expected<Prompt> prompt = promptTokens(arguments, model);
   if (!prompt)
     return prompt.takeError();
-  request.kept = std::move(prompt->kept);
   Expected<std::vector<Input>> embeddings = givenEmbeddings(arguments);
   if (!embeddings)
     return embeddings.takeError();
@@ -195,6 +206,18 @@ Error driver::readPrompt(const Arguments &arguments, Model &model, RunRequest &r
                      counted(count, "token") + "; expected a position from 0 to " +
                      llvm::Twine(count));
   request.tokens.insert(request.tokens.begin() + *at, embeddings->begin(), embeddings->end());
+  if (auto type = arguments.get("--replay"))
+    settings.replay = type->str();
+  Expected<KeptTokens> kept = model.keptByDefault(request.tokens);
+  if (!kept)
+    return kept.takeError();
+  if (prompt->kept) {
+    request.kept = std::move(*prompt->kept);
+    settings.sink = request.kept.empty() ? kept->sink : std::nullopt;
+    return Error::success();
+  }
+  request.kept = std::move(kept->positions);
+  settings.whyKept = std::move(kept->why);
   return Error::success();
 }
 

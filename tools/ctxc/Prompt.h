@@ -8,21 +8,16 @@ namespace ctxc::driver {
 
 std::vector<OptionSpec> promptOptions();
 
-/// The further options of `ctxc verify` and `ctxc patch`: --embeddings and --embeddings-at.
+/// The further options of `ctxc verify` and `ctxc patch`: --embeddings, --embeddings-at, --replay.
 std::vector<OptionSpec> embeddingsOptions();
 
 /// Fails unless exactly one of --tokens and --prompt is given, and is well formed. It is quick, so
 /// that the error comes before a model is opened.
 llvm::Error checkPromptOptions(const Arguments &arguments);
 
-/// The tokens that the options name, and the positions that --keep or --absorb keeps.
-struct Prompt {
-  std::vector<int64_t> tokens, kept;
-};
-llvm::Expected<Prompt> promptTokens(const Arguments &arguments, Model &model);
-
-/// The same as tokens and kept positions of a request, with the vectors of --embeddings among them.
-llvm::Error readPrompt(const Arguments &arguments, Model &model, RunRequest &request);
+/// The tokens that the options name, with the vectors of --embeddings among them, and the positions
+/// that --keep or --absorb keeps, or the model by default.
+llvm::Error readPrompt(const Arguments &arguments, Model &model, VerifySettings &settings);
 
 /// The run of a stored patch: its tokens, with vectors of --embeddings where the patch was made
 /// with embeddings. Embeddings other than those are an error.

@@ -185,7 +185,7 @@ private:
     settings.request.materialize = options.materialize;
     if (!options.patchFile.empty())
       return takePatch();
-    if (Error error = readPrompt(arguments, *model, settings.request))
+    if (Error error = readPrompt(arguments, *model, settings))
       return error;
     auto positions = promptPositions(arguments, settings.request.tokens.size());
     if (!positions)

@@ -59,6 +59,7 @@ private:
 struct Prompt {
   std::string text; ///< as it was given
   std::vector<int64_t> tokens;
+  std::vector<int64_t> kept = {}; ///< positions that the reduced run keeps (Model::keptByDefault)
 };
 
 /// An experiment's own options that were given, by name.
@@ -144,9 +145,11 @@ bool roundsPatches(llvm::StringRef dtype);
 llvm::Expected<std::vector<int64_t>> continueGreedily(Executor &executor, const Prompt &prompt,
                                                       int64_t count);
 
-/// The patches of the last `count` of `tokens`, each for the tokens before it. They are made in one
-/// pass (ctxc::makePatches); in a bidirectional model only that of the last token.
-llvm::Error patchLast(Executor &executor, llvm::ArrayRef<int64_t> tokens, int64_t count,
+/// The patches of the last `count` of `tokens`, each for the tokens before it without those that
+/// are kept. They are made in one pass (ctxc::makePatches); in a bidirectional model only that of
+/// the last token.
+llvm::Error patchLast(Executor &executor, llvm::ArrayRef<int64_t> tokens,
+                      llvm::ArrayRef<int64_t> kept, int64_t count,
                       llvm::function_ref<llvm::Error(int64_t position, const Patch &patch,
                                                      llvm::ArrayRef<LayerObligations> obligations,
                                                      llvm::ArrayRef<double> replayError)>

@@ -24,10 +24,13 @@ struct VerifySettings {
   int64_t layers = 0;
   int64_t vocabulary = 0; ///< how many numbers the output has: a model without a head has no logits
   std::string update, dtype, backend, plan;
-  bool updateApplies = true; ///< some plan patches a post-norm scale
-  int64_t patchedLayers = 0; ///< layers that have a plan
-  int64_t threads = 0;       ///< 0: the backend's own choice
+  bool updateApplies = true;  ///< some plan patches a post-norm scale
+  std::string replay = "f32"; ///< the activations' type of the program that patches are made for
+  int64_t patchedLayers = 0;  ///< layers that have a plan
+  int64_t threads = 0;        ///< 0: the backend's own choice
   RunRequest request;
+  std::string whyKept; ///< why request.kept is kept, where nobody asked for it (KeptTokens::why)
+  std::optional<Sink> sink; ///< that the token is where nothing is kept (KeptTokens::sink)
   int64_t generate = 1;
   std::string embeddingsFile; ///< of the embeddings in place of tokens; empty if there are none
   std::string patchFile;      ///< empty if patches are computed
@@ -52,6 +55,10 @@ std::string outputText(const VerifySettings &settings, bool hasHead);
 /// that are not UTF-8 become \xNN, a longer text is cut with "…", a shorter one is padded
 /// with spaces if `pad`.
 std::string fitColumns(llvm::StringRef text, unsigned columns, bool pad = true);
+
+/// Why tokens are kept that nobody asked for, on lines that begin with `indent`; empty where none
+/// are.
+std::string whyKeptText(const VerifySettings &settings, llvm::StringRef indent);
 
 /// Ascending positions as people write them: "0-3, 7".
 std::string positionsText(llvm::ArrayRef<int64_t> positions);

@@ -19,6 +19,7 @@
 namespace ctxc {
 
 class Model;
+class StreamSizes;
 
 /// Made by Model::context; must not outlive the model. Follows the model's contract on threads.
 class Context {
@@ -40,7 +41,8 @@ public:
   llvm::Expected<Context> fork() const;
 
   /// Algorithm 1 for the last token: its patch, and both runs' logits. The context stays as it is.
-  llvm::Expected<PatchStep> patch();
+  /// `sizes` sees the full run's layers.
+  llvm::Expected<PatchStep> patch(StreamSizes *sizes = nullptr);
 
   /// The logits after the last token, with the context; given a patch, the logits of the reduced
   /// run with the patch, which has seen only the kept tokens.

@@ -42,6 +42,7 @@
 #include "ctxc/Session/Options.h"
 #include "ctxc/Tokenizer/ChatTemplate.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
+#include "ctxc/Verify/Sink.h"
 #include "ctxc/Verify/Verify.h"
 #include "mlir/IR/MLIRContext.h"
 #include <atomic>
@@ -53,6 +54,20 @@ namespace ctxc {
 
 class Context;
 struct ImportedModel;
+
+/// Positions that a reduced run keeps.
+struct KeptTokens {
+  std::vector<int64_t> positions; ///< ascending
+  std::string why;                ///< a clause; empty where nothing is kept
+  std::optional<Sink> sink;       ///< what the last token would be in a run that keeps nothing
+};
+
+/// What texts begin with.
+struct TextFront {
+  std::vector<int64_t> every;         ///< every text: what the tokenizer puts in front
+  std::vector<int64_t> conversations; ///< every conversation: what the chat template writes
+};
+
 class ShardedExecutor;
 
 class Model {
@@ -143,6 +158,15 @@ public:
   llvm::Expected<std::vector<RankFacts>> rankFacts();
   /// Norms of the parameters that patches change.
   llvm::Expected<PatchNorms &> norms();
+
+  /// What the reduced run of `tokens` keeps if nobody says what: the tokens that stand in front of
+  /// every conversation, or the first one, where the text begins with no token that every text has,
+  /// and the first token of a run is attention's sink (Sink.h). Otherwise nothing. `front` are the
+  /// tokens that texts of this kind begin with, for a model without a tokenizer and a template; the
+  /// executor measures, unless `measure` does.
+  llvm::Expected<KeptTokens> keptByDefault(llvm::ArrayRef<Input> tokens,
+                                           const TextFront &front = {},
+                                           MeasureLengths measure = nullptr);
 
   /// Reads a context, which can then be extended, forked and patched: tokens at positions from 0
   /// on, of which the reduced run keeps those at `kept` (ascending, before the last).
@@ -323,6 +347,10 @@ private:
   std::unique_ptr<PatchNorms> parameterNorms;
   std::unique_ptr<Split> split; ///< for distil and evaluate
   std::unique_ptr<Tokenizer> pieces;
+  std::optional<TextFront> knownFront;
+  const TextFront &textFront();
+  std::optional<std::optional<Sink>> knownSink;
+  llvm::Expected<std::optional<Sink>> sink(MeasureLengths measure);
   llvm::Error openChatTemplate();
   std::optional<ChatTemplate> chatTemplate;
   std::tm chatTime = {}; ///< what the template sees as now

@@ -33,7 +33,8 @@ struct LayerReport {
   LayerObligations obligations;
   /// Predicted replay error of the layer's output, in units of that output.
   double replayError = 0;
-  double outputNorm = 0; ///< ‖x_l‖ of the layer's output
+  double float32Error = 0; ///< the same for a program in float32
+  double outputNorm = 0;   ///< ‖x_l‖ of the layer's output
 };
 
 /// Squared norms of stored parameters, by name, each computed once, for one set of weights in

@@ -23,6 +23,7 @@
 #include "ctxc/Program/Executor.h"
 #include "ctxc/Verify/AllowedError.h"
 #include "ctxc/Verify/PatchNorms.h"
+#include "ctxc/Verify/Replay.h"
 #include "ctxc/Verify/Trace.h"
 #include <limits>
 #include <optional>
@@ -47,6 +48,8 @@ struct RunRequest {
   /// Collects comparisons of the layers of two runs; null: layers are not compared.
   Trace *trace = nullptr;
   LogitsObserver logits; ///< null: nobody needs the logits themselves
+  /// Only for makePatch: sees the layers' outputs of the full run; null: nobody does.
+  StreamSizes *sizes = nullptr;
   /// Only for verifyEach and makePatches: ascending positions from 1 on, whose tokens are patched,
   /// each with the tokens before it as context. The reduced run of each keeps the positions of
   /// `kept` that are before it.
@@ -178,6 +181,13 @@ struct VerifySummary {
   }
 };
 VerifySummary summarize(llvm::ArrayRef<VerifyStep> steps);
+
+/// The largest of all steps, in a program whose activations have a type.
+ReplayError replayErrorIn(llvm::StringRef type, llvm::ArrayRef<VerifyStep> steps,
+                          const std::optional<Sink> &sink);
+/// That of a patch whose making `sizes` have seen.
+ReplayError replayErrorIn(llvm::StringRef type, const PatchStep &step, const StreamSizes &sizes,
+                          const std::optional<Sink> &sink);
 
 } // namespace ctxc
 

@@ -21,8 +21,9 @@ import numpy as np
 import torch
 
 from ctxc._errors import BadInput
-from ctxc._model import Prompt
+from ctxc._model import Keep
 from ctxc._patch import Patch
+from ctxc._prompt import Prompt
 from ctxc.hf import ModuleModel
 from ctxc.torch import _contextual_ops, _ops, _patch_ops  # noqa: F401  (give the ops their meanings)
 from ctxc.torch._evaluation import Evaluation, States, Stored, meaning
@@ -35,7 +36,7 @@ class Context:
     """The full run of some tokens in PyTorch, kept in memory, as `ctxc.Context` keeps a run of the compiled kernels.
 
     model: from `ctxc.hf.from_module`; its module computes, on its device. prompt: a text, or ids of tokens; keep: the
-    positions that the reduced run keeps. dtype: the activations' type, by default float32; float64 gives a reference
+    positions that the reduced run keeps, by default those that the model needs, as for `ctxc.Context`. dtype: the activations' type, by default float32; float64 gives a reference
     for the other types.
 
     Raises BadInput for a prompt that the model cannot read, or an op that is not implemented in PyTorch; Refused if a
@@ -45,14 +46,14 @@ class Context:
     ctxc.torch.Context of 3 tokens, 1 kept
     """
 
-    def __init__(self, model: ModuleModel, prompt: Prompt, keep: Sequence[int] = (),
+    def __init__(self, model: ModuleModel, prompt: Prompt, keep: Keep = None,
                  dtype: torch.dtype = torch.float32):
         self._model, self._dtype = model, dtype
         self._graph = graph_of(model)
         self._weights = model.tensors
         self._device = next(iter(self._weights.values())).device
         self._tokens = model.tokens(prompt)
-        self._kept = [int(at) for at in keep]
+        self._kept = model._kept(self._tokens, keep, self._lengths)[0]
         self._check()
         self.harmful = 0
         """The number of divisors in the last patch that were zero; unless it is 0, the patch is not exact."""
@@ -184,10 +185,20 @@ class Context:
             return states
         return self._run(list(places), [each.truncated(1 << 62) for each in states], logits=False)[1]
 
+    @torch.no_grad()
+    def _lengths(self, tokens: list[int]) -> list[list[float]]:
+        """The norm of each layer's output for each of some other tokens."""
+        other: Context = object.__new__(Context)
+        other.__dict__.update(self.__dict__, _tokens=tokens)
+        found: list[list[float]] = []
+        other._run(list(range(len(tokens))), [States() for _ in self._graph.steps], logits=False, lengths=found)
+        return found
+
     def _run(self, places: list[int], states: list[States],
-             loads: Optional[list[dict[str, list[torch.Tensor]]]] = None,
-             logits: bool = True) -> tuple[torch.Tensor, list[States]]:
-        """An ordinary run of tokens, with the parts of a patch for each step; it adds to the states."""
+             loads: Optional[list[dict[str, list[torch.Tensor]]]] = None, logits: bool = True,
+             lengths: Optional[list[list[float]]] = None) -> tuple[torch.Tensor, list[States]]:
+        """An ordinary run of tokens, with the parts of a patch for each step; it adds to the states, and the norms of what
+        layers put out to `lengths`."""
         values: dict[int, torch.Tensor] = {}
         for number, step in enumerate(self._graph.steps):
             if number == self._graph.head and not logits:
@@ -196,6 +207,8 @@ class Context:
             block = step.applied if given and step.applied is not None else step.block
             run = self._evaluation(step, places, {"": states[number]}, given)
             values.update(zip(step.outputs, run.run(block, [values[value] for value in step.inputs])))
+            if lengths is not None and step.index is not None:
+                lengths.append(values[step.outputs[0]].double().flatten(1).norm(dim=1).tolist())
         return values.get(self._graph.logits, torch.empty(0)), states
 
     def _evaluation(self, step: Step, places: list[int], runs: dict[str, States],
