@@ -277,7 +277,11 @@ def check(model: Union[Model, str, os.PathLike[str], torch.nn.Module],
             raise BadInput(str(error)) from None
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "model.pt2")
-            export.export(model, examples, file)
+            try:
+                export.export(model, examples, file)
+            except Exception as error:
+                from ctxc._export_errors import summary_of
+                raise BadInput(summary_of(error, type(model).__name__)) from None
             return check(file, plans=plans, **options)
     if inputs is not None:
         raise TypeError(f"example inputs belong to a module of PyTorch; found {type(model).__name__}")

@@ -18,7 +18,9 @@ import functools
 import gc
 import importlib
 import inspect
+import io
 import json
+import logging
 import os
 import sys
 import warnings
@@ -133,6 +135,20 @@ def without_detours() -> Iterator[None]:
             gc.enable()
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Torch prints graphs of what it could not follow, beside the error: what is printed where an error is raised is left out."""
+    before, said = logging.root.manager.disable, (io.StringIO(), io.StringIO())
+    logging.disable(max(before, logging.WARNING))
+    try:
+        with contextlib.redirect_stdout(said[0]), contextlib.redirect_stderr(said[1]):
+            yield
+        for stream, text in zip((sys.stdout, sys.stderr), said):
+            stream.write(text.getvalue())
+    finally:
+        logging.disable(before)
+
+
 def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str]
              ) -> torch.export.ExportedProgram:
     """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
@@ -146,7 +162,7 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
             axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if attempt == "any length" else None
             context = followed(module, names) if attempt == "known masks" else contextlib.nullcontext()
             try:
-                with context:
+                with context, quiet():
                     program = torch.export.export(module, tuple(inputs), dynamic_shapes=axes, strict=False)
                 break
             except Exception as error:
@@ -355,7 +371,17 @@ def built_module(source: str) -> tuple[torch.nn.Module, list[torch.Tensor]]:
     """What the function of `package.file:function` gives, and its example inputs."""
     file, _, function = source.partition(":")
     sys.path.insert(0, os.getcwd())
-    made = getattr(importlib.import_module(file), function)()
+    try:
+        held = importlib.import_module(file)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (file == error.name or file.startswith(f"{error.name}.")):
+            raise
+        raise SystemExit(f"ctxc.export: {source}: there is no module {error.name!r} in {os.getcwd()} or among the packages; expected "
+                         "package.file:function") from None
+    if not callable(getattr(held, function, None)):
+        named = ", ".join(name for name, each in vars(held).items() if inspect.isfunction(each) and each.__module__ == file)
+        raise SystemExit(f"ctxc.export: {source}: {file} has no function {function!r}; expected one of: {named or 'none is there'}")
+    made = getattr(held, function)()
     module, given = made if isinstance(made, tuple) else (made, None)
     try:
         return module, inputs_of(module, given)
@@ -369,17 +395,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-o", "--output", required=True, help="the file to write, model.pt2")
     parser.add_argument("--weights", action="store_true",
                         help="with the weights in the directory; a function's module has its own in any case")
+    parser.add_argument("--traceback", action="store_true", help="show the whole traceback of what cannot be exported")
     parser.add_argument("--small", action="store_true",
                         help="a small model of the type, with layers of each kind, for `ctxc check --transformers TYPE`")
     given = parser.parse_args(arguments)
-    if ":" in given.source and not os.path.exists(given.source):
-        module, inputs = built_module(given.source)
-        program = export(module, inputs, given.output)
-    else:
-        if given.weights and not Path(given.source).is_dir():
-            raise SystemExit(f"ctxc.export: --weights: found the model type {given.source!r}, expected a directory")
-        module, program = export_config(config_of(given.source, given.small), given.output,
-                                        given.source if given.weights else None)
+    try:
+        if ":" in given.source and not os.path.exists(given.source):
+            module, inputs = built_module(given.source)
+            program = export(module, inputs, given.output)
+        else:
+            if given.weights and not Path(given.source).is_dir():
+                raise SystemExit(f"ctxc.export: --weights: found the model type {given.source!r}, expected a directory")
+            module, program = export_config(config_of(given.source, given.small), given.output,
+                                            given.source if given.weights else None)
+    except Exception as error:
+        if given.traceback:
+            raise
+        from ctxc._export_errors import summary_of
+        raise SystemExit(f"ctxc.export: {summary_of(error, given.source)}\n  --traceback shows the whole of it") from None
     nodes = sum(node.op == "call_function" for node in program.graph.nodes)
     print(f"{given.output}: {type(module).__name__}, {nodes} ops")
     gc.freeze()  # the end of a process looks for garbage once more

@@ -1,13 +1,20 @@
 """What ctxc.export makes of code that torch.export does not follow: it computes the same.
 
   export_test.py PACKAGE"""
+import contextlib
+import io
+import os
+import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
+from pathlib import Path
 
 import torch
 
-sys.path.insert(0, sys.argv.pop(1))
+PACKAGE = os.path.abspath(sys.argv.pop(1))
+sys.path.insert(0, PACKAGE)
 from ctxc import _experts, _functional, _known, _recurrences, export, small_configs  # noqa: E402
 
 
@@ -271,6 +278,82 @@ class Configs(unittest.TestCase):
     def test_part_of_a_config(self):
         model = export.causal_model(small_configs.small_config("musicgen"), attn_implementation="eager")
         self.assertEqual(type(model.config).__name__, "MusicgenDecoderConfig")
+
+
+
+WRONG = '''import numpy
+import torch
+
+
+class Block(torch.nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.inner = kind, torch.nn.Linear(8, 8)
+
+    def gated(self, x):
+        if x.sum() > 0:
+            return x * 2
+        return x
+
+    def forward(self, x):
+        if self.kind == "branch":
+            return x + self.inner(self.gated(x))
+        if self.kind == "size":
+            return x + self.inner(x) * torch.ones(int(x.max().item()) + 1).sum()
+        if self.kind == "numpy":
+            return x + torch.from_numpy(numpy.tanh(x.numpy()))
+        return x + torch.nn.functional.linear(x, torch.ones(7, 7))
+
+
+def branch(): return Block("branch"), torch.randn(1, 6, 8)
+def size(): return Block("size"), torch.randn(1, 6, 8)
+def by_numpy(): return Block("numpy"), torch.randn(1, 6, 8)
+def shapes(): return Block("shapes"), torch.randn(1, 6, 8)
+'''
+
+
+class Errors(unittest.TestCase):
+    """What cannot be exported is said in a few lines, at the module's own lines, with what to write instead."""
+
+    def said_of(self, function):
+        told = subprocess.run([sys.executable, "-m", "ctxc.export", f"wrong_ones:{function}", "-o", "out.pt2"], cwd=self.folder.name,
+                              env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, text=True)
+        self.assertEqual((told.returncode, told.stdout), (1, ""))
+        self.assertLessEqual(len(told.stderr.splitlines()), 10, told.stderr)
+        return told.stderr
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        (Path(self.folder.name) / "wrong_ones.py").write_text(WRONG)
+
+    def test_lines(self):
+        for function, lines in {
+            "branch": ["wrong_ones:branch: the module cannot be exported", "wrong_ones.py:17: in forward: return x + self.inner(self.gated(x))",
+                       "wrong_ones.py:11: in gated: if x.sum() > 0:", "expected torch.where"],
+            "size": ["wrong_ones.py:19: in forward: return x + self.inner(x) * torch.ones(", "expected a constant, a size of a tensor"],
+            "by_numpy": ["wrong_ones.py:21: in forward", "leave torch for NumPy", "expected torch's own function"],
+            "shapes": ["the module fails on its example inputs", "wrong_ones.py:22: in forward", "shapes cannot be multiplied"],
+            "nothing": ["wrong_ones has no function 'nothing'; expected one of: branch, size, by_numpy, shapes"],
+        }.items():
+            said = self.said_of(function)
+            for line in lines:
+                self.assertIn(line, said, function)
+
+    def test_a_module_that_is_not_there(self):
+        for source in ("no_such_file:build", "no_such_package.file:build"):
+            with self.assertRaisesRegex(SystemExit, f"{source}: there is no module '{source.split(':')[0].split('.')[0]}'"):
+                export.built_module(source)
+
+    def test_what_the_module_prints(self):
+        class Prints(torch.nn.Module):
+            def forward(self, x):
+                print("mine")
+                return x * 2
+        written = io.StringIO()
+        with contextlib.redirect_stdout(written):
+            export.exported(Prints(), [torch.randn(1, 4, 8)], ["x"])
+        self.assertIn("mine", written.getvalue())
 
 
 if __name__ == "__main__":
