@@ -21,8 +21,7 @@ static int64_t inputsOf(const SplitSite &site) { return site.shape[!site.transpo
 
 std::optional<JointMatrix> ctxc::findJointMatrix(const LayerVerdict &layer) {
   auto sites = findFitSites(layer);
-  if (sites.empty() || !sites.front().toSum.empty() ||
-      isa<xf::ExpertLinearOp>(sites.front().first()))
+  if (sites.empty() || !sites.front().toSum.empty())
     return std::nullopt;
   Operation *matrix = sites.front().first();
   Value data = cast<xf::AssignableOpInterface>(matrix).getDataOperand().get();

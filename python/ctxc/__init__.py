@@ -16,6 +16,7 @@ try:
     from ctxc._core import __version__
     from ctxc._errors import BadInput, Error, Mismatch, Refused, Undecided
     from ctxc._distil import Distilled, distil
+    from ctxc._joint import JointPatch, joint_patch
     from ctxc._context import Context, inspect, positions, verify
     from ctxc._model import Model, check, from_module, from_tensors, load
     from ctxc._patch import Origin, ParameterPatch, Patch
@@ -26,7 +27,7 @@ except ModuleNotFoundError as missing:
         raise
 
 __all__ = [
-    "BadInput", "CheckReport", "Context", "Distilled", "Error", "Inspection", "Mismatch", "Model", "Origin", "ParameterPatch",
-    "Patch", "Refused", "Undecided", "Verification", "__version__", "check", "distil", "from_module", "from_tensors", "inspect",
-    "load", "positions", "verify",
+    "BadInput", "CheckReport", "Context", "Distilled", "Error", "Inspection", "JointPatch", "Mismatch", "Model", "Origin",
+    "ParameterPatch", "Patch", "Refused", "Undecided", "Verification", "__version__", "check", "distil", "from_module",
+    "from_tensors", "inspect", "joint_patch", "load", "positions", "verify",
 ]

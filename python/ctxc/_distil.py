@@ -31,7 +31,7 @@ sys.exit(core.run_program(["ctxc", *sys.argv[2:]], os.path.join(folder, "_progra
 """
 
 
-def _run(words: Sequence[str]) -> None:
+def run(words: Sequence[str]) -> None:
     """Runs the command in a process of its own, so that Ctrl-C ends it, and its memory is given back. Its warnings are
     printed."""
     done = subprocess.run([sys.executable, "-c", _CHILD, os.path.dirname(__file__), *words], capture_output=True,
@@ -45,7 +45,7 @@ def _run(words: Sequence[str]) -> None:
     raise (Refused if done.returncode == 1 else BadInput)(message)
 
 
-def _checkpoint(model: Any, tokenizer: Any, folder: Path) -> str:
+def checkpoint_of(model: Any, tokenizer: Any, folder: Path) -> str:
     """A directory of the model: its own, or one that a live module is written to."""
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model)
@@ -78,17 +78,13 @@ def _words(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _lines(path: Path, values: Sequence[Any]) -> str:
+def write_lines(path: Path, values: Sequence[Any]) -> str:
     path.write_text("".join(json.dumps(value) + "\n" for value in values))
     return str(path)
 
 
-class Distilled:
-    """An adapter, and its card. Made by `distil`.
-
-    >>> made
-    <ctxc.Distilled: ... % of ... tokens of context>
-    """
+class AdapterFiles:
+    """An adapter's directory, for PEFT and for other commands of ctxc."""
 
     def __init__(self, folder: tempfile.TemporaryDirectory[str]):
         self._folder = folder
@@ -102,6 +98,31 @@ class Distilled:
         True
         """
         return Path(self._folder.name) / "adapter"
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Writes the adapter's directory, which PEFT, `ctxc evaluate` and `ctxc apply` read.
+
+        >>> made.save(folder + "/kings")
+        """
+        if os.path.exists(path):
+            raise BadInput(f"{os.fspath(path)} already exists; name a directory that does not")
+        shutil.copytree(self.path, path)
+
+    def to_peft(self, module: torch.nn.Module, **options: Any) -> Any:
+        """The live model with the adapter, as PEFT loads it.
+
+        >>> made.to_peft(module)  # doctest: +SKIP
+        """
+        import peft
+        return peft.PeftModel.from_pretrained(module, str(self.path), **options)
+
+
+class Distilled(AdapterFiles):
+    """An adapter, and its card. Made by `distil`.
+
+    >>> made
+    <ctxc.Distilled: ... % of ... tokens of context>
+    """
 
     @property
     def card(self) -> dict[str, Any]:
@@ -139,23 +160,6 @@ class Distilled:
         """
         return (self.path / "card.txt").read_text()
 
-    def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes the adapter's directory, which PEFT, `ctxc evaluate` and `ctxc apply` read.
-
-        >>> made.save(folder + "/kings")
-        """
-        if os.path.exists(path):
-            raise BadInput(f"{os.fspath(path)} already exists; name a directory that does not")
-        shutil.copytree(self.path, path)
-
-    def to_peft(self, module: torch.nn.Module, **options: Any) -> Any:
-        """The live model with the adapter, as PEFT loads it.
-
-        >>> made.to_peft(module)  # doctest: +SKIP
-        """
-        import peft
-        return peft.PeftModel.from_pretrained(module, str(self.path), **options)
-
     def __repr__(self) -> str:
         return f"<ctxc.Distilled: {100 * self.share:.1f} % of {self.card['context_tokens']} tokens of context>"
 
@@ -185,7 +189,7 @@ def distil(model: Any, system: Optional[str] = None, questions: Optional[Sequenc
     folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(prefix="ctxc-distil-")
     here = Path(folder.name)
     try:
-        words = ["distil", _checkpoint(model, tokenizer, here / "model"), "-o", str(here / "adapter")]
+        words = ["distil", checkpoint_of(model, tokenizer, here / "model"), "-o", str(here / "adapter")]
         if context is not None:
             (here / "context.txt").write_text(context)
             words += ["--context", str(here / "context.txt")]
@@ -201,11 +205,11 @@ def distil(model: Any, system: Optional[str] = None, questions: Optional[Sequenc
             (here / "messages.json").write_text(json.dumps(opening))
             words += ["--messages", str(here / "messages.json")]
         if questions is not None:
-            words += ["--prompts", _lines(here / "questions.jsonl", [{"prompt": each} for each in questions])]
+            words += ["--prompts", write_lines(here / "questions.jsonl", [{"prompt": each} for each in questions])]
         for option, lines in (("--text", conversations), ("--held-out", held_out)):
             if lines is not None:
-                words += [option, _lines(here / f"{option[2:]}.jsonl", lines)]
-        _run(words + _words(options))
+                words += [option, write_lines(here / f"{option[2:]}.jsonl", lines)]
+        run(words + _words(options))
     except BaseException:
         folder.cleanup()
         raise

@@ -354,9 +354,11 @@ class Core(unittest.TestCase):
         names = {"ctxc": ctxc, "np": np, "model": model, "context": context, "patch": context.patch(),
                  "folder": self.folder.name,
                  "made": ctxc.distil(model, context="In the beginning God created the heaven.", tokens=120, length=12,
-                                     rank=2, anyway=True)}
+                                     rank=2, anyway=True),
+                 "joint": ctxc.joint_patch(model, "In the beginning God created the heaven.", [[7, 8, 9, 10, 11]])}
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        for module in (ctxc._model, ctxc._context, ctxc._patch, ctxc._report, ctxc._errors, ctxc._distil, ctxc.batch):
+        for module in (ctxc._model, ctxc._context, ctxc._patch, ctxc._report, ctxc._errors, ctxc._distil, ctxc._joint,
+                       ctxc.batch):
             with self.subTest(module.__name__):
                 found = doctest.testmod(module, extraglobs=names, optionflags=flags)
                 self.assertEqual((found.failed, found.attempted > 2), (0, True))

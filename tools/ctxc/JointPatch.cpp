@@ -12,6 +12,8 @@
 #include "tools/CommandLine/Values.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 
 using namespace ctxc;
 using namespace ctxc::driver;
@@ -111,9 +113,9 @@ static Expected<JointTask> taskOf(const Arguments &arguments, Opened &opened) {
   auto kept = keptPositions(arguments);
   if (!kept)
     return kept.takeError();
-  if (!kept->empty())
+  if (*kept)
     task.request.prefix.clear();
-  for (int64_t place : *kept) {
+  for (int64_t place : kept->value_or(std::vector<int64_t>())) {
     if (place >= int64_t(task.request.context.size()))
       return makeError("--keep: found position " + llvm::Twine(place) +
                        ", expected one of the context's " +
@@ -135,8 +137,8 @@ static Expected<JointTask> taskOf(const Arguments &arguments, Opened &opened) {
 }
 
 /// A line for each tenth of the layers, and for the last one.
-static void printSites(const JointPatch &patch) {
-  out() << "layer  rank  change  independence  directions of half the change\n";
+static void printSites(llvm::raw_ostream &os, const JointPatch &patch) {
+  os << "layer  rank  change  independence  directions of half the change\n";
   const size_t step = std::max<size_t>(1, patch.sites.size() / 10);
   for (size_t i = 0; i < patch.sites.size(); ++i) {
     if (i % step != 0 && i + 1 != patch.sites.size())
@@ -148,30 +150,53 @@ static void printSites(const JointPatch &patch) {
     size_t half = 0;
     while (half < site.spectrum.size() && sum < all / 2)
       sum += site.spectrum[half] * site.spectrum[half], ++half;
-    out() << llvm::format("%5lld  %4zu  %6.3f  %12.1e  %zu\n", (long long)site.layer,
-                          site.spectrum.size(), site.change, site.independence, half);
+    os << llvm::format("%5lld  %4zu  %6.3f  %12.1e  %zu\n", (long long)site.layer,
+                       site.spectrum.size(), site.change, site.independence, half);
   }
 }
 
-static void printCheck(const JointCheck &check, int64_t generated) {
-  out() << counted(check.tokens, "token") << " without the context";
+static void printCheck(llvm::raw_ostream &os, const JointCheck &check, int64_t generated) {
+  os << counted(check.tokens, "token") << " without the context";
   if (generated)
-    out() << ", " << generated << " of them generated";
-  out() << ":\n"
-        << llvm::format(
-               "  patched    largest difference of a logit %.2g; likeliest token the same at "
-               "%lld of %lld\n",
-               check.difference, (long long)check.agree, (long long)check.tokens)
-        << llvm::format(
-               "  unpatched  largest difference of a logit %.2g; likeliest token the same at "
-               "%lld of %lld\n",
-               check.control, (long long)check.agreeControl, (long long)check.tokens);
+    os << ", " << generated << " of them generated";
+  os << ":\n"
+     << llvm::format("  patched    largest difference of a logit %.2g; likeliest token the same at "
+                     "%lld of %lld\n",
+                     check.difference, (long long)check.agree, (long long)check.tokens)
+     << llvm::format("  unpatched  largest difference of a logit %.2g; likeliest token the same at "
+                     "%lld of %lld\n",
+                     check.control, (long long)check.agreeControl, (long long)check.tokens);
 }
 
-static Error write(const Arguments &arguments, const Model &model, const Adapter &adapter) {
+/// joint.json: the same and the whole spectra, for programs.
+static std::string jsonOf(const JointTask &task, const JointPatch &patch, const JointCheck &check) {
+  llvm::json::Array sites;
+  for (const JointSite &site : patch.sites)
+    sites.push_back(llvm::json::Object{{"matrix", site.matrix},
+                                       {"layer", site.layer},
+                                       {"capacity", site.capacity},
+                                       {"change", site.change},
+                                       {"independence", site.independence},
+                                       {"spectrum", llvm::json::Array(site.spectrum)}});
+  llvm::json::Value all = llvm::json::Object{{"format", "ctxc-joint"},
+                                             {"format_version", 1},
+                                             {"context_tokens", task.request.context.size()},
+                                             {"prefix", llvm::json::Array(task.request.prefix)},
+                                             {"tokens", check.tokens},
+                                             {"generated", task.generated},
+                                             {"difference", check.difference},
+                                             {"difference_unpatched", check.control},
+                                             {"same_token", check.agree},
+                                             {"same_token_unpatched", check.agreeControl},
+                                             {"sites", std::move(sites)}};
+  return llvm::formatv("{0:2}\n", all);
+}
+
+static Error write(const Arguments &arguments, const Model &model, const Adapter &adapter,
+                   llvm::ArrayRef<AdapterFile> files) {
   StringRef path = arguments.get("-o", "");
   if (arguments.get("--format", "peft") == "peft")
-    return writeLastingAdapter(path, adapter, *model.checkpoint(), {});
+    return writeLastingAdapter(path, adapter, *model.checkpoint(), files);
   auto bytes = lastingGguf(adapter, *model.checkpoint());
   if (!bytes)
     return bytes.takeError();
@@ -202,8 +227,11 @@ Expected<int> driver::runJoint(const Arguments &arguments) {
   auto check = model.checkJointly(patch->adapter, task->request);
   if (!check)
     return check.takeError();
-  printSites(*patch);
-  printCheck(*check, task->generated);
+  std::string report;
+  llvm::raw_string_ostream os(report);
+  printSites(os, *patch);
+  printCheck(os, *check, task->generated);
+  out() << report;
   // What rounding leaves of a patch is far below this; what is wrongly patched is far above.
   if (!(check->difference <= 0.01 * check->control) || check->agree != check->tokens) {
     out().flush();
@@ -211,7 +239,8 @@ Expected<int> driver::runJoint(const Arguments &arguments) {
              "does, so that nothing is written; ctxc check says which layers take a context\n";
     return ExitAgainst;
   }
-  if (Error error = write(arguments, model, patch->adapter))
+  if (Error error = write(arguments, model, patch->adapter,
+                          {{"joint.txt", report}, {"joint.json", jsonOf(*task, *patch, *check)}}))
     return std::move(error);
   out() << "verified; written to " << printableLine(arguments.get("-o", ""))
         << llvm::format(" (%.1f s)\n", seconds);

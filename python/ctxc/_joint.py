@@ -1,0 +1,80 @@
+"""One patch for a whole text: what `ctxc patch --joint` does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from ctxc._distil import AdapterFiles, checkpoint_of, run, write_lines
+from ctxc._errors import BadInput
+
+Text = Union[str, Sequence[int]]
+
+
+class JointPatch(AdapterFiles):
+    """A patch that is exact for every token of some texts, as a LoRA adapter. Made by `joint_patch`.
+
+    >>> joint
+    <ctxc.JointPatch: exact for 5 tokens, to ...>
+    """
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """joint.json: how the patched model reads the texts, and how much each matrix changes.
+
+        >>> joint.figures["same_token"] == joint.figures["tokens"]
+        True
+        >>> joint.figures["difference"] < 1e-3 < joint.figures["difference_unpatched"]
+        True
+        """
+        figures: dict[str, Any] = json.loads((self.path / "joint.json").read_text())
+        return figures
+
+    def report(self) -> str:
+        """The figures as text.
+
+        >>> print(joint.report().splitlines()[-2])
+          patched    largest difference of a logit ...; likeliest token the same at 5 of 5
+        """
+        return (self.path / "joint.txt").read_text()
+
+    def __repr__(self) -> str:
+        figures = self.figures
+        return f"<ctxc.JointPatch: exact for {figures['tokens']} tokens, to {figures['difference']:.1g}>"
+
+
+def joint_patch(model: Any, context: Text, texts: Sequence[Text], *, generate: int = 0, keep: Optional[str] = None,
+                tokenizer: Any = None) -> JointPatch:
+    """One change of each layer with which the model, without `context`, reads every token of `texts` as it does behind the
+    context. Texts are strings, or token ids; with `generate`, the model first continues each of them by so many tokens. `keep`
+    has positions of the context that stay in front, such as "0". `model` is a checkpoint's directory, a ctxc.Model of one, or a live
+    model of transformers, with its `tokenizer`.
+
+    Raises BadInput: among others for more tokens than one patch can serve, and for two tokens that no change serves.
+
+    >>> joint = ctxc.joint_patch("examples/models/gemma3-kjv-1m", "In the beginning God created the heaven.", [[7, 8, 9, 10, 11]])
+    """
+    if not texts:
+        raise BadInput("texts: found none, expected at least one")
+    folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(prefix="ctxc-joint-")
+    here = Path(folder.name)
+    try:
+        words = ["patch", checkpoint_of(model, tokenizer, here / "model"), "--joint", "-o", str(here / "adapter")]
+        if isinstance(context, str):
+            (here / "context.txt").write_text(context)
+            words += ["--context", str(here / "context.txt")]
+        else:
+            words += ["--context-tokens", ",".join(map(str, context))]
+        lines = [{"prompt": "" if isinstance(each, str) else [], "answer": each if isinstance(each, str) else list(each)}
+                 for each in texts]
+        words += ["--text", write_lines(here / "texts.jsonl", lines), "--generate", str(generate)]
+        run(words + (["--keep", keep] if keep is not None else []))
+    except BaseException:
+        folder.cleanup()
+        raise
+    shutil.rmtree(here / "model", ignore_errors=True)
+    return JointPatch(folder)
