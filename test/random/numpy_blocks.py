@@ -207,9 +207,10 @@ class Block:
         text = f"permute {x.name} parts [{ones}] by [{', '.join(map(str, order))}]"
         return self.op("permute", text, x.shape, [x], lambda a: a[:, :, order])
 
-    def conv(self, x, name, flags=""):
-        w = self.param(name, x.shape[0], 3, flags=flags)
-        return self.op("conv", f"conv {w.name}, {x.name}", x.shape, [w, x], None, f"{w.type}, {x.type}")
+    def conv(self, x, name, behind=False):
+        """With `behind` it follows the MLP, whose parameters are not those of what reads the context."""
+        w = self.param(name, x.shape[0], 3)
+        return self.op("conv", f"conv {w.name}, {x.name}", x.shape, [w, x], None, f"{w.type}, {x.type}", follows=behind)
 
     def text(self):
         results = ", ".join(o.type for o in self.outputs)
@@ -223,28 +224,38 @@ class Block:
 
     def contextual(self):
         """The parameters that lead to what reads the context."""
-        leads = {op.name for op in self.ops if op.kind == "conv"}
+        leads = {op.name for op in self.ops if op.kind == "conv" and not op.follows}
         for op in reversed(self.ops):
             if op.name in leads:
                 leads |= {operand.name for operand in op.operands}
         return {name for name, op in self.parameters().items() if op.name in leads}
 
-    def evaluate(self, parameters, x, positions, layer=0, given=None):
-        """`x` and each of `parameters`, which has runs in front, to the values of all ops; `given` replaces some of them."""
+    def behind(self, names):
+        """The ops that read one of `names`, directly or not, without these."""
+        reached, found = set(names), []
+        for op in self.ops:
+            if op.name not in reached and any(operand.name in reached for operand in op.operands):
+                reached.add(op.name)
+                found.append(op)
+        return found
+
+    def run(self, op, values, positions):
+        if op.kind == "conv":
+            return convolved(values[op.operands[0].name][:, 0], values[op.operands[1].name])
+        if op.kind == "rotary":
+            head, f = (values[o.name] for o in op.operands)
+            return rotated(head, f, positions, op.pairs, op.amplitude)
+        return op.function(*[values[o.name] for o in op.operands])
+
+    def evaluate(self, parameters, x, positions, layer=0):
+        """`x` and each of `parameters`, which has runs in front, to the values of all ops."""
         values = {"%x": x}
         for op in self.ops[1:]:
-            if given and op.name in given:
-                values[op.name] = given[op.name]
-            elif op.kind == "param":
+            if op.kind == "param":
                 values[op.name] = parameters[op.parameter][:, None]
             elif op.kind == "setting":
                 own = op.values[layer] if op.by_layer else op.values
                 values[op.name] = np.broadcast_to(own, (1, 1, *own.shape))
-            elif op.kind == "conv":
-                values[op.name] = convolved(values[op.operands[0].name][:, 0], values[op.operands[1].name])
-            elif op.kind == "rotary":
-                head, f = (values[o.name] for o in op.operands)
-                values[op.name] = rotated(head, f, positions, op.pairs, op.amplitude)
             else:
-                values[op.name] = op.function(*(values[o.name] for o in op.operands))
+                values[op.name] = self.run(op, values, positions)
         return values
