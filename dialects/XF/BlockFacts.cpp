@@ -72,6 +72,7 @@ Facts FactsPass::factsOf(Operation *op) const {
   for (Value operand : op->getOperands()) {
     operands.push_back(facts(operand));
     operands.back().levels.reset(); // not handed on by ops that copy their operand's facts
+    operands.back().total.reset();
     auto param = operand.getDefiningOp<ParamOp>();
     if (param && param.getConstant() && !speaker)
       continue; // the op itself says nothing

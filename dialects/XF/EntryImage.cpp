@@ -1,6 +1,7 @@
 #include "dialects/XF/EntryImage.h"
 #include "dialects/XF/FactsArith.h"
 #include "dialects/XF/Functions.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -100,6 +101,8 @@ Jet activationOf(ActivationKind kind, Interval x) {
     return kinked(x, 0, -1, 1, f);
   case ActivationKind::exp:
     return {growing(x, f), growing(x, f)};
+  case ActivationKind::log:
+    return {growing(x, f), x.low > 0 ? Interval{1 / x.high, 1 / x.low} : Interval{0, infinite}};
   case ActivationKind::softplus:
     return {
         growing(x,
@@ -148,14 +151,27 @@ public:
   Value getRoot() const { return root; }
 
 private:
+  /// A constant, or made by an op of earlier steps; step 0 is the root.
+  struct Step {
+    Operation *op = nullptr;
+    double constant = 0;
+    SmallVector<unsigned, 2> operands = {};
+  };
+
   bool collect(Value value, FactsOf facts);
-  Jet evaluate(Interval x) const;
-  Jet evaluate(Operation *op, ArrayRef<Jet> operands, Interval x) const;
+  unsigned add(Value made, Step step) {
+    steps.push_back(std::move(step));
+    return places[made] = steps.size() - 1;
+  }
+  Jet evaluate(Interval x) const { return evaluate(x, steps.size() - 1); }
+  Jet evaluate(Interval x, unsigned last) const;
+  Jet evaluate(unsigned step, ArrayRef<Jet> operands, Interval x) const;
   Interval onSegment(Interval x, int depth, int &budget) const;
 
   static constexpr size_t mostOps = 48;
   Value value, root;
-  llvm::MapVector<Value, std::optional<double>> known; ///< constants, or made by ops; in order
+  std::vector<Step> steps{1};
+  llvm::DenseMap<Value, unsigned> places; ///< of values among the steps
 };
 
 } // namespace
@@ -166,11 +182,11 @@ static bool isByEntry(Operation *op) {
 }
 
 bool EntryFunction::collect(Value from, FactsOf facts) {
-  if (known.count(from) || from == root)
+  if (places.count(from))
     return true;
   if (from != value)
     if (std::optional<double> constant = facts(from).getConstant()) {
-      known[from] = constant;
+      add(from, {nullptr, *constant});
       return true;
     }
   Operation *op = from.getDefiningOp();
@@ -178,14 +194,18 @@ bool EntryFunction::collect(Value from, FactsOf facts) {
     if (root || from.getType() != value.getType())
       return false;
     root = from;
+    places[root] = 0;
     return true;
   }
-  if (known.size() >= mostOps)
+  if (steps.size() > mostOps)
     return false;
-  for (Value operand : op->getOperands())
+  Step step{op};
+  for (Value operand : op->getOperands()) {
     if (!collect(operand, facts))
       return false;
-  known[from] = std::nullopt;
+    step.operands.push_back(places.lookup(operand));
+  }
+  add(from, std::move(step));
   return true;
 }
 
@@ -196,9 +216,9 @@ std::optional<EntryFunction> EntryFunction::of(Value value, FactsOf facts) {
   return isOne ? std::optional(function) : std::nullopt;
 }
 
-Jet EntryFunction::evaluate(Operation *op, ArrayRef<Jet> a, Interval x) const {
+Jet EntryFunction::evaluate(unsigned step, ArrayRef<Jet> a, Interval x) const {
   auto chain = [&](Jet outer) { return Jet{outer.f, outer.d * a[0].d}; };
-  return llvm::TypeSwitch<Operation *, Jet>(op)
+  return llvm::TypeSwitch<Operation *, Jet>(steps[step].op)
       .Case<AddOp>([&](auto) { return Jet{a[0].f + a[1].f, a[0].d + a[1].d}; })
       .Case<SubOp>([&](auto) { return Jet{a[0].f - a[1].f, a[0].d - a[1].d}; })
       .Case<MulOp>([&](auto mul) {
@@ -213,9 +233,7 @@ Jet EntryFunction::evaluate(Operation *op, ArrayRef<Jet> a, Interval x) const {
         bool isAbove = a[1].f.low > 0, grows = a[1].d.low > 0, falls = a[1].d.high < 0;
         double end = grows ? x.low : x.high;
         if (isAbove && (grows || falls) && !isPoint(x) && std::isfinite(end)) {
-          EntryFunction inner = *this;
-          inner.value = op->getResult(0);
-          Interval other = hull(inner.evaluate({end, end}).f, a[0].d / a[1].d);
+          Interval other = hull(evaluate({end, end}, step).f, a[0].d / a[1].d);
           quotient.f = {std::max(quotient.f.low, other.low), std::min(quotient.f.high, other.high)};
         }
         return quotient;
@@ -252,26 +270,23 @@ Jet EntryFunction::evaluate(Operation *op, ArrayRef<Jet> a, Interval x) const {
       .Default([](auto) { return Jet{everything, everything}; });
 }
 
-Jet EntryFunction::evaluate(Interval x) const {
-  llvm::DenseMap<Value, Jet> jets;
-  jets[root] = {x, {1, 1}};
-  for (auto &[made, constant] : known) {
-    if (constant) {
-      jets[made] = {{*constant, *constant}, {0, 0}};
-    } else {
+Jet EntryFunction::evaluate(Interval x, unsigned last) const {
+  SmallVector<Jet, mostOps + 2> jets{{x, {1, 1}}};
+  for (unsigned i = 1; i <= last; ++i) {
+    const Step &step = steps[i];
+    Jet jet{{step.constant, step.constant}, {0, 0}};
+    if (step.op) {
       SmallVector<Jet, 2> operands;
-      for (Value operand : made.getDefiningOp()->getOperands())
-        operands.push_back(jets.lookup(operand));
-      Jet jet = evaluate(made.getDefiningOp(), operands, x);
+      for (unsigned operand : step.operands)
+        operands.push_back(jets[operand]);
+      jet = evaluate(i, operands, x);
       for (double *end : {&jet.f.low, &jet.f.high, &jet.d.low, &jet.d.high})
         if (std::isnan(*end))
           *end = end == &jet.f.low || end == &jet.d.low ? -infinite : infinite;
-      jets[made] = jet;
     }
-    if (made == value)
-      break;
+    jets.push_back(jet);
   }
-  return jets.lookup(value);
+  return jets[last];
 }
 
 /// The image of a segment: between the ends where the function only grows, or only falls.

@@ -74,6 +74,9 @@ enum class Zeros { Never, NullSet, OpenSet };
 ///   underflows: entries that are not zero can be too small for any number but zero, on an open set
 ///     (an exponential, the lower tail of a gelu).
 ///   numbers: the entries of a setting whose value is known.
+///   total: the entries of a vector add up to this, whatever the op reads. Only the op that
+///   computes
+///     the value states it; it is not propagated.
 ///   why: the op's words for the fact, for diagnostics.
 struct Facts {
   Zeros elements = Zeros::OpenSet;
@@ -90,6 +93,7 @@ struct Facts {
   std::optional<std::vector<double>> levels = std::nullopt;
   bool underflows = false;
   std::shared_ptr<const std::vector<double>> numbers = nullptr;
+  std::optional<double> total = std::nullopt;
 
   /// Facts of a value whose entries are all `number`.
   static Facts constant(double number, std::string why = "");

@@ -128,17 +128,23 @@ static bool isGivenByLayers(SettingOp setting) {
   return isGiven;
 }
 
+std::optional<std::vector<double>> ctxc::xf::ownNumbers(SettingOp setting) {
+  if (!setting.getValueAttr() || isGivenByLayers(setting))
+    return std::nullopt;
+  SmallVector<double> numbers = SettingOp::numbers(setting.getType(), setting.getValueAttr());
+  return std::vector<double>(numbers.begin(), numbers.end());
+}
+
 std::optional<std::vector<double>> ctxc::xf::inverseOf(LinearOp op) {
   auto setting = op.getWeight().getDefiningOp<SettingOp>();
-  if (!setting || !setting.getValueAttr() || isGivenByLayers(setting))
-    return std::nullopt;
   MatrixFacts sizes = sizesOf(op);
   double n = double(sizes.rows);
-  if (sizes.rows != sizes.columns || 2 * n * n * n > mostWork)
+  if (!setting || sizes.rows != sizes.columns || 2 * n * n * n > mostWork)
     return std::nullopt;
-  std::vector<double> own = multiplying(
-                          op, SettingOp::numbers(setting.getType(), setting.getValueAttr())),
-                      both(2 * own.size(), 0.0);
+  std::optional<std::vector<double>> numbers = ownNumbers(setting);
+  if (!numbers)
+    return std::nullopt;
+  std::vector<double> own = multiplying(op, *numbers), both(2 * own.size(), 0.0);
   for (int64_t r = 0; r < sizes.rows; ++r) {
     std::copy_n(own.begin() + r * sizes.rows, sizes.rows, both.begin() + 2 * r * sizes.rows);
     both[(2 * r + 1) * sizes.rows + r] = 1;

@@ -1,4 +1,4 @@
-//===- FixedMatrix.h - matrices whose numbers are a part of the block -------===//
+//===- FixedMatrix.h - settings whose numbers are a part of the block -------===//
 #ifndef CTXC_DIALECTS_XF_FIXEDMATRIX_H
 #define CTXC_DIALECTS_XF_FIXEDMATRIX_H
 
@@ -18,6 +18,9 @@ struct MatrixFacts {
 
 /// Of `op`'s matrix, as it multiplies; none where `weight`, its facts, have no numbers.
 std::optional<MatrixFacts> matrixFacts(LinearOp op, const Facts &weight);
+
+/// The numbers of `setting`, where its block says them and no layer gives others.
+std::optional<std::vector<double>> ownNumbers(SettingOp setting);
 
 /// The inverse of `op`'s matrix, row-major, as it multiplies; none where its numbers are not the
 /// block's own, or where it has no inverse that float32 can hold.

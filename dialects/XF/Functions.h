@@ -20,6 +20,11 @@ inline double softplus(double x) { return relu(x) + std::log1p(std::exp(-std::ab
 /// x Φ(x), where Φ is the normal distribution's.
 inline double gelu(double x) { return x * std::erfc(-x * M_SQRT1_2) / 2; }
 
+/// The least normal number of float32.
+inline constexpr double leastPositive = 0x1p-126;
+/// log x, of the least positive number where x is less.
+inline double logarithm(double x) { return std::log(std::max(x, leastPositive)); }
+
 /// A number and its derivative; where there is none, the one that PyTorch takes.
 struct Dual {
   double at, slope = 0;
@@ -43,6 +48,9 @@ inline Dual sigmoid(Dual x) {
   return {s, x.slope * s * (1 - s)};
 }
 inline Dual softplus(Dual x) { return {softplus(x.at), x.slope * sigmoid(x.at)}; }
+inline Dual logarithm(Dual x) {
+  return {logarithm(x.at), x.at > leastPositive ? x.slope / x.at : 0};
+}
 inline Dual gelu(Dual x) {
   double density = std::exp(-x.at * x.at / 2) / std::sqrt(2 * M_PI);
   return {gelu(x.at), x.slope * (std::erfc(-x.at * M_SQRT1_2) / 2 + x.at * density)};

@@ -12,8 +12,17 @@ bool ctxc::xf::isDirection(Operation *op) {
          findDirection(*op->user_begin()) == op;
 }
 
+bool ctxc::xf::isLength(Operation *op) {
+  auto activation = dyn_cast_or_null<ActivationOp>(op);
+  if (!activation || activation.getKind() != ActivationKind::exp || !op->hasOneUse())
+    return false;
+  OpOperand &use = *op->use_begin();
+  return use.getOperandNumber() == 1 && findDirection(use.getOwner());
+}
+
 bool ctxc::xf::isSolvedInParts(Operation *op) {
-  return isa_and_nonnull<PartsOpInterface>(op) || isDirection(op) || findDirection(op);
+  return isa_and_nonnull<PartsOpInterface>(op) || isDirection(op) || isLength(op) ||
+         findDirection(op);
 }
 
 bool ctxc::xf::isPartOfResult(Operation *op, unsigned index) {

@@ -46,7 +46,8 @@ namespace ctxc::xf {
 /// its operands.
 bool readsContext(mlir::Operation *contextual, llvm::ArrayRef<Facts> operands);
 /// Whether `op` is solved together with others that make parts of a result: ops with
-/// PartsOpInterface, the products of findDirection, and their norms (isDirection).
+/// PartsOpInterface, the products of findDirection, their norms (isDirection) and exponentials
+/// (isLength).
 bool isSolvedInParts(mlir::Operation *op);
 /// Whether operand `index` of `op` is one of several parts of its result, or the result a part of
 /// it.
@@ -72,6 +73,9 @@ NormalizeOp findDirection(mlir::Operation *op);
 /// Whether `op` is the norm of such a product, and nothing else reads it. If it is solved for its
 /// input, its result has only the direction of the target, so that a chain does not end in it.
 bool isDirection(mlir::Operation *op);
+/// Whether `op` is an exponential, and nothing reads it but such a product, as its number. All of
+/// its targets are lengths: it reaches each but zero, of which almost no target is.
+bool isLength(mlir::Operation *op);
 } // namespace ctxc::xf
 
 #endif // CTXC_DIALECTS_XF_SIZES_H

@@ -17,6 +17,7 @@ Sources Atoms::ownMovers(unsigned number, llvm::ArrayRef<unsigned> left) const {
 /// Of factor · a + constant.
 static Facts ofOne(const Facts &a, double factor, double constant) {
   Facts facts = a;
+  facts.total.reset();
   auto map = [&](double x) { return factor * x + constant; };
   if (factor < 0)
     std::swap(facts.floor, facts.ceiling);

@@ -62,6 +62,9 @@ llvm::SmallVector<LinkCondition> nonzeroFactors(mlir::Operation *solvable, unsig
 
 namespace ctxc::xf {
 /// The value of an activation at x.
+/// The vector u where `op` is `Wᵀ W u`, of one stored matrix: ⟨u, Wᵀ W u⟩ = ‖W u‖² ≥ 0, whatever
+/// the matrix. Null otherwise.
+mlir::Value findGramVector(mlir::Operation *op);
 double activate(ActivationKind kind, double x);
 } // namespace ctxc::xf
 

@@ -29,7 +29,8 @@ def XF_ActivationKind : I32EnumAttr<"ActivationKind", "an elementwise nonlineari
   I32EnumAttrCase<"exp", 8>,
   I32EnumAttrCase<"softplus", 9>,    // log(1 + eˣ)
   I32EnumAttrCase<"abs", 10>,
-  I32EnumAttrCase<"sqrt", 11>        // √max(x, 0)
+  I32EnumAttrCase<"sqrt", 11>,       // √max(x, 0)
+  I32EnumAttrCase<"log", 12>         // log max(x, 2⁻¹²⁶)
 ]> { let cppNamespace = "::ctxc::xf"; }
 
 def XF_NarrowType : I32EnumAttr<"NarrowType", "a type with fewer digits than float32", [

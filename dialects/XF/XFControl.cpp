@@ -22,6 +22,20 @@ bool ctxc::xf::coversWholeOutput(Operation *op) {
 
 OpOperand &LinearOp::getParameterOperand() { return getWeightMutable(); }
 OpOperand &LinearOp::getDataOperand() { return getDataMutable(); }
+Value ctxc::xf::findGramVector(Operation *op) {
+  auto outer = dyn_cast_or_null<LinearOp>(op);
+  auto inner = outer ? outer.getData().getDefiningOp<LinearOp>() : LinearOp();
+  auto nameOf = [](LinearOp linear) {
+    auto param = linear.getWeight().getDefiningOp<ParamOp>();
+    return param ? param.getName() : StringRef();
+  };
+  bool isGram = inner && outer.getTransposed() != inner.getTransposed() &&
+                outer.getWeight().getType() == inner.getWeight().getType() &&
+                !nameOf(outer).empty() && nameOf(outer) == nameOf(inner) &&
+                cast<RankedTensorType>(inner.getData().getType()).getRank() == 1;
+  return isGram ? inner.getData() : Value();
+}
+
 Obligation LinearOp::getObligation() { return Obligation::NonzeroVector; }
 ChangeForm LinearOp::getChangeForm() { return ChangeForm::Rank1; }
 /// Whether `data` is the result of a norm, possibly after the norm's scale and bias.
@@ -294,11 +308,14 @@ Solvability NormalizeOp::getSolvability(unsigned, std::string &reason) {
 Value NormalizeOp::buildSolve(OpBuilder &, unsigned, Value target, ValueRange) { return target; }
 
 Solvability ActivationOp::getSolvability(unsigned, std::string &reason) {
+  if (isLength(*this))
+    return Solvability::Exact;
   return refuse(reason, stringifyActivationKind(getKind()) +
                             " does not reach every value, so no output of it can be prescribed");
 }
-Value ActivationOp::buildSolve(OpBuilder &, unsigned, Value, ValueRange) {
-  llvm_unreachable("an activation is not solvable");
+/// Of a length, which is positive. Of a length of zero, what gives the least number.
+Value ActivationOp::buildSolve(OpBuilder &b, unsigned, Value target, ValueRange) {
+  return create(b, getLoc(), ActivationKind::log, target);
 }
 
 Solvability SoftmaxOp::getSolvability(unsigned, std::string &reason) {

@@ -263,6 +263,8 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
   facts.bothSigns = data.bothSigns;
   facts.piecewise = isExact && isPartedByZero(data, getKind(), d);
   if (getKind() == NormKind::sum) { // bounded where no entry is negative
+    if (isExact && cast<RankedTensorType>(getType()).getRank() == 1)
+      facts.total = 1;
     if (data.floor && *data.floor >= 0) {
       facts.bound = facts.ceiling = 1.0;
       facts.floor = 0.0;

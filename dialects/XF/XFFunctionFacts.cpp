@@ -9,7 +9,7 @@ using namespace ctxc::xf;
 double ctxc::xf::activate(ActivationKind kind, double x) { return formulaOf(kind, x); }
 
 namespace {
-enum class Shape { Absolute, Bounded, Dip, Positive, Share, ZeroBelow };
+enum class Shape { Absolute, Bounded, Dip, Logarithm, Positive, Share, ZeroBelow };
 } // namespace
 
 /// The columns of Functions.def.
@@ -115,6 +115,15 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     break;
   case Shape::Absolute:
     setAbsolute(facts, data);
+    break;
+  case Shape::Logarithm: // zero at one
+    facts = {};
+    facts.piecewise = !(data.floor.value_or(-1) > functions::leastPositive);
+    if (!facts.piecewise && !data.piecewise)
+      facts.elements = facts.vector = Zeros::NullSet;
+    facts.why = "the logarithm of one is zero";
+    facts.floor = f(0);
+    mapInterval(facts, data, f);
     break;
   }
   return facts;

@@ -35,6 +35,7 @@ def XF_ActivationOp : XF_ElementwiseOp<"activation"> {
     | `sigmoid`, `tanh`, `exp` | `σ(x)`, `tanh x`, `eˣ` |
     | `softplus` | `log(1 + eˣ)` |
     | `abs`, `sqrt` | `|x|`, `√max(x, 0)` |
+    | `log` | `log max(x, 2⁻¹²⁶)`: of the least normal number where x is not positive |
 
     ```mlir
     %h = xf.activation gelu_tanh %u : tensor<2048xf32>

@@ -99,11 +99,15 @@ void PartEnds::addSums() {
     stream = read;
 }
 
+static bool hasMatrix(Operation *op) {
+  auto site = dyn_cast_or_null<xf::AssignableOpInterface>(op);
+  return site && site.getChangeForm() == xf::ChangeForm::Rank1;
+}
+
 BlockGraph::Set PartEnds::matrices() const {
   BlockGraph::Set set = graph.none();
   for (unsigned v = 0; v < graph.size(); ++v)
-    if (auto site = dyn_cast_or_null<xf::AssignableOpInterface>(graph.op(v));
-        site && site.getChangeForm() == xf::ChangeForm::Rank1)
+    if (hasMatrix(graph.op(v)))
       set.set(v);
   return set;
 }
@@ -208,16 +212,13 @@ BlockGraph::Set PartEnds::find() {
 }
 
 /// Contextual ops that may stand behind the MLP: they can be solved for their own token's operand,
-/// and no op with a parameter reads what they make.
+/// and no matrix reads what they make.
 static BlockGraph::Set lastTaps(const BlockGraph &graph) {
   BlockGraph::Set taps = graph.none(), contextualOps = graph.contextualOps();
-  for (unsigned v : contextualOps.set_bits()) {
-    BlockGraph::Set behind = graph.reach(v);
-    if (xf::isTap(graph.op(v)) && llvm::none_of(behind.set_bits(), [&](unsigned u) {
-          return isa_and_nonnull<xf::AssignableOpInterface>(graph.op(u));
-        }))
+  for (unsigned v : contextualOps.set_bits())
+    if (xf::isTap(graph.op(v)) && llvm::none_of(graph.reach(v).set_bits(),
+                                                [&](unsigned u) { return hasMatrix(graph.op(u)); }))
       taps.set(v);
-  }
   return taps;
 }
 

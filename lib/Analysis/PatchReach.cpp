@@ -30,6 +30,8 @@ Reach PatchReach::image(Operation *op) const {
   if (facts.bound)
     return Reach::bounded(op, 2 * *facts.bound * std::sqrt(double(n)),
                           diameterText(*facts.bound, n));
+  if (facts.total)
+    return Reach::thin(op, n - 1);
   Reach reach = Reach::free();
   reach.origins = {op};
   return facts.floor     ? Reach::oneSided(reach, 1)

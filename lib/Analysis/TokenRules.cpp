@@ -261,6 +261,14 @@ Mixing scatters(const TokenCall &c) {
   return dim ? joins(*dim == *axis) : Mixing::Unknown;
 }
 
+/// Each entry by what training has left of its channel, the axis behind the first.
+Mixing byChannels(const TokenCall &c) {
+  graph::CallOp call = c.call;
+  std::optional<int64_t> axis = c.tokenAxis("input");
+  auto training = dyn_cast_or_null<IntegerAttr>(call.getArgument("training"));
+  return axis && axis != 1 && !(training && training.getInt()) ? Mixing::None : Mixing::Unknown;
+}
+
 /// Puts tensors side by side along a new axis.
 Mixing stacks(const TokenCall &c) {
   Value result = c.call.getResult(0);
@@ -360,6 +368,7 @@ constexpr Named rules[] = {
     {"gather", gathers},
     {"cat concat concatenate slice_scatter", cat},
     {"layer_norm rms_norm", normalises},
+    {"batch_norm", byChannels},
     {"linear", linear},
     {"matmul", matmul},
     {"bmm mm", mm},

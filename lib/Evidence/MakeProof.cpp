@@ -37,7 +37,7 @@ private:
   Instance instanceOf(const PlanObligation &obligation) const;
   Instance patchOf(Operation *op) const;
   void findOpenPath();
-  void findBarriers(ArrayRef<Value> ends);
+  void findBarriers(ArrayRef<Value> ends, const Moved &moved);
   std::optional<proof::Target> findTarget(const proof::Cause &cause, std::string &failure) const;
   std::vector<std::pair<std::string, double>> scalings() const;
   std::string name(Value value) const { return text.name(value).str(); }
@@ -196,10 +196,12 @@ void ClaimMaker::describeSuccess() {
 // Rejected
 //===----------------------------------------------------------------------===//
 
-void ClaimMaker::findBarriers(ArrayRef<Value> ends) {
+void ClaimMaker::findBarriers(ArrayRef<Value> ends, const Moved &moved) {
   for (Value value : llvm::reverse(ends)) {
     const xf::Facts &facts = zeros.facts(value);
-    proof::Barrier barrier{name(value), "anything", {}, {}, {}};
+    proof::Barrier barrier;
+    barrier.value = name(value);
+    Value normal = xf::findGramVector(value.getDefiningOp());
     if (facts.length) {
       barrier.image = "ball";
       barrier.radius = facts.length;
@@ -213,6 +215,12 @@ void ClaimMaker::findBarriers(ArrayRef<Value> ends) {
         barrier.low = std::max(barrier.low.value_or(*facts.floor), *facts.floor);
       if (facts.ceiling)
         barrier.high = std::min(barrier.high.value_or(*facts.ceiling), *facts.ceiling);
+    } else if (facts.total) {
+      barrier.image = "plane";
+      barrier.total = facts.total;
+    } else if (normal && isHalfSpace(moved, value)) {
+      barrier.image = "half-space";
+      barrier.normal = name(normal);
     }
     claim.behind.push_back(std::move(barrier));
   }
@@ -300,7 +308,7 @@ llvm::Error ClaimMaker::describeRejection() {
                                   {*weights, structure.layer}, &ends);
   if (!reached)
     return reached.takeError();
-  findBarriers(ends);
+  findBarriers(ends, moved);
 
   std::string failure;
   auto add = [&](std::string rule, std::vector<int64_t> outputs) {

@@ -1,6 +1,7 @@
 #include "ReachableSet.h"
 #include "Random.h"
 #include <Eigen/Eigenvalues>
+#include <Eigen/QR>
 
 using namespace mlir;
 using namespace ctxc;
@@ -43,11 +44,13 @@ public:
 private:
   void add(Value value, const Map &map);
   llvm::Error visit(Operation *op, const Map &map);
+  llvm::Error pass(const Map &map, const Eigen::MatrixXd &J, ArrayRef<Value> variables);
   llvm::Expected<std::optional<Eigen::MatrixXd>> jacobian(Operation *op, ArrayRef<Value> variables);
   llvm::Expected<Matrix> probe(Operation *op, ArrayRef<Value> variables, const Matrix &rows);
   bool isFreeAssignment(Operation *op) const;
   ConvexSet imageOf(Operation *op);
   void end(Value value, const Map &map, ConvexSet set);
+  void endIn(Value value, const Map &map, const Vector &from, const Map &directions, ConvexSet set);
 
   xf::BlockOp block;
   const Moved &moved;
@@ -88,6 +91,49 @@ void Tracer::end(Value value, const Map &map, ConvexSet set) {
   sum.constant -= map * Vector(base.rows(value).row(0).transpose());
   sum.terms.push_back({map, std::move(set)});
   ends.push_back(value);
+}
+
+/// Ends the walk at `value`, which is `from` and a combination of `directions`, in proportions of
+/// `set`, for all patches.
+void Tracer::endIn(Value value, const Map &map, const Vector &from, const Map &directions,
+                   ConvexSet set) {
+  sum.constant += map * Vector(from - base.rows(value).row(0).transpose());
+  sum.terms.push_back({Map(map * directions), std::move(set)});
+  ends.push_back(value);
+}
+
+/// The directions in which the entries of `n` numbers change and their sum does not.
+static Map withoutSum(int64_t n) {
+  Map directions(n, n - 1);
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    directions.insert(i, i) = 1;
+    directions.insert(i + 1, i) = -1;
+  }
+  return directions;
+}
+
+/// Numbers of which the first is not negative.
+static ConvexSet halfLine(int64_t n) {
+  ConvexSet set = ConvexSet::free(n);
+  set.low[0] = 0;
+  return set;
+}
+
+/// Orthonormal directions, of which the first is that of `u`.
+static Map withFirst(const Vector &u) {
+  Eigen::HouseholderQR<Eigen::MatrixXd> qr{Eigen::MatrixXd(u)};
+  Eigen::MatrixXd q = qr.householderQ() * Eigen::MatrixXd::Identity(u.size(), u.size());
+  if (q.col(0).dot(u) < 0)
+    q.col(0) = -q.col(0);
+  return q.sparseView();
+}
+
+bool ctxc::isHalfSpace(const Moved &moved, Value value) {
+  Operation *op = value.getDefiningOp();
+  Value u = xf::findGramVector(op);
+  auto outer = dyn_cast_or_null<xf::LinearOp>(op);
+  return u && !moved.moves(u) && moved.moves(outer.getData()) &&
+         moved.moves(outer, outer.getWeight());
 }
 
 /// The results of `op`, one for each row of `rows`, which has the values of `variables` side by
@@ -150,12 +196,20 @@ llvm::Expected<std::optional<Eigen::MatrixXd>> Tracer::jacobian(Operation *op,
   return J;
 }
 
-/// Whether `op` is a patchable matrix that reads one known nonzero vector: its result is then free.
+/// Whether `op` is a patchable matrix, read here alone, times one known nonzero vector: its result
+/// is then free.
 bool Tracer::isFreeAssignment(Operation *op) const {
   auto site = dyn_cast<xf::AssignableOpInterface>(op);
   if (!site || site.getChangeForm() != xf::ChangeForm::Rank1)
     return false;
   Value data = site.getDataOperand().get();
+  auto param = site.getParameterOperand().get().getDefiningOp<xf::ParamOp>();
+  for (xf::ParamOp other : op->getBlock()->getOps<xf::ParamOp>())
+    if (param && other.getName() == param.getName() &&
+        llvm::any_of(other->getUsers(), [&](Operation *user) {
+          return user != op && moved.moves(user, other.getResult());
+        }))
+      return false;
   return moved.moves(op, site.getParameterOperand().get()) && !moved.moves(data) &&
          sizeOf(data) == cast<RankedTensorType>(data.getType()).getShape().back() &&
          !base.rows(data).isZero(0);
@@ -236,13 +290,23 @@ llvm::Error Tracer::visit(Operation *op, const Map &map) {
     J = jacobian(op, variables);
   if (!J)
     return J.takeError();
-  if (!*J) {
+  if (*J)
+    return pass(map, **J, variables);
+  int64_t n = sizeOf(result);
+  if (std::optional<double> total = facts.facts(result).total; total && !facts.facts(result).bound)
+    endIn(result, map, Vector::Constant(n, *total / n), withoutSum(n), ConvexSet::free(n - 1));
+  else if (Value u = xf::findGramVector(op); isHalfSpace(moved, result) && !base.rows(u).isZero(0))
+    endIn(result, map, Vector::Zero(n), withFirst(base.rows(u).row(0).transpose()), halfLine(n));
+  else
     end(result, map, imageOf(op));
-    return llvm::Error::success();
-  }
+  return llvm::Error::success();
+}
+
+/// Passes `map` on to the variables, in which the result is affine with the derivative J.
+llvm::Error Tracer::pass(const Map &map, const Eigen::MatrixXd &J, ArrayRef<Value> variables) {
   int64_t first = 0;
   for (Value v : variables) {
-    Map part = (*J)->middleCols(first, sizeOf(v)).sparseView();
+    Map part = J.middleCols(first, sizeOf(v)).sparseView();
     Map through = (map * part).pruned();
     add(v, through);
     first += sizeOf(v);

@@ -11,8 +11,18 @@ using namespace ctxc::proof;
 // Barriers
 //===----------------------------------------------------------------------===//
 
-/// The image of `value` by its facts.
-static Barrier imageOf(const Flow &flow, Value value) {
+/// The vector u where `value` is `Wᵀ W u` of a matrix that patches change, and u is not; else null.
+static Value normalOf(const Flow &flow, Value value) {
+  auto outer = value.getDefiningOp<xf::LinearOp>();
+  Value u = xf::findGramVector(outer);
+  auto inner = u ? outer.getData().getDefiningOp<xf::LinearOp>() : xf::LinearOp();
+  bool changes =
+      inner && flow.mayChange(outer, outer.getWeight()) && flow.mayChange(inner, inner.getWeight());
+  return changes && !flow.moved({}).contains(u) ? u : Value();
+}
+
+/// The image of `value` by its facts, and by what is known of a matrix times itself.
+static Barrier imageOf(const Flow &flow, const BlockText &text, Value value) {
   Barrier barrier;
   const xf::Facts &facts = flow.facts(value);
   if (facts.length) {
@@ -27,6 +37,12 @@ static Barrier imageOf(const Flow &flow, Value value) {
       barrier.low = facts.floor;
     if (facts.ceiling && !(barrier.high && *barrier.high < *facts.ceiling))
       barrier.high = facts.ceiling;
+  } else if (facts.total) {
+    barrier.image = "plane";
+    barrier.total = facts.total;
+  } else if (Value normal = normalOf(flow, value)) {
+    barrier.image = "half-space";
+    barrier.normal = text.name(normal).str();
   } else {
     barrier.image = "anything";
   }
@@ -67,8 +83,9 @@ std::string proof::ruleOfBarriers(const Structure &structure, const Claim &claim
       return i < int64_t(flow.outputs().size()) && reached.contains(flow.outputs()[i]);
     });
     any |= reaches;
-    anything |= reaches && barrier.image == "anything";
-    oneSided |= reaches && barrier.image == "box" && !(barrier.low && barrier.high);
+    anything |= reaches && (barrier.image == "anything" || barrier.image == "plane");
+    oneSided |= reaches && (barrier.image == "half-space" ||
+                            (barrier.image == "box" && !(barrier.low && barrier.high)));
   }
   if (outputs.size() > 1 && mixedOutputs(flow, outputs))
     return "few-vectors";
@@ -98,15 +115,17 @@ bool proof::checkRejection(Subject &s) {
       continue;
     walls.insert(value);
     order.push_back(value);
-    Barrier image = imageOf(flow, value);
+    Barrier image = imageOf(flow, s.text, value);
     std::string at = "behind " + barrier.value + ": ";
     if (barrier.image == "anything") // always true
       image = {};
     else
-      s.expect(at + "image", barrier.image, image.image);
+      good &= s.expect(at + "image", barrier.image, image.image);
     s.expect(at + "radius", text(barrier.radius), text(image.radius));
     s.expect(at + "low", text(barrier.low), text(image.low));
     s.expect(at + "high", text(barrier.high), text(image.high));
+    s.expect(at + "total", text(barrier.total), text(image.total));
+    good &= s.expect(at + "normal", barrier.normal, image.normal);
   }
   s.expectOrder("behind", order);
   Values moved = flow.moved(walls), all = flow.moved({});

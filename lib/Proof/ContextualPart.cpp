@@ -182,14 +182,14 @@ Values PartWalk::run() {
   return std::move(entered);
 }
 
-/// The contextual ops that no op with a parameter follows, and that can be solved for what their
-/// own token gives.
+/// The contextual ops that no matrix follows, and that can be solved for what their own token
+/// gives.
 Values Flow::trailingTaps() const {
   Values taps;
   for (Value start : starts) {
     Values behind = forward({start});
     bool isLast = llvm::none_of(body(), [&](Operation &later) {
-      return isa<xf::AssignableOpInterface>(later) && anyIn(later.getOperands(), behind);
+      return isMatrix(&later) && anyIn(later.getOperands(), behind);
     });
     if (isLast && xf::isTap(start.getDefiningOp()))
       taps.insert(start);

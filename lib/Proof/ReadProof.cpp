@@ -133,10 +133,13 @@ static Output readOutput(Reader &r) {
 static Barrier readBarrier(Reader &r) {
   Barrier barrier;
   barrier.value = r.text("value");
-  barrier.image = r.choice("image", {"anything", "ball", "box"});
+  barrier.image = r.choice("image", {"anything", "ball", "box", "plane", "half-space"});
   barrier.radius = r.number("radius", /*required=*/false);
   barrier.low = r.number("low", /*required=*/false);
   barrier.high = r.number("high", /*required=*/false);
+  barrier.total = r.number("total", /*required=*/false);
+  if (r.has("normal"))
+    barrier.normal = r.text("normal");
   return barrier;
 }
 

@@ -183,6 +183,8 @@ public:
 
 private:
   llvm::Expected<Matrix> outputsAt(const Matrix &points);
+  void addImages(const Barrier &barrier, Image image, Vector &constant,
+                 std::vector<Image> &images) const;
 
   const Structure &structure;
   const Flow &flow;
@@ -253,6 +255,30 @@ llvm::Expected<Matrix> Tail::outputsAt(const Matrix &points) {
   return all;
 }
 
+/// Adds the set of `barrier`, which `image` has as that of a box without sides.
+void Tail::addImages(const Barrier &barrier, Image image, Vector &constant,
+                     std::vector<Image> &images) const {
+  int64_t n = image.map.cols();
+  Eigen::MatrixXd normal = Eigen::MatrixXd::Ones(n, 1);
+  if (barrier.image == "half-space")
+    normal = base.values.rows(text.lookup(barrier.normal)).row(0).transpose();
+  if ((barrier.image != "plane" && barrier.image != "half-space") || normal.isZero(0))
+    return images.push_back(std::move(image));
+  if (barrier.image == "plane")
+    constant += image.map.rowwise().sum() * (barrier.total.value_or(0) / double(n));
+  // Along the normal, and in the directions that are orthogonal to it.
+  Eigen::MatrixXd map = image.map;
+  Eigen::MatrixXd q = Eigen::HouseholderQR<Eigen::MatrixXd>(normal).householderQ() *
+                      Eigen::MatrixXd::Identity(n, n);
+  image.map = map * q.rightCols(n - 1);
+  images.push_back(image);
+  if (barrier.image == "half-space") {
+    image.map = map * normal;
+    image.low = 0;
+    images.push_back(std::move(image));
+  }
+}
+
 /// A_k and r_k of every barrier; the tail must be affine in them together.
 llvm::Expected<Reach> Tail::measure() {
   int64_t n = 0;
@@ -299,7 +325,7 @@ llvm::Expected<Reach> Tail::measure() {
     image.low = barrier.low.value_or(-infinity);
     image.high = barrier.high.value_or(infinity);
     at += sizeOf(value);
-    images.push_back(std::move(image));
+    addImages(barrier, std::move(image), constant, images);
   }
   return Reach(std::move(images), constant);
 }

@@ -122,9 +122,12 @@ void Writer::barrier(const Barrier &b) {
   pair("image", b.image);
   for (auto [key, number] : {std::pair<StringRef, std::optional<double>>{"radius", b.radius},
                              {"low", b.low},
-                             {"high", b.high}})
+                             {"high", b.high},
+                             {"total", b.total}})
     if (number)
       this->number(key, *number);
+  if (!b.normal.empty())
+    pair("normal", b.normal);
   os << "}";
 }
 

@@ -15,13 +15,13 @@ namespace ctxc {
 namespace {
 
 /// Ops without operands (parameters, settings, the token) go wherever they are used.
-bool isSource(Operation *op) {
+bool isOperandless(Operation *op) {
   return op && op->getNumOperands() == 0 && !isa<xf::ContextualOpInterface>(op);
 }
 
 /// What xf.top_k gives is no value that steps can pass on: it goes wherever it is used, too, and
 /// what is read is its scores.
-bool isCopied(Operation *op) { return isSource(op) || isa_and_nonnull<xf::TopKOp>(op); }
+bool isCopied(Operation *op) { return isOperandless(op) || isa_and_nonnull<xf::TopKOp>(op); }
 
 /// A new block, with the values of the original block that it reads and gives.
 struct Part {
@@ -120,7 +120,7 @@ llvm::SetVector<Value> Splitter::readBy(const Ops &ops) const {
   auto add = [&](Value operand) {
     if (auto top = operand.getDefiningOp<xf::TopKOp>())
       operand = top.getScores();
-    if (Operation *def = operand.getDefiningOp(); !isSource(def) && !ops.contains(def))
+    if (Operation *def = operand.getDefiningOp(); !isOperandless(def) && !ops.contains(def))
       values.insert(operand);
   };
   for (Operation *op : ops)
@@ -180,7 +180,7 @@ Part Splitter::buildTarget(const FitSite &site) {
     for (OpOperand &operand : link.op->getOpOperands()) {
       Operation *def = operand.get().getDefiningOp();
       bool isWanted = operand.getOperandNumber() == link.operand;
-      if (!isWanted && isSource(def) && !values.contains(operand.get()))
+      if (!isWanted && isOperandless(def) && !values.contains(operand.get()))
         b.clone(*def, values);
       operands.push_back(isWanted ? Value() : values.lookup(operand.get()));
     }

@@ -1,5 +1,5 @@
 #include "ctxc/Transforms/WrittenForms.h"
-#include "dialects/XF/XF.h"
+#include "MaskedSums.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -120,6 +120,7 @@ unsigned ctxc::recognizeForms(ModuleOp module) {
   for (xf::BlockOp block : module.getOps<xf::BlockOp>()) {
     Block &body = block.getBody().front();
     unsigned before = count;
+    count += joinMaskedTerms(block);
     for (Operation &op : llvm::make_early_inc_range(body))
       if (Value form = formOf(op)) {
         op.getResult(0).replaceAllUsesWith(form);

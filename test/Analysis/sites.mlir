@@ -93,8 +93,8 @@ xf.block @chosen(%x: tensor<4xf32>, %sel: tensor<2xi32>) -> tensor<2x4xf32> {
   xf.yield %y : tensor<2x4xf32>
 }
 
-// A convolution passes no stream on. One that ops with a parameter follow, or that alone reads the
-// context, is a mixer like any other; one behind the MLP is no part of the contextual part.
+// A convolution passes no stream on. One that a matrix follows, or that alone reads the context, is
+// a mixer like any other; one behind the MLP is no part of the contextual part.
 xf.block @convolution_in_front(%x: tensor<8xf32>) -> tensor<8xf32> {
   %Wi = xf.param "in" : tensor<8x8xf32>
   // expected-remark @below {{'in' may not be patched: 'in' belongs to the contextual part}}
@@ -131,6 +131,21 @@ xf.block @convolution_between(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-remark @below {{'w' may be patched}}
   %d = xf.linear %W * %s : tensor<8x8xf32>, tensor<8xf32>
   %y = xf.add %s, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+
+xf.block @convolution_with_a_scale(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = xf.contextual "attention"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  // expected-remark @below {{'w' may be patched}}
+  %d = xf.linear %W * %v : tensor<8x8xf32>, tensor<8xf32>
+  %K = xf.param "conv" : tensor<8x3xf32>
+  %c = xf.conv %K, %d : tensor<8x3xf32>, tensor<8xf32>
+  %S = xf.param "s" : tensor<8xf32>
+  // expected-remark @below {{'s' may be patched}}
+  %s = xf.scale %c by %S : tensor<8xf32>, tensor<8xf32>
+  %y = xf.add %v, %s : tensor<8xf32>
   xf.yield %y : tensor<8xf32>
 }
 

@@ -6,12 +6,13 @@
 // RUN: ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 --keep 3 --backend reference --tolerance 1e-9
 // RUN: ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 --generate 3
 // RUN: ctxc verify %s --weights random:4 --tokens 1,2,3,4,5,6 --keep 3
-// PROOF-COUNT-4: replayed: error
+// PROOF-COUNT-5: replayed: error
 // PROOF: the proof holds
-// CHECK: 4 of 4 layers can take the context into their parameters
+// CHECK: 5 of 5 layers can take the context into their parameters
 // CHECK: block 'conv_behind', layer {{.}}: exact
 // CHECK: block 'frozen_kernel', layer {{.}}: exact
 // CHECK: block 'two_convs', layer {{.}}: exact
+// CHECK: block 'scaled', layer {{.}}: exact
 // CHECK: block 'two_streams', layer {{.}}: exact
 
 // The earlier outputs are in the change, and the tap of the token itself divides.
@@ -69,6 +70,23 @@ xf.block @two_convs(%x: tensor<6xf32>) -> tensor<6xf32> {
   xf.yield %y : tensor<6xf32>
 }
 
+// A scale and a bias follow, of which the chain goes through one.
+xf.block @scaled(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %K = xf.param "conv" : tensor<6x3xf32>
+  %c = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>
+  %v = xf.add %x, %c : tensor<6xf32>
+  %D = xf.param "down" : tensor<6x6xf32>
+  %d = xf.linear %D * %v : tensor<6x6xf32>, tensor<6xf32>
+  %L = xf.param "behind" : tensor<6x3xf32>
+  %e = xf.conv %L, %d : tensor<6x3xf32>, tensor<6xf32>
+  %S = xf.param "scale" : tensor<6xf32>
+  %s = xf.scale %e by %S : tensor<6xf32>, tensor<6xf32>
+  %B = xf.param "bias" frozen : tensor<6xf32>
+  %f = xf.bias %s + %B : tensor<6xf32>, tensor<6xf32>
+  %y = xf.add %v, %f : tensor<6xf32>
+  xf.yield %y : tensor<6xf32>
+}
+
 // One for each of two streams: the earlier of them runs first.
 xf.block @two_streams(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
   %K = xf.param "conv" : tensor<6x3xf32>
@@ -94,7 +112,8 @@ xf.model @m {
   %x1 = xf.layer @conv_behind(%x0) at "layers.0." : (tensor<6xf32>) -> tensor<6xf32>
   %x2 = xf.layer @frozen_kernel(%x1) at "layers.1." : (tensor<6xf32>) -> tensor<6xf32>
   %x3 = xf.layer @two_convs(%x2) at "layers.2." : (tensor<6xf32>) -> tensor<6xf32>
-  %s, %t = xf.layer @two_streams(%x3) at "layers.3." : (tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>)
+  %x5 = xf.layer @scaled(%x3) at "layers.4." : (tensor<6xf32>) -> tensor<6xf32>
+  %s, %t = xf.layer @two_streams(%x5) at "layers.3." : (tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>)
   %x4 = xf.add %s, %t : tensor<6xf32>
   %H = xf.param "head" : tensor<11x6xf32>
   %l = xf.linear %H * %x4 : tensor<11x6xf32>, tensor<6xf32>

@@ -19,8 +19,8 @@
 //   - behind the first matrix, the output projection, if another matrix follows it.
 //
 // A contextual op that can be solved for its own token's operand (TapOpInterface) may stand behind
-// the MLP: if the context has entered the stream before it through another op, and no op with a
-// parameter follows, it does not count as contextual here.
+// the MLP: if the context has entered the stream before it through another op, and no matrix
+// follows, it does not count as contextual here.
 //
 // So W_q, W_k, W_v, W_o, norms of queries and of the attention's output are in the
 // contextual part, and so is a norm that attention and a parallel MLP share; an MLP is not.

@@ -45,9 +45,11 @@ struct Output {
 /// lies for every patch.
 struct Barrier {
   std::string value;
-  std::string image = "anything";            ///< "anything", "ball", "box"
+  std::string image = "anything";            ///< "anything", "ball", "box", "plane", "half-space"
   std::optional<double> radius = {};         ///< ball: its L2 radius
   std::optional<double> low = {}, high = {}; ///< box: of each entry; a side may be open
+  std::optional<double> total = {};          ///< plane: the sum of the entries
+  std::string normal = "";                   ///< half-space: no patch makes the product negative
 };
 
 /// Weights and a context for which an output is out of reach.

@@ -99,6 +99,7 @@ private:
   Results choice(graph::CallOp call);
   Results extreme(graph::CallOp call);
   Results normed(graph::CallOp call);
+  Results fixedNorm(graph::CallOp call);
   Results softmax(graph::CallOp call);
   Results sameOrder(graph::CallOp call);
   Results permuted(graph::CallOp call);
@@ -189,6 +190,10 @@ private:
   std::optional<double> fixedNumber(graph::StoredOp stored) const;
   bool collectStored(Value value, llvm::SmallVectorImpl<graph::CallOp> &calls,
                      llvm::SmallVectorImpl<graph::StoredOp> &leaves) const;
+  /// W x for a matrix whose rows are those of a stored one, each times a number; null where it is
+  /// another.
+  Value scaledRows(mlir::Location loc, Value weight, Value x);
+  Value rowNorms(mlir::Location loc, Value matrix);
   /// Ops that are written out: null where they are not.
   Value writtenNorm(graph::CallOp call);
   Value dividedBySum(graph::CallOp call);

@@ -32,6 +32,7 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
           .Cases({"min", "max", "minimum", "maximum"}, &Raiser::extreme)
           .Case("where", &Raiser::choice)
           .Cases({"layer_norm", "rms_norm"}, &Raiser::normed)
+          .Case("batch_norm", &Raiser::fixedNorm)
           .Case("softmax", &Raiser::softmax)
           .Cases({"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten"},
                  &Raiser::sameOrder)
@@ -198,15 +199,19 @@ Raiser::Results Raiser::linear(graph::CallOp call) {
     return {};
   Value x = lookup(call.getTensor(isAddmm ? "mat1" : "input"));
   auto [weight, turned] = beforeTurn(call.getTensor(isAddmm ? "mat2" : "weight"));
-  graph::StoredOp stored = storedOf(weight);
-  if (!x || !stored || ranked(parameter(stored)).getRank() != 2)
-    return {};
   // linear multiplies by Wᵀ, and addmm by the matrix itself.
   bool transposed = isAddmm ? !turned : turned;
-  Value w = weightOf(stored);
-  if (ranked(x).getShape().back() != ranked(w).getDimSize(transposed ? 0 : 1))
+  graph::StoredOp stored = storedOf(weight);
+  Value y;
+  if (x && stored && ranked(parameter(stored)).getRank() == 2) {
+    Value w = weightOf(stored);
+    if (ranked(x).getShape().back() == ranked(w).getDimSize(transposed ? 0 : 1))
+      y = xf::LinearOp::create(builder, call.getLoc(), w, x, transposed);
+  } else if (x && !stored && !transposed) {
+    y = scaledRows(call.getLoc(), weight, x);
+  }
+  if (!y)
     return {};
-  Value y = xf::LinearOp::create(builder, call.getLoc(), w, x, transposed);
   if (Value bias = call.getTensor(isAddmm ? "self" : "bias")) {
     y = withBias(call.getLoc(), y, bias);
     if (!y)

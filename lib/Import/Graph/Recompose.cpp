@@ -39,15 +39,16 @@ struct NewCall {
 };
 } // namespace
 
-/// native_layer_norm, whose further results only training needs.
-static void recomposeLayerNorm(graph::CallOp call) {
+/// A norm whose further results only training needs.
+static void recomposeNorm(graph::CallOp call) {
   auto isUnused = [](Value result) { return result.use_empty(); };
   if (!llvm::all_of(call.getResults().drop_front(), isUnused))
     return;
   NewCall made(call);
   made.operands = llvm::to_vector(call.getOperands());
   made.arguments = llvm::to_vector(call.getArguments());
-  made.replace(call.getResult(0), "aten.layer_norm.default");
+  bool isLayer = call.getTarget() == "aten.native_layer_norm.default";
+  made.replace(call.getResult(0), isLayer ? "aten.layer_norm.default" : "aten.batch_norm.default");
 }
 
 namespace {
@@ -249,7 +250,8 @@ static void recomposeSqueeze(graph::CallOp call) {
 
 void pt2::recompose(graph::ProgramOp program) {
   static constexpr std::pair<StringLiteral, void (*)(graph::CallOp)> rules[] = {
-      {"aten.native_layer_norm.default", recomposeLayerNorm},
+      {"aten.native_layer_norm.default", recomposeNorm},
+      {"aten._native_batch_norm_legit_no_training.default", recomposeNorm},
       {"aten.mm.default", recomposeProduct},
       {"aten.bmm.default", recomposeProduct},
       {"aten._softmax.default", recomposeSoftmax},

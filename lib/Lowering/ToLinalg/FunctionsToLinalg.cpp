@@ -39,6 +39,10 @@ Written sigmoid(Written x) {
 Written softplus(Written x) {
   return relu(x) + exp(abs(x).apply<arith::NegFOp>()).apply<math::Log1pOp>();
 }
+Written logarithm(Written x) {
+  Value least = x.number(xf::functions::leastPositive).value;
+  return x.with(arith::MaximumFOp::create(x.b, x.l, x.value, least)).apply<math::LogOp>();
+}
 Written gelu(Written x) { return xf::functions::gated(x, (x * M_SQRT1_2).apply<math::ErfOp>()); }
 
 struct LowerActivation : Lowering<LowerActivation, xf::ActivationOp> {

@@ -64,6 +64,7 @@ TEST_P(Ops, FunctionsOfAToken) {
     TextValue y = b.unary("activation exp", b.unary("softcap", v, " at 2.0"));
     // Away from 0, where a root makes much of a rounding.
     b.output(b.unary("activation sqrt", y));
+    b.output(b.unary("activation log", y));
     b.output(b.unary("activation sqrt", b.unary("times", y, " by -1.0")));
     b.output(b.add(v, y));
     b.output(b.sub(v, y));

@@ -110,7 +110,7 @@ std::string blockOf(const std::string &argument, const std::string &body,
 TEST_F(GradientTest, OfFunctionsOfAToken) {
   const std::string t = " : tensor<6xf32>\n";
   for (const char *kind : {"gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "relu2", "sigmoid",
-                           "tanh", "exp", "softplus", "abs", "sqrt"})
+                           "tanh", "exp", "softplus", "abs", "sqrt", "log"})
     expectGradients(
         blockOf("6xf32", "%y = xf.activation " + std::string(kind) + " %x" + t, "6xf32"),
         noise(count, 6));

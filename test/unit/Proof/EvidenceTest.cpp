@@ -145,6 +145,55 @@ TEST(Evidence, OfABallWithoutTheAmplitudeIsRefused) {
   }
 }
 
+/// A factor stands behind a matrix, or behind a norm; its numbers are those of a parameter, or not
+/// at hand.
+static std::string withFactor(const std::string &norm, const std::string &flags) {
+  return R"(
+  xf.block @b(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %K = xf.param "conv" : tensor<4x3xf32>
+    %a = xf.conv %K, %x : tensor<4x3xf32>, tensor<4xf32>
+    %v = xf.add %x, %a : tensor<4xf32>
+    %D = xf.param "down" : tensor<4x4xf32>
+    %d = xf.linear %D * %v : tensor<4x4xf32>, tensor<4xf32>
+    %n = xf.)" +
+         norm + R"(
+    %C = xf.param "c" )" +
+         flags + R"( : tensor<4xf32>
+    %s = xf.scale %n by %C : tensor<4xf32>, tensor<4xf32>
+    %y = xf.add %v, %s : tensor<4xf32>
+    xf.yield %y : tensor<4xf32>
+  })";
+}
+
+/// What holds for almost all numbers of a parameter does not hold for a tensor of the program.
+TEST(Evidence, OfAFrozenParameterIsNoneOfAConstant) {
+  const std::string norms[] = {"normalize rms %d eps 1.0e-6 : tensor<4xf32>",
+                               "times %d by 2.0 : tensor<4xf32>"};
+  const char *reasons[] = {"verdict: found rejected, and the numbers of 'c' are not in the file",
+                           "cannot be solved: it would be divided by"};
+  for (int i : {0, 1}) {
+    Blocks frozen(withFactor(norms[i], "frozen")),
+        constant(withFactor(norms[i], "frozen constant"));
+    ASSERT_TRUE(bool(frozen.module) && bool(constant.module));
+    proof::Proof good = proofOf(*frozen.module), forged = proofOf(*constant.module);
+    EXPECT_TRUE(proof::checkProof(*frozen.module, good).holds());
+    EXPECT_TRUE(proof::checkProof(*constant.module, forged).holds());
+    ASSERT_EQ(good.claims.front().verdict, i == 0 ? "rejected" : "output-only");
+    ASSERT_EQ(forged.claims.front().verdict, "undecided");
+    // Another module has another text.
+    std::string problems = llvm::join(proof::checkProof(*constant.module, good).problems, "\n");
+    EXPECT_NE(problems.find("digest: found"), std::string::npos) << problems;
+    // All that is claimed of the other, for this one.
+    proof::Claim claim = good.claims.front();
+    claim.digest = forged.claims.front().digest;
+    claim.text = forged.claims.front().text;
+    claim.frozen = forged.claims.front().frozen;
+    forged.claims.front() = claim;
+    problems = llvm::join(proof::checkProof(*constant.module, forged).problems, "\n");
+    EXPECT_NE(problems.find(reasons[i]), std::string::npos) << problems;
+  }
+}
+
 TEST(Evidence, OfAReplayThatWasSkippedIsNone) {
   Blocks blocks(oneLayer(""));
   proof::Proof proof = proofOf(*blocks.module);

@@ -110,7 +110,7 @@ std::vector<json::Value> Mutator::othersOf(const json::Value &value, StringRef k
       {"lemma",
        {"input-mlp", "input-pre-norm", "output-matrix", "output-bias", "output-scale", "mixture",
         "known-factor", "norm-bias-input", "norm-scale-input", "unified"}},
-      {"image", {"anything", "ball", "box"}},
+      {"image", {"anything", "ball", "box", "plane", "half-space"}},
       {"rule",
        {"bounded-output", "thin-output", "one-sided-output", "nothing-reaches-output",
         "counterexample", "no-solvable-chain"}},

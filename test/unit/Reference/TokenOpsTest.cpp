@@ -65,11 +65,13 @@ TEST_F(TokenOpsTest, Activations) {
                     [](double x) { return std::log(1 + std::exp(x)); });
   expectElementwise("xf.activation abs %x", [](double x) { return x < 0 ? -x : x; });
   expectElementwise("xf.activation sqrt %x", [](double x) { return x < 0 ? 0 : std::sqrt(x); });
+  expectElementwise("xf.activation log %x",
+                    [](double x) { return x > 0 ? std::log(x) : -126 * std::log(2.0); });
 }
 
 TEST_F(TokenOpsTest, ActivationsStayFiniteFarOut) {
-  for (const char *kind :
-       {"gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "quick_gelu", "softplus", "abs", "sqrt"})
+  for (const char *kind : {"gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "quick_gelu", "softplus",
+                           "abs", "sqrt", "log"})
     for (double x : {-1e4, 1e4}) {
       std::string text = llvm::formatv("xf.block @b(%x: tensor<1xf32>) -> tensor<1xf32> {{\n"
                                        "  %y = xf.activation {0} %x : tensor<1xf32>\n"

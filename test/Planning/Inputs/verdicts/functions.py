@@ -90,11 +90,20 @@ def both_streams():
     return b.text(b.add(b.x, moved), b.add(b.times(b.x, 2), moved))
 
 
-def masks():
-    b = Block(WIDTH)
-    v = stream(b)
-    parts = [b.mul(b.setting(f"m{i}", m), b.matrix(f"down{i}", WIDTH, v)) for i, m in enumerate(([1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]))]
-    return b.text(b.add(v, b.add(*parts)))
+def masks(*all_of, computed=False):
+    """A sum of products with known masks, each with a matrix of its own; or of one with m and one with 1 - m."""
+
+    def text():
+        b = Block(WIDTH)
+        y = v = stream(b)
+        given = [b.setting(f"m{i}", mask) for i, mask in enumerate(all_of)]
+        if computed:
+            given.append(b.sub(b.setting("one", [1.0] * WIDTH), given[0]))
+        for i, mask in enumerate(given):
+            y = b.add(y, b.mul(mask, b.matrix(f"down{i}", WIDTH, v)))
+        return b.text(y)
+
+    return text
 
 
 def position_row():
@@ -134,16 +143,26 @@ def mixing_gate():
     return b.text(b.add(b.x, d))
 
 
-def gram(b, x):
-    w = b.param("W", WIDTH, WIDTH)
-    inner = b.linear(w, x)
-    return b.op(f"linear {w.name} * {inner.name} transposed", x.shape, f"{w.type}, {x.type}")
+def turned(b, w, x):
+    return b.op(f"linear {w.name} * {x.name} transposed", (w.shape[1],), f"{w.type}, {x.type}")
 
 
-def skew(b, x):
-    w = b.param("W", WIDTH, WIDTH)
-    turned = b.op(f"linear {w.name} * {x.name} transposed", x.shape, f"{w.type}, {x.type}")
-    return b.sub(b.linear(w, x), turned)
+def gram(rows, other=None):
+    """Wᵀ W x, or Vᵀ W x."""
+
+    def of(b, x):
+        w = b.param("W", rows, WIDTH)
+        return turned(b, b.param(other, rows, WIDTH) if other else w, b.linear(w, x))
+
+    return of
+
+
+def with_transpose(join):
+    def of(b, x):
+        w = b.param("W", x.size, x.size)
+        return join(b, b.linear(w, x), turned(b, w, x))
+
+    return of
 
 
 def of_stream(function):
@@ -178,15 +197,24 @@ SOLVABLE = {
     "a direction and a number": direction(lambda b, n, g: b.mul(n, g)),
     "a direction and an exponential": direction(lambda b, n, g: b.mul(n, b.activation("exp", g))),
     "a direction over a number": direction(lambda b, n, g: b.div(n, g)),
+    "a direction over an exponential": direction(lambda b, n, g: b.div(n, b.activation("exp", g))),
+    "a direction and an opposite exponential": direction(lambda b, n, g: b.mul(n, b.times(b.activation("exp", g), -1))),
     "a coupling": coupling,
     "a known invertible matrix": lambda: last(fixed_matrix(HADAMARD)),
     "a known diagonal": lambda: last(fixed_matrix([[float(i + 1) * (i == j) for j in range(4)] for i in range(4)])),
     "a rotation": lambda: last(rotation),
     "sums of earlier entries": lambda: last(fixed_matrix([[float(j <= i) for j in range(4)] for i in range(4)])),
     "the same in both streams": both_streams,
-    "complementary masks": masks,
+    "complementary masks": masks([1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]),
+    "a mask and its rest": masks([1.0, 0.0, 0.0, 1.0], computed=True),
+    "three masks": masks([0.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, -1.0]),
+    "masks that overlap": masks([1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0]),
     "a row of positions": position_row,
     "a convolution, then a scale": lambda: conv_behind(WIDTH, True),
+    "a norm by the sum and ε": lambda: last(lambda b, x: b.normalize("sum", x, 0.5)),
+    "a matrix and the transpose of another": lambda: of_stream(gram(WIDTH, "V")),
+    "a matrix and its transpose, of what a patch moves": lambda: last(gram(WIDTH)),
+    "a symmetric matrix": lambda: of_stream(with_transpose(lambda b, a, c: b.add(a, c))),
     "a convolution of some channels": lambda: conv_behind(2, False),
     "a product of small matrices beside a matrix": low_rank,
     "a gate that mixes tokens": mixing_gate,
@@ -198,8 +226,11 @@ IMPOSSIBLE = {
     "x - gelu x": lambda: last(lambda b, x: b.sub(x, b.activation("gelu", x))),
     "softsign": lambda: last(lambda b, x: b.div(x, plus(b, b.activation("abs", x), 1))),
     "x e^x": lambda: last(lambda b, x: b.mul(x, b.activation("exp", x))),
-    "a matrix and its transpose": lambda: of_stream(gram),
-    "a skew matrix": lambda: of_stream(skew),
+    "a matrix and its transpose": lambda: of_stream(gram(WIDTH)),
+    "a wide matrix and its transpose": lambda: of_stream(gram(2 * WIDTH)),
+    "a skew matrix": lambda: of_stream(with_transpose(lambda b, a, c: b.sub(a, c))),
+    "masks that leave an entry out": masks([1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0]),
+    "a direction and a share": direction(lambda b, n, g: b.mul(n, b.activation("sigmoid", g))),
     "a norm by the sum": lambda: last(lambda b, x: b.normalize("sum", x, 0)),
     "hardtanh": lambda: last(lambda b, x: b.op(f"clamp {x.name} to 1.0", x.shape)),
     "elu": lambda: last(elu),
