@@ -33,6 +33,9 @@ LISTS = {
     "dialects/XF/Functions.def": (r"^CTXC_FUNCTION\((\w+)", {
         "dialects/XF/XFAttrs.td": "TableGen reads no .def file; a switch over Functions.def has each kind",
         "dialects/XF/XFTokenOps.td": "the table of the language reference",
+        "dialects/XF/Functions.h": "the parts of formulas",
+        "lib/Analysis/TokenRules.cpp": "PyTorch's ops, whatever xf has",
+        "python/ctxc/torch/_ops.py": "the parts of formulas",
     }),
 }
 # What says something about every name of a list.
