@@ -98,9 +98,7 @@ const OptionText &ctxc::rowOf(Option option) { return optionTexts()[size_t(optio
 // Errors
 //===----------------------------------------------------------------------===//
 
-void OptionError::log(llvm::raw_ostream &os) const {
-  os << rowOf(option).words << ": " << problem;
-}
+void OptionError::log(llvm::raw_ostream &os) const { os << rowOf(option).words << ": " << problem; }
 
 void VerdictAgainst::log(llvm::raw_ostream &os) const {
   os << (reasons.empty() ? "a block has no plan" : llvm::StringRef(reasons).rtrim());
