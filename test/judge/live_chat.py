@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """A chat model as people run it, live in float32 and in bfloat16: ctxc.hf.generate gives the module's own greedy answer, with
 the chat template and without, with patches beside the weights and added to them. In bfloat16 two tokens may be nearer to each
-other than the module's own roundings: such ties are counted apart.
+other than the module's own roundings, which a patch does not have: such ties are counted apart.
 
   live_chat.py PACKAGE MODEL [--prompts N] [--tokens N] [--dtypes NAME…] [--keep none]
 
 --keep none shows what happens without the tokens that are kept by default."""
 
 import argparse
+import copy
 import sys
 import time
 import warnings
@@ -47,7 +48,8 @@ PROMPTS = [
 class Own:
     """The module's own run, which reads what was generated token by token."""
 
-    def __init__(self, module, ids):
+    def __init__(self, module, exact, ids):
+        self.exact = exact
         self.module, self.ids, self.cache, self.logits = module, [], None, None
         self.read(ids)
 
@@ -58,17 +60,17 @@ class Own:
 
     @torch.no_grad()
     def is_tie(self, token):
-        """Whether the token is behind the first one by no more than what the module's own runs of the same tokens, one by one and
-        all at once, differ by there: by its roundings alone."""
-        at_once = self.module(torch.tensor([self.ids])).logits[0, -1].float()
-        return float(self.logits.max() - self.logits[token]) <= 2 * float((at_once - self.logits).abs().max())
+        """Whether the token is behind the first one by no more than what the module's roundings change: the two logits by as much
+        as they differ from those of the same weights in float32."""
+        exact = self.exact(torch.tensor([self.ids])).logits[0, -1]
+        return float(self.logits.max() - self.logits[token]) <= 2 * float((exact - self.logits).abs().max())
 
 
-def judged(module, tokenizer, text, is_chat):
+def judged(module, exact, tokenizer, text, is_chat):
     """For patches beside the weights and in them: how many tokens are the module's own and how many are ties, of how many."""
     prompt = [{"role": "user", "content": text}] if is_chat else text
     ids = conversation(tokenizer, [("user", text)]) if is_chat else tokenizer(text)["input_ids"]
-    own, equal, ties, count, kept = Own(module, ids), [0, 0], [0, 0], 0, ()
+    own, equal, ties, count, kept = Own(module, exact, ids), [0, 0], [0, 0], 0, ()
     for token, patch in ctxc.hf.generate(module, tokenizer, prompt, given.tokens, given.keep, self_check=False, threads=1):
         count, kept = count + 1, patch.origin.kept
         added = int(ctxc.hf.patched_logits(module, patch).argmax())
@@ -87,10 +89,11 @@ def main():
     for name in given.dtypes:
         dtype = getattr(torch, name)
         module = transformers.AutoModelForCausalLM.from_pretrained(given.model, dtype=dtype).eval()
+        exact = module if name == "float32" else copy.deepcopy(module).float()
         for is_chat in (True, False):
             begin = time.monotonic()
             for text in PROMPTS[:given.prompts]:
-                equal, ties, count, kept = judged(module, tokenizer, text, is_chat)
+                equal, ties, count, kept = judged(module, exact, tokenizer, text, is_chat)
                 bad += any(a + b != count for a, b in zip(equal, ties)) or (name == "float32" and ties != [0, 0])
                 print(f"{name:8} {'chat' if is_chat else 'text'}  beside {equal[0]:2} (and {ties[0]} ties) of {count:2}, added "
                       f"{equal[1]:2} (and {ties[1]}) of {count:2}, kept {list(kept)}: {text[:40]!r}", flush=True)
