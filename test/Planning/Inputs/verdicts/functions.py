@@ -50,6 +50,18 @@ def direction(scale):
     return text
 
 
+def exponential_of_two_readers():
+    """A number that is positive is a length, and the second output's rest, of either sign."""
+    b = Block(WIDTH)
+    v = stream(b)
+    number = b.activation("exp", b.matrix("length", 1, v))
+    rest = b.add(b.slice(v, 0, 1), number)
+    direction = b.mul(b.normalize("rms", b.matrix("down", WIDTH, v), 1e-6), number)
+    bias = b.param("bias", WIDTH)
+    moved = b.add(v, direction)
+    return b.text(b.op(f"bias {moved.name} + {bias.name}", v.shape, f"{v.type}, {bias.type}"), rest)
+
+
 def bias_twice():
     b = Block(WIDTH)
     v, bias = stream(b), b.param("bias", WIDTH)
@@ -230,6 +242,7 @@ IMPOSSIBLE = {
     "a wide matrix and its transpose": lambda: of_stream(gram(2 * WIDTH)),
     "a skew matrix": lambda: of_stream(with_transpose(lambda b, a, c: b.sub(a, c))),
     "masks that leave an entry out": masks([1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0]),
+    "an exponential of two readers": exponential_of_two_readers,
     "a direction and a share": direction(lambda b, n, g: b.mul(n, b.activation("sigmoid", g))),
     "a norm by the sum": lambda: last(lambda b, x: b.normalize("sum", x, 0)),
     "hardtanh": lambda: last(lambda b, x: b.op(f"clamp {x.name} to 1.0", x.shape)),
