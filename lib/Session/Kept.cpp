@@ -93,8 +93,14 @@ Expected<KeptTokens> Model::keptByDefault(ArrayRef<Input> inputs, const TextFron
       beginsSequence(modelCheckpoint.get(), tokens))
     return KeptTokens();
   Expected<std::optional<Sink>> sink = this->sink(measure);
-  if (!sink || !*sink)
-    return sink ? Expected<KeptTokens>(KeptTokens()) : sink.takeError();
+  if (!sink) {
+    // Made-up texts may be what the model does not run for, such as a program that was exported for
+    // one length. What stands in the way of the text itself, its own run says.
+    llvm::consumeError(sink.takeError());
+    return KeptTokens();
+  }
+  if (!*sink)
+    return KeptTokens();
   int64_t count = 1;
   for (ArrayRef<int64_t> each : {ArrayRef(own.conversations), ArrayRef(front.conversations)})
     if (beginsWith(tokens, each))

@@ -202,15 +202,17 @@ struct LowerInvertRmsNorm : Lowering<LowerInvertRmsNorm, patch::InvertRmsNormOp>
 struct LowerSolveScale : Lowering<LowerSolveScale, patch::SolveScaleOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto solve = cast<patch::SolveScaleOp>(op);
-    if (ranked(solve).getRank() != 1)
+    // Entry by entry, dimensions do not matter; the other updates share one norm.
+    auto type = ranked(solve);
+    if (type.getRank() != 1 && solve.getUpdate() != patch::UpdateKind::naive)
       return solve.emitOpError("has no compiled kernel for a scale of several dimensions");
-    int64_t d = ranked(solve).getDimSize(0);
+    int64_t d = type.getNumElements();
     Value m = effectiveScale(e, e.lookup(solve.getScale()), solve.getOffset().convertToFloat());
     Value result = callResult(e, d);
     callForRows(e, Function::ctxc_rows_solve_scale, {int64_t(solve.getUpdate()), 1, d},
                 {e.data(solve.getTarget()), m, e.data(solve.getData()), result,
                  countsOf(e, solve.getIndex()), scratch(e, d)});
-    e.bind(solve, readResult(e, result));
+    e.bind(solve, expandRows(e, readResult(e, result), type.getShape()));
     return success();
   }
 };

@@ -36,6 +36,23 @@ inline mlir::Value readResult(KernelEmitter &e, mlir::Value memory) {
       /*restrict=*/true);
 }
 
+/// Rows × n numbers as rows × shape, which has n.
+inline mlir::Value expandRows(KernelEmitter &e, mlir::Value flat, llvm::ArrayRef<int64_t> shape) {
+  if (shape.size() == 1)
+    return flat;
+  llvm::SmallVector<mlir::ReassociationIndices> groups{{0}, {}};
+  llvm::SmallVector<int64_t> all{mlir::ShapedType::kDynamic};
+  llvm::SmallVector<mlir::OpFoldResult> sizes{e.rows()};
+  for (int64_t size : shape) {
+    groups.back().push_back(all.size());
+    all.push_back(size);
+    sizes.push_back(e.builder.getIndexAttr(size));
+  }
+  return mlir::tensor::ExpandShapeOp::create(
+      e.builder, e.loc, mlir::RankedTensorType::get(all, e.builder.getF32Type()), flat, groups,
+      sizes);
+}
+
 } // namespace ctxc
 
 #endif // CTXC_LOWERING_SUPPORTCALL_H

@@ -1,6 +1,7 @@
 // Lowers each xf op that computes to linalg: its equation over S rows.
 #include "Functions.h"
 #include "ctxc/Lowering/LinalgArith.h"
+#include "lib/Lowering/ToLinalg/SupportCall.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -141,29 +142,13 @@ struct LowerTimes : Lowering<LowerTimes, xf::TimesOp> {
 struct LowerReshape : Lowering<LowerReshape, xf::ReshapeOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
     auto reshape = cast<xf::ReshapeOp>(op);
-    OpBuilder &b = e.builder;
     Value x = e.data(reshape.getData());
-    auto groupsOf = [](int64_t rank) {
-      SmallVector<ReassociationIndices> groups{{0}};
-      groups.emplace_back();
-      for (int64_t i = 1; i <= rank; ++i)
-        groups.back().push_back(i);
-      return groups;
-    };
-    int64_t fromRank = ranked(reshape.getData()).getRank(), toRank = ranked(reshape).getRank();
-    if (fromRank > 1)
-      x = tensor::CollapseShapeOp::create(b, e.loc, x, groupsOf(fromRank));
-    if (toRank > 1) {
-      SmallVector<int64_t> shape{ShapedType::kDynamic};
-      SmallVector<OpFoldResult> sizes{e.rows()};
-      for (int64_t d : ranked(reshape).getShape()) {
-        shape.push_back(d);
-        sizes.push_back(b.getIndexAttr(d));
-      }
-      x = tensor::ExpandShapeOp::create(b, e.loc, RankedTensorType::get(shape, b.getF32Type()), x,
-                                        groupsOf(toRank), sizes);
+    if (int64_t rank = ranked(reshape.getData()).getRank(); rank > 1) {
+      SmallVector<ReassociationIndices> groups{{0}, {}};
+      llvm::append_range(groups.back(), llvm::seq<int64_t>(1, rank + 1));
+      x = tensor::CollapseShapeOp::create(e.builder, e.loc, x, groups);
     }
-    e.bind(reshape, x);
+    e.bind(reshape, expandRows(e, x, ranked(reshape).getShape()));
     return success();
   }
 };
