@@ -54,17 +54,18 @@ def predicted(name, ranks, model, shard):
 MADE_UP = 16
 
 
-def check_shared_bytes(name, ranks, model, shard, found):
+def check_shared_bytes(name, ranks, model, shard, found, made_up=MADE_UP):
     """The bytes between the ranks that share a layer are those that are predicted: of a token in one run, of one of
     which a patch is made, and of one with a patch."""
     cost, runs = predicted(name, ranks, model, shard), found["tokens"]
-    is_encoder = name.startswith("bert")  # which keeps nothing, whatever attention rests on
-    plain = runs["prefill"] + runs["control"] + (1 if is_encoder else MADE_UP)
+    if name.startswith("bert"):  # which keeps nothing, whatever attention rests on
+        made_up = 0
+    plain = runs["prefill"] + runs["control"] + (made_up or name.startswith("bert"))
     expected = 0
     for part in cost["parts"]:
         is_head = any(exchange["kind"] == "collect" for exchange in part["exchanges"])
         # A prompt's last token alone goes through the head.
-        alone = (runs["prefill"] > 0) + runs["control"] + (not is_encoder) if is_head else plain
+        alone = (runs["prefill"] > 0) + runs["control"] + (made_up > 0) if is_head else plain
         expected += max(part["layers"], 1) * (
             alone * part["sent"] / 2 + runs["patch"] * part["sentToPatch"] +
             runs["verify"] * part["sentPatched"])
