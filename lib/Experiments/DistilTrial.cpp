@@ -24,7 +24,8 @@ Expected<std::vector<TextSequence>> writeTexts(Model &model, llvm::ArrayRef<int6
   request.context = front.vec();
   request.prompts = std::move(prompts);
   request.length = length;
-  request.stops = stopTokens(*model.checkpoint());
+  if (llvm::Error error = model.stopTokens().moveInto(request.stops))
+    return std::move(error);
   request.seed = stream;
   auto written = model.sample(request);
   if (!written)

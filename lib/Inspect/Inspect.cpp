@@ -166,6 +166,8 @@ Error Inspector::generate(Run &full, Run &reduced, int64_t next) {
   options.logits = false;
   options.reducedHead = false;
   for (int64_t i = 0; i < request.generate && next >= 0; ++i) {
+    if (i > 0 && llvm::is_contained(request.run.stops, result.tokens.back()))
+      break;
     int64_t token = next, position = result.tokens.size();
     auto step = executor.patch(full, reduced, token, position, options);
     if (!step)

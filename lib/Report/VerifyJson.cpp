@@ -214,6 +214,7 @@ Value ctxc::verifyJson(const VerifyResult &result, const VerifySettings &setting
                {"replay", replayJson(settings, result.steps)},
                {"layers", layersJson(overSteps(result.steps))},
                {"steps", std::move(steps)},
+               {"ended", result.ended},
                {"ranks", std::move(ranks)},
                {"seconds", Object{{"import", setup.import},
                                   {"plan", setup.plan},

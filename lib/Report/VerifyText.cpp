@@ -154,6 +154,9 @@ void VerifyText::end(const VerifyResult &result, const SetupTimes &setup, llvm::
   os << "\n";
   if (!text.empty())
     os << "text       " << fitColumns(text, 88, false) << "\n";
+  if (result.ended)
+    os << "end        with " << fitColumns(name(result.steps.back().next), 40, false) << ", after "
+       << counted(result.steps.size(), "token") << " of at most " << settings.generate << "\n";
   if (settings.request.headless) {
     states(result, summary);
   } else {

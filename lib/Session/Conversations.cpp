@@ -80,7 +80,8 @@ Error Conversations::findEndOfTurn() {
     return makeError(model->name() + ": the chat template writes nothing behind an answer by which "
                                      "it ends");
   endOfTurn = all[0][at + 1];
-  stops = stopTokens(*model->checkpoint());
+  if (Error error = model->stopTokens().moveInto(stops))
+    return error;
   if (!llvm::is_contained(stops, endOfTurn))
     stops.push_back(endOfTurn);
   return Error::success();

@@ -301,6 +301,9 @@ Expected<VerifyResult> Model::verify(RunRequest request, int64_t count, StepObse
   warnOfLength(request.tokens.size() - 1 + count);
   if (!request.positions.empty())
     return verifyEach(run->executor, request, run->norms, observe);
+  if (count > 1)
+    if (llvm::Error error = stopTokens().moveInto(request.stops))
+      return std::move(error);
   return withPooled(run->executor, request, [&](const RunRequest &asked) {
     return ctxc::verify(run->executor, asked, count, run->norms, observe);
   });
@@ -369,6 +372,9 @@ Expected<Inspection> Model::inspect(InspectRequest request) {
   if (!run)
     return run.takeError();
   request.run.startLayer = settings.planning.startLayer;
+  if (request.generate > 1)
+    if (llvm::Error error = stopTokens().moveInto(request.run.stops))
+      return std::move(error);
   warnOfLength(request.run.tokens.size() + request.generate);
   return ctxc::inspect(run->executor, runnable, run->norms, request);
 }

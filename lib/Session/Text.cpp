@@ -1,6 +1,8 @@
 // A model's tokens and their text.
 #include "Use.h"
 #include "ctxc/Support/Error.h"
+#include "ctxc/Tokenizer/GenerationConfig.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace ctxc;
 using llvm::Expected;
@@ -59,6 +61,38 @@ Expected<std::vector<int64_t>> Model::tokensInFront() {
     return whole.takeError();
   auto found = std::search(whole->begin(), whole->end(), inside->begin(), inside->end());
   return std::vector<int64_t>(whole->begin(), found);
+}
+
+Expected<std::vector<int64_t>> Model::readStopTokens() {
+  if (!modelCheckpoint || isText())
+    return std::vector<int64_t>();
+  if (!inMemory && !llvm::sys::fs::is_directory(path)) {
+    Expected<Tokenizer &> tokenizer = this->tokenizer();
+    if (tokenizer)
+      return tokenizer->ends;
+    llvm::consumeError(tokenizer.takeError()); // whoever needs texts says it
+    return std::vector<int64_t>();
+  }
+  auto found = inMemory ? std::nullopt : GenerationConfig::read(path);
+  if (!found)
+    return found.takeError();
+  if (*found && !(*found)->warning.empty())
+    handle({Place(), mlir::DiagnosticSeverity::Warning, (*found)->warning, "", {}});
+  if (*found)
+    return std::move((*found)->stops);
+  const llvm::json::Object &config = modelCheckpoint->config(),
+                           *nested = config.getObject("text_config");
+  const llvm::json::Value *stops = config.get("eos_token_id");
+  if (nested && (!stops || stops->getAsNull()))
+    stops = nested->get("eos_token_id");
+  return stops ? readStops(*stops, path + "/config.json") : std::vector<int64_t>();
+}
+
+Expected<std::vector<int64_t>> Model::stopTokens() {
+  if (!knownStops)
+    if (llvm::Error error = readStopTokens().moveInto(knownStops))
+      return std::move(error);
+  return *knownStops;
 }
 
 TokenName Model::tokenName() {

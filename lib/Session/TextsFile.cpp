@@ -221,15 +221,3 @@ std::vector<TextSequence> ctxc::firstTokens(llvm::ArrayRef<TextSequence> texts, 
   }
   return taken;
 }
-
-std::vector<int64_t> ctxc::stopTokens(const Checkpoint &checkpoint) {
-  std::vector<int64_t> stops;
-  const llvm::json::Value *value = checkpoint.config().get("eos_token_id");
-  if (!value)
-    return stops;
-  llvm::json::Array one{*value};
-  for (const llvm::json::Value &each : value->getAsArray() ? *value->getAsArray() : one)
-    if (auto id = each.getAsInteger())
-      stops.push_back(*id);
-  return stops;
-}

@@ -99,6 +99,7 @@ Expected<std::unique_ptr<Tokenizer>> ctxc::openGgufTokenizer(StringRef path) {
     return std::move(error);
   tokenizer->before = v->before();
   tokenizer->after = v->after();
+  tokenizer->ends = v->ends;
   tokenizer->warning = v->warning;
   return tokenizer;
 }

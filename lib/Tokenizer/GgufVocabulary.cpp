@@ -3,6 +3,7 @@
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Tokenizer/TokenizerKeys.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -46,35 +47,102 @@ Expected<bool> text::ggufFlag(const GgufFile &file, StringRef key, bool absent) 
   return makeError(file.file().path() + ": key " + quoted(key) + " is not true or false");
 }
 
+/// The token that the key of `role` names; without the key, `id` stays.
+static Error readId(const GgufVocabulary &v, const GgufFile &file, StringRef role,
+                    std::optional<int64_t> &id) {
+  std::string key = ("tokenizer.ggml." + role + "_token_id").str();
+  if (!file.metadata().count(key))
+    return Error::success();
+  id = file.integer(key);
+  if (id && *id >= 0 && *id < v.size())
+    return Error::success();
+  return makeError(file.file().path() + ": key " + quoted(key) +
+                   (id ? " = " + std::to_string(*id) : "") + " is no token; there are " +
+                   Twine(v.size()));
+}
+
+/// Marks of the parts of a text whose middle is to be found: the end of the key that names one, and
+/// the texts that do if no key does. llama.cpp ends a text at some of them.
+struct PartMark {
+  StringLiteral role, texts;
+  bool ends;
+};
+static constexpr PartMark partMarks[] = {
+    {"fim_pre",
+     "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> "
+     "<|prefix|>",
+     false},
+    {"fim_suf",
+     "<|fim_suffix|> <fim-suffix> <fim_suffix> <｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|> "
+     "<|suffix|>",
+     false},
+    {"fim_mid",
+     "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|> "
+     "<|middle|>",
+     false},
+    {"fim_pad", "<|fim_pad|> <fim-pad> <fim_pad> <PAD> [PAD]", true},
+    {"fim_rep", "<|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame>", true},
+    {"fim_sep", "<|file_sep|>", true}};
+
+static SmallVector<StringRef> wordsOf(StringRef texts) {
+  SmallVector<StringRef> words;
+  texts.split(words, ' ');
+  return words;
+}
+
 /// Tokens that end a text, or mark its parts, are symbols in llama.cpp whatever the file says their
 /// kind is.
-static void markSymbols(GgufVocabulary &v) {
-  static constexpr StringLiteral marks[] = {
-      // of ends
-      "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
-      "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
-      "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>",
-      "<｜end▁of▁sentence｜>", "[e~[",
-      // of the parts of a text whose middle is to be found
-      "<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
-      "<|code_prefix|>", "<|prefix|>", "<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>",
-      "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>", "<|fim_middle|>",
-      "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>",
-      "<|middle|>", "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|fim_repo|>",
-      "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>"};
+static Error markSymbols(GgufVocabulary &v, const GgufFile &file) {
+  static constexpr StringLiteral ending =
+      "<|eot_id|> <|im_end|> <|end|> <|return|> <|call|> <|flush|> <|calls|> <end_of_turn> "
+      "<|endoftext|> </s> <|eom_id|> <EOT> _<EOT> [EOT] [EOS] <|end_of_text|> <end_of_utterance> "
+      "<eos> <turn|> <|tool_response> <｜end▁of▁sentence｜> [e~[";
   StringMap<int64_t> ids;
   for (auto [id, token] : enumerate(v.tokens))
     ids[token] = int64_t(id);
-  for (StringRef mark : marks)
-    if (auto id = ids.find(mark); id != ids.end())
-      v.kinds[id->second] = TokenKind::Control;
+  auto mark = [&](StringRef text, TokenKind kind) {
+    auto id = ids.find(text);
+    if (id != ids.end())
+      v.kinds[id->second] = kind;
+    return id == ids.end() ? std::nullopt : std::optional(id->second);
+  };
+  llvm::SmallSetVector<int64_t, 8> ends;
+  for (StringRef text : wordsOf(ending))
+    if (auto id = mark(text, TokenKind::Control))
+      ends.insert(*id);
+  for (const PartMark &part : partMarks) {
+    std::optional<int64_t> named;
+    if (Error error = readId(v, file, part.role, named))
+      return error;
+    if (!named)
+      for (StringRef text : reverse(wordsOf(part.texts)))
+        if (auto id = mark(text, TokenKind::Control))
+          named = id;
+    if (named && part.ends)
+      ends.insert(*named);
+  }
+  for (StringRef role : {"eot", "eom"}) {
+    std::optional<int64_t> id;
+    if (Error error = readId(v, file, role, id))
+      return error;
+    if (id)
+      ends.insert(*id);
+  }
+  if (v.eos)
+    ends.insert(*v.eos);
   for (StringRef shown : {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"})
-    if (auto id = ids.find(shown); id != ids.end())
-      v.kinds[id->second] = TokenKind::UserDefined;
+    mark(shown, TokenKind::UserDefined);
+  auto has = [&](StringRef text) { return ids.contains(text) && ends.contains(ids[text]); };
+  // The end of a part of an answer that goes on.
+  bool calls = has("<|call|>") || has("<|calls|>");
+  if (has("<|end|>") && calls && (has("<|flush|>") || has("<|return|>")))
+    ends.remove(*mark("<|end|>", TokenKind::UserDefined));
   // Here "</s>" is HTML.
-  if (ids.contains("<|tool_response>") || ids.contains("<|plamo:eos|>"))
-    if (auto id = ids.find("</s>"); id != ids.end())
-      v.kinds[id->second] = TokenKind::Normal;
+  if (has("</s>") && (has("<|tool_response>") || ids.contains("<|plamo:eos|>")))
+    ends.remove(*mark("</s>", TokenKind::Normal));
+  v.ends.assign(ends.begin(), ends.end());
+  llvm::sort(v.ends);
+  return Error::success();
 }
 
 /// The file does not say which tokens take white space with them; llama.cpp knows it by names.
@@ -101,21 +169,15 @@ static void markStripping(GgufVocabulary &v, const GgufFile &file) {
 }
 
 static Error readIds(GgufVocabulary &v, const GgufFile &file) {
-  for (auto [name, id] : {std::pair{"bos", &v.bos},
+  for (auto [role, id] : {std::pair{"bos", &v.bos},
                           {"eos", &v.eos},
                           {"unknown", &v.unknown},
                           {"seperator", &v.separator}, // as ggml spells it
                           {"padding", &v.padding}}) {
-    std::string key = std::string("tokenizer.ggml.") + name + "_token_id";
     if (*id && **id >= v.size()) // a default
       id->reset();
-    if (!file.metadata().count(key))
-      continue;
-    *id = file.integer(key);
-    if (!*id || **id < 0 || **id >= v.size())
-      return makeError(file.file().path() + ": key " + quoted(key) +
-                       (*id ? " = " + std::to_string(**id) : "") + " is no token; there are " +
-                       Twine(v.size()));
+    if (Error error = readId(v, file, role, *id))
+      return error;
   }
   return Error::success();
 }
@@ -246,7 +308,8 @@ Expected<GgufVocabulary> GgufVocabulary::read(const GgufFile &file) {
     if (isAdded && !id)
       return makeError(path + ": puts a token around each text and has no 'tokenizer.ggml." + what +
                        "_token_id': give token ids instead of text");
-  markSymbols(v);
+  if (Error error = markSymbols(v, file))
+    return std::move(error);
   markStripping(v, file);
   return v;
 }

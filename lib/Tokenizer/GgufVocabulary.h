@@ -30,6 +30,7 @@ struct GgufVocabulary {
   std::vector<TokenKind> kinds;
   std::optional<int64_t> bos, eos, unknown, separator, padding;
   bool addBos = false, addEos = false;
+  std::vector<int64_t> ends; ///< ascending: after one of them llama.cpp generates no other token
   /// What a user of the file should know.
   std::string warning;
 

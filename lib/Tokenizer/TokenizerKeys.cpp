@@ -98,11 +98,41 @@ constexpr KeyRule ofSpecialTokensMap[] = {
 
 constexpr KeyRule ofAddedTokens[] = {{"*", isRead, "a token, with its id"}};
 
+// Where a key may make transformers take another token than the most probable one, this is said.
 constexpr KeyRule ofGenerationConfig[] = {
-    {"*",
-     {},
-     "the file is not read: ctxc takes the most probable token each time, as many times as it is "
-     "told"}};
+    {"eos_token_id", isRead, "the tokens that end a text"},
+    // How many tokens there are to be, what each is drawn by, and what is kept of them.
+    {"max_length"},
+    {"max_new_tokens"},
+    {"do_sample"},
+    {"temperature"},
+    {"top_*"},
+    {"min_p"},
+    {"typical_p"},
+    {"epsilon_cutoff"},
+    {"eta_cutoff"},
+    {"renormalize_logits"},
+    {"remove_invalid_values"},
+    {"num_return_sequences"},
+    {"output_*"},
+    {"return_*"},
+    {"*use_cache"},
+    {"cache_*"},
+    {"max_cache_len"},
+    {"prefill_chunk_size"},
+    {"*_token_id"},
+    {"trust_remote_code"},
+    {"_from_model_config"},
+    {"_commit_hash"},
+    {"transformers_version"},
+    {"disable_compile"},
+    {"compile_config"},
+    {"repetition_penalty", "[1, 1.0]", "tokens that were there already being less probable"},
+    {"no_repeat_ngram_size", off, "the same of several tokens"},
+    {"num_beams", "[1]", "a search among several texts"},
+    {"num_beam_groups", "[1]", "the same"},
+    {"*", off, "another choice of tokens"},
+};
 
 constexpr KeyRule ofGgufTokenizer[] = {
     {"tokenizer.ggml.model", isRead, "the kind of vocabulary"},
@@ -113,6 +143,9 @@ constexpr KeyRule ofGgufTokenizer[] = {
     {"tokenizer.ggml.merges", isRead, "the same, of byte pairs"},
     {"tokenizer.ggml.bos_token_id", isRead, "the token that begins a text"},
     {"tokenizer.ggml.eos_token_id", isRead, "the token that ends a text"},
+    {"tokenizer.ggml.eot_token_id", isRead, "another token that ends a text"},
+    {"tokenizer.ggml.eom_token_id", isRead, "likewise"},
+    {"tokenizer.ggml.fim_*", isRead, "marks of a text's parts, some of which end it"},
     {"tokenizer.ggml.unknown_token_id", isRead, "the token of what has none"},
     {"tokenizer.ggml.seperator_token_id", isRead, "the token that ends a text of BERT's"},
     {"tokenizer.ggml.padding_token_id", isRead, "a role"},
@@ -130,10 +163,7 @@ constexpr KeyRule ofGgufTokenizer[] = {
     {"tokenizer.chat_template*"},
     {"tokenizer.huggingface.json"},
     {"tokenizer.ggml.token_type_count"},
-    {"tokenizer.ggml.eot_token_id"},
-    {"tokenizer.ggml.eom_token_id"},
     {"tokenizer.ggml.suppress_tokens"},
-    {"tokenizer.ggml.fim_*"},
     {"tokenizer.ggml.prefix_token_id"},
     {"tokenizer.ggml.suffix_token_id"},
     {"tokenizer.ggml.middle_token_id"},

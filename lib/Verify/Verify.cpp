@@ -29,8 +29,9 @@ Expected<VerifyResult> ctxc::verify(Executor &executor, const RunRequest &reques
     observe(*step);
     token = step->next;
     result.steps.push_back(std::move(*step));
-    if (token.token() < 0)
-      break; // the full run has no largest logit: nothing can follow it
+    result.ended = llvm::is_contained(request.stops, token.token());
+    if (result.ended || token.token() < 0)
+      break; // without a largest logit, nothing can follow either
   }
   result.times = verifier.times;
   return result;

@@ -352,12 +352,17 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
 
 def inputs_of(module: torch.nn.Module,
               given: torch.Tensor | Sequence[torch.Tensor] | None = None) -> list[torch.Tensor]:
-    """The example inputs `given`, or ids for a module whose forward takes them."""
+    """The example inputs `given`, or ids for a module whose forward takes them: its first input, under whatever name,
+    where no other one is needed and the module has an embedding."""
     if given is None:
-        names = list(inspect.signature(module.forward).parameters)
-        if names[:1] != ["input_ids"]:
-            raise ValueError(f"forward of {type(module).__name__} takes {', '.join(names) or 'nothing'}; "
-                             "expected input_ids, or a module and its example inputs")
+        parameters = inspect.signature(module.forward).parameters
+        needed = [name for name, each in parameters.items()
+                  if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+        names = list(parameters)
+        embeds = any(isinstance(part, torch.nn.Embedding) for part in module.modules())
+        if names[:1] != ["input_ids"] and not (embeds and names and needed in ([], names[:1])):
+            raise ValueError(f"forward of {type(module).__name__} takes {', '.join(names) or 'nothing'}; expected tokens alone "
+                             "and an embedding that reads them, or a module and its example inputs")
         return [torch.zeros(1, length_for(module), dtype=torch.long)]
     inputs = [given] if isinstance(given, torch.Tensor) else list(given)
     for tensor in inputs:

@@ -158,14 +158,18 @@ def variants(program, corpus, folder):
         yield f"t5 {flags}", lambda path, flags=flags: t5.write(path, None, {"bos": t5.id("<s>")}, flags)
 
 
+class Answers(list):
+    """The ids of each line, with and without the tokens around it; `ends` are the tokens that end a text."""
+
+
 def run(program, path, lines, folder):
-    """The program's ids of each line, with and without the tokens around it; or its message."""
+    """The program's Answers, or its message."""
     packed, out = folder / "lines", folder / "answers"
     packed.write_bytes(b"".join(struct.pack("<I", len(line)) + line for line in lines))
     done = subprocess.run([program, path, packed, out], capture_output=True, text=True, errors="replace")
     if done.returncode:
         return done.stderr.strip()
-    data, at, answers = out.read_bytes(), 0, []
+    data, at, answers = out.read_bytes(), 0, Answers()
     for _ in lines:
         both = []
         for size in (4, 4, 1, 1, 1, 1):  # ids twice, three decoded texts, and the bytes of the tokens
@@ -174,6 +178,8 @@ def run(program, path, lines, folder):
                 both.append(list(struct.unpack_from(f"<{count}I", data, at + 4)))
             at += 4 + size * count
         answers.append(both)
+    count, = struct.unpack_from("<I", data, at)
+    answers.ends = list(struct.unpack_from(f"<{count}I", data, at + 4))
     return answers
 
 
@@ -194,8 +200,13 @@ def judge(name, program, path, llama, lines, folder):
         print(f"{name}: llama.cpp refuses it")
         return 1
     expected = [[vocabulary.ids(line, special) for special in (True, False)] for line in lines]
+    ends = vocabulary.ends()
     vocabulary.close()
-    bad = differences(run(program, path, lines, folder), expected, lines)
+    found = run(program, path, lines, folder)
+    bad = differences(found, expected, lines)
+    if not isinstance(found, str) and found.ends != ends:
+        print(f"  a text ends at {found.ends}, in llama.cpp at {ends}")
+        bad += 1
     tokens = sum(len(plain) for _, plain in expected)
     print(f"{name}: {tokens} tokens, {bad} of {len(lines)} texts differ", flush=True)
     return bad

@@ -42,6 +42,8 @@ class LlamaCpp:
         library.llama_get_logits_ith.argtypes = [pointer, count]
         library.llama_get_logits_ith.restype = ctypes.POINTER(ctypes.c_float)
         library.llama_vocab_n_tokens.argtypes = [pointer]
+        library.llama_vocab_is_eog.argtypes = [pointer, count]
+        library.llama_vocab_is_eog.restype = flag
         self.library = library
 
     def apart(self, work):
@@ -68,11 +70,12 @@ class LlamaCpp:
         return list(struct.unpack(f"{len(data) // 4}f", data)) if data else None
 
     def ids_apart(self, path, texts):
-        """The ids of each text with and without the tokens around it; None where llama.cpp refuses the file."""
+        """The ids of each text with and without the tokens around it, and the tokens that end a text; None where llama.cpp
+        refuses the file."""
         def work():
             vocabulary = self.open(path)
-            return json.dumps([[vocabulary.ids(text, special) for special in (True, False)] for text in texts]).encode() \
-                if vocabulary else b""
+            return json.dumps([[[vocabulary.ids(text, special) for special in (True, False)] for text in texts],
+                               vocabulary.ends()]).encode() if vocabulary else b""
 
         data = self.apart(work)
         return json.loads(data) if data else None
@@ -115,6 +118,11 @@ class Vocabulary:
             if count >= 0:
                 return list(out[:count])
             size = -count
+
+    def ends(self):
+        """The tokens after which llama.cpp generates no other."""
+        return [id for id in range(self.library.llama_vocab_n_tokens(self.vocabulary))
+                if self.library.llama_vocab_is_eog(self.vocabulary, id)]
 
     def embedding(self, ids):
         """The vector of a text, pooled as the file says."""

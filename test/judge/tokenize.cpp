@@ -1,8 +1,8 @@
 // judge-tokenize DIRECTORY LINES OUT: runs a directory's tokenizer over a file of texts, for
 // tokenizers_judge.py. LINES holds each text as its length in bytes (32 bits, little endian) and
 // its bytes. OUT gets for each text its ids with and without the special tokens, and the texts that
-// the latter decode to: all of them, all but the first, all but the last; and the bytes that each of
-// them stands for, one after the other.
+// the latter decode to: all of them, all but the first, all but the last; and the bytes that each
+// of them stands for, one after the other; behind the last text, the tokens that end a text.
 #include "ctxc/Checkpoint/MappedFile.h"
 #include "ctxc/Tokenizer/Tokenizer.h"
 #include "llvm/Support/Endian.h"
@@ -60,6 +60,7 @@ static Error run(StringRef directory, StringRef lines, StringRef out) {
       write(os, bytes);
     }
   }
+  write(os, (*tokenizer)->ends);
   return Error::success();
 }
 

@@ -215,9 +215,23 @@ class Check(unittest.TestCase):
         self.assertEqual((cause["rule"], Path(file).name), ("bounded-output", "modules.py"))
         self.assertIn("self.last", Path(file).read_text().splitlines()[int(line) - 1])
 
+    def test_tokens_under_another_name(self):
+        class Small(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.wte, self.up, self.down = torch.nn.Embedding(11, 8), torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+                self.head = torch.nn.Linear(8, 11)
+
+            def forward(self, idx, targets=None):
+                x = self.wte(idx)
+                x = x + x.cumsum(1)
+                return self.head(x + self.down(self.up(x).relu()))
+
+        self.assertTrue(ctxc.check(Small()).patchable)
+
     def test_inputs_that_it_cannot_take(self):
         linear = torch.nn.Linear(3, 4)
-        with self.assertRaisesRegex(ctxc.BadInput, "takes input; expected input_ids, or a module and its example inputs"):
+        with self.assertRaisesRegex(ctxc.BadInput, "takes input; expected tokens alone and an embedding .*, or a module and its"):
             ctxc.check(linear)
         with self.assertRaisesRegex(ctxc.BadInput, r"has the shape \(2, 4, 3\); expected \(1, tokens, …\)"):
             ctxc.check(linear, torch.zeros(2, 4, 3))

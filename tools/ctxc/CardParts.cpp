@@ -62,8 +62,11 @@ Expected<std::vector<ExampleText>> driver::exampleTexts(Model &model, const Adap
                                                         bool areConversations) {
   EvaluateRequest first = about; // a question by itself is the easiest to read
   llvm::erase_if(first.texts, [](const TextSequence &text) { return text.turn > 1; });
+  auto stops = model.stopTokens();
+  if (!stops)
+    return stops.takeError();
   auto found = model.examples(adapter, first.texts.empty() ? about : first, exampleCount,
-                              exampleLength, stopTokens(*model.checkpoint()));
+                              exampleLength, *stops);
   if (!found)
     return found.takeError();
   std::vector<ExampleText> texts;

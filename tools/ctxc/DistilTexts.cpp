@@ -120,7 +120,8 @@ Expected<Writer> Writer::make(const Arguments &arguments, Model &model, const Co
   if (!more)
     return more.takeError();
   writer.more = *more;
-  writer.stops = stopTokens(*model.checkpoint());
+  if (Error error = model.stopTokens().moveInto(writer.stops))
+    return std::move(error);
   return writer;
 }
 

@@ -159,7 +159,7 @@ Command driver::inspectCommand() {
       {"--token", "K",
        "examine the patch of the token at position K, 1 or more; default: the last\n"
        "of the prompt"},
-      {"--generate", "N", "let the full run generate N tokens, and show their patches too"},
+      {"--generate", "N", "let the full run generate up to N tokens, and show their patches too"},
       {"--by",
        "PART",
        "leave out one token, or one sentence, of the context at a time; default: a token,\n"

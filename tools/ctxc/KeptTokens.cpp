@@ -133,8 +133,11 @@ Error driver::warnOfEqualTokens(Opened &opened, const DistilRequest &request) {
   auto tokenizer = opened.model->tokenizer();
   if (!tokenizer)
     return tokenizer.takeError();
+  auto stops = opened.model->stopTokens();
+  if (!stops)
+    return stops.takeError();
   int64_t other = *token == 0;
-  for (int64_t stop : stopTokens(*opened.model->checkpoint()))
+  for (int64_t stop : *stops)
     if (stop != *token)
       other = stop;
   err() << "ctxc: warning: nothing but " << quoted(tokenizer->piece(*token))

@@ -363,7 +363,8 @@ Command driver::verifyCommand() {
       runVerify};
   std::vector<OptionSpec> own = {
       positionsOption(),
-      {"--generate", "N", "how many tokens to generate and verify; default 1"},
+      {"--generate", "N",
+       "how many tokens to generate and verify, unless the model ends its text before; default 1"},
       reads(
           {"--patch", "FILE",
            "check this stored patch instead, or all patches in the file, which names its tokens"}),

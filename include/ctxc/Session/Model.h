@@ -181,7 +181,8 @@ public:
   /// The metadata that a patch of the token at `position` has in a file.
   llvm::Expected<PatchMetadata> metadata(const RunRequest &request, int64_t position);
 
-  /// Generates `count` tokens with the full run and verifies the patch of each (ctxc::verify). If
+  /// Generates up to `count` tokens with the full run, till it ends its text (stopTokens), and
+  /// verifies the patch of each (ctxc::verify). If
   /// the request has positions, verifies the prompt's tokens there instead (ctxc::verifyEach).
   llvm::Expected<VerifyResult>
   verify(RunRequest request, int64_t count = 1, StepObserver observe = [](const VerifyStep &) {});
@@ -261,6 +262,10 @@ public:
   llvm::Expected<std::vector<int64_t>> tokenizeInside(llvm::StringRef text);
   /// The special tokens that the tokenizer puts in front of every text.
   llvm::Expected<std::vector<int64_t>> tokensInFront();
+  /// The tokens after which the model generates no other: generation_config.json's eos_token_id, or
+  /// without that file config.json's; of a GGUF file, those at which llama.cpp ends. Empty for a
+  /// model that is no checkpoint. Errors: a file cannot be read.
+  llvm::Expected<std::vector<int64_t>> stopTokens();
   /// The tokens of a conversation as the checkpoint's chat template writes it, up to the beginning
   /// of the answer. `tools` is a list of what the model may call, or None. Errors: there is no
   /// template; it refuses the messages.
@@ -347,6 +352,8 @@ private:
   std::unique_ptr<PatchNorms> parameterNorms;
   std::unique_ptr<Split> split; ///< for distil and evaluate
   std::unique_ptr<Tokenizer> pieces;
+  std::optional<std::vector<int64_t>> knownStops;
+  llvm::Expected<std::vector<int64_t>> readStopTokens();
   std::optional<TextFront> knownFront;
   const TextFront &textFront();
   std::optional<std::optional<Sink>> knownSink;

@@ -70,9 +70,6 @@ std::vector<TextSequence> takeHalf(std::vector<TextSequence> &texts);
 /// Texts up to `tokens` tokens, the last of them whole.
 std::vector<TextSequence> firstTokens(llvm::ArrayRef<TextSequence> texts, int64_t tokens);
 
-/// config.json's eos_token_id: a number, or a list of them.
-std::vector<int64_t> stopTokens(const Checkpoint &checkpoint);
-
 } // namespace ctxc
 
 #endif // CTXC_SESSION_TEXTSFILE_H

@@ -73,6 +73,9 @@ public:
 
   /// What whoever uses the tokenizer should be told, once; empty where there is nothing to tell.
   std::string warning;
+  /// The tokens that end a text, ascending, of a GGUF file, whose vocabulary says so; other files'
+  /// are in GenerationConfig.
+  std::vector<int64_t> ends;
 
 protected:
   Tokenizer() = default;

@@ -54,6 +54,8 @@ struct RunRequest {
   /// each with the tokens before it as context. The reduced run of each keeps the positions of
   /// `kept` that are before it.
   std::vector<int64_t> positions = {};
+  /// Only for tokens that are generated: after one of these there is no other.
+  std::vector<int64_t> stops = {};
   /// False: there is no control run; a step's `control` is not set, and the logits observer gets
   /// no control logits.
   bool control = true;
@@ -109,6 +111,7 @@ struct PooledText {
 
 struct VerifyResult {
   std::vector<VerifyStep> steps;
+  bool ended = false; ///< the last step's choice is one of the request's `stops`
   RunTimes times;
   std::optional<PooledText> pooled;
 };
@@ -129,8 +132,9 @@ using StepObserver = llvm::function_ref<void(const VerifyStep &)>;
 /// with its patch. Reports all problems together.
 llvm::Error checkRequest(const RunRequest &request, const Executor &executor, int64_t count = 1);
 
-/// Generates `count` tokens greedily with the full run, and verifies each. A
-/// disagreement is recorded, and generation goes on with the full run's token, as in the paper.
+/// Generates up to `count` tokens greedily with the full run, and verifies each; the last one may
+/// be one of `request.stops`. A disagreement is recorded, and generation goes on with the full
+/// run's token, as in the paper.
 llvm::Expected<VerifyResult> verify(Executor &executor, const RunRequest &request, int64_t count,
                                     PatchNorms &norms, StepObserver observe);
 

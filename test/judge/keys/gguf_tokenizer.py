@@ -1,5 +1,6 @@
 """The keys of a GGUF file's tokenizer, against llama.cpp's ids."""
 import atexit
+import copy
 import random
 import shutil
 import tempfile
@@ -13,6 +14,9 @@ NAME = "GGUF, the keys of the tokenizer"
 ROOT = Path(__file__).resolve().parents[3]
 TEXTS = [b"And David said unto Saul, 3 kings!", "  the King  of Größe 東京 é\n".encode(), b"a<s>b</s> c<|im_end|>d <tool>",
          b"", b"x", b"[CLS] words [SEP] KINGS"]
+ENDS = """<|eot_id|> <|im_end|> <|end|> <|return|> <|call|> <|flush|> <|calls|> <end_of_turn> <|endoftext|> </s> <|eom_id|> <EOT> _<EOT>
+[EOT] [EOS] <|end_of_text|> <end_of_utterance> <eos> <turn|> <|tool_response> <|fim_pad|> <|repo_name|> <|file_sep|> <|fim_prefix|>
+<|plamo:eos|> <|channel|> <PAD>""".split()
 OWN = {
     "tokenizer.ggml.model": ["llama", "gpt2", "bert", "t5", "rwkv", "no_vocab"], "tokenizer.ggml.pre": ["gpt-2", "llama-bpe", "qwen2"],
     **{f"tokenizer.ggml.{role}_token_id": [5, 300, 10 ** 6] for role in
@@ -57,7 +61,7 @@ def cases(key, value):
 
 def ctxc(path):
     found = vocabularies.run(program, path, TEXTS, folder)
-    return (None, found) if isinstance(found, str) else (found, "")
+    return (None, found) if isinstance(found, str) else ((found, found.ends), "")
 
 
 def judge(path):
@@ -66,10 +70,10 @@ def judge(path):
 
 
 def differ(found, expected):
-    for text, one, other in zip(TEXTS, found, expected):
+    for text, one, other in zip(TEXTS, found[0], expected[0]):
         if one != other:
             return f"the ids of {text!r} are {one}, llama.cpp's {other}"
-    return None
+    return None if found[1] == expected[1] else f"a text ends at {found[1]}, in llama.cpp at {expected[1]}"
 
 
 def names(key):
@@ -84,7 +88,22 @@ def is_no_matter(key, value, reason):
     return isinstance(value, (bool, int, float, list, str)) and not key.endswith(".pre")
 
 
+def with_ends(choose):
+    """More tokens, which llama.cpp takes for ends and marks."""
+    vocabulary, pre, ids = made["gpt2"]
+    marked = copy.copy(vocabulary)
+    named = [name for name in choose.sample(ENDS, choose.randint(1, 6)) if name not in vocabulary.tokens]
+    marked.tokens, marked.kinds = vocabulary.tokens + named, vocabulary.kinds + [choose.choice([1, 3, 4]) for _ in named]
+    path = folder / "model.gguf"
+    keys = {f"tokenizer.ggml.{role}_token_id": choose.randrange(300)
+            for role in choose.sample(["eot", "eom", "fim_pad", "fim_rep", "fim_sep", "fim_pre"], choose.randint(0, 2))}
+    marked.write(path, pre, ids, {}, Writer, lambda file: [put(file, key, value) for key, value in keys.items()])
+    return f"{named} {keys}", path, None
+
+
 def generated(choose: random.Random):
+    if choose.random() < 0.5:
+        return with_ends(choose)
     base = choose.choice(list(made))
     changes = {f"tokenizer.ggml.{name}": choose.random() < 0.5 for name in
                ("add_bos_token", "add_eos_token", "add_space_prefix", "remove_extra_whitespaces") if choose.random() < 0.5}
