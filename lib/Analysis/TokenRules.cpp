@@ -1,6 +1,7 @@
-// A line gives each of PyTorch's ops the rule by which it treats tokens. An op without a line may
-// join tokens. How ops are raised to xf, and executed, is in Import/Graph and Reference/Graph.
+// The rules by which PyTorch's ops treat tokens: AtenOps.def gives each op its own. An op without a
+// rule may join tokens.
 #include "TokenRules.h"
+#include "dialects/Graph/AtenOps.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -331,59 +332,13 @@ Mixing einsum(const TokenCall &c) {
   return joins(to.count(letter) != 1);
 }
 
-struct Named {
-  StringLiteral names;
-  Rule rule;
-};
-
-constexpr Named rules[] = {
-    {"__and__ __or__ abs add addcdiv addcmul bitwise_and bitwise_not bitwise_or bitwise_xor ceil "
-     "clamp clamp_max clamp_min cos div elu eq erf exp exp2 expm1 floor floor_divide fmod ge gelu "
-     "gt hardsigmoid hardswish hardtanh isinf isnan le leaky_relu lerp log log1p log2 log_sigmoid "
-     "logical_and logical_not logical_or logical_xor logit lt masked_fill maximum minimum mish mul "
-     "nan_to_num ne neg pow prelu reciprocal relu relu6 remainder round rsqrt rsub sigmoid sign "
-     "silu sin softplus sqrt square sub tan tanh where xlogy",
-     entries},
-    {"_to_copy alias clone contiguous copy detach dropout fill lift_fresh_copy to", entries},
-    {"type_as", copies},
-    {"_unsafe_view reshape view flatten unflatten", order},
-    {"movedim mT numpy_T permute squeeze swapaxes t transpose unsqueeze view_as_complex "
-     "view_as_real",
-     permutes},
-    // The tokens' axis has their number still, so it is not repeated.
-    {"expand repeat tile expand_as broadcast_to", entries},
-    {"index", indexes},
-    {"index_select", selects},
-    {"scatter scatter_add", scatters},
-    {"stack", stacks},
-    {"one_hot", appends},
-    {"constant_pad_nd pad", pads},
-    {"einsum", einsum},
-    {"repeat_interleave flip roll", alongAxes},
-    {"all amax amin any argmax argmin logsumexp mean prod std sum var linalg_vector_norm norm",
-     reduces},
-    {"max min", extremes},
-    {"_softmax log_softmax softmax cumprod cumsum argsort sort topk glu", alongLast},
-    {"select unbind chunk split split_with_sizes slice narrow", part},
-    {"gather", gathers},
-    {"cat concat concatenate slice_scatter", cat},
-    {"layer_norm rms_norm", normalises},
-    {"batch_norm", byChannels},
-    {"linear", linear},
-    {"matmul", matmul},
-    {"bmm mm", mm},
-    {"addmm", addmm},
-    {"embedding", embedding},
-};
+constexpr Rule none = nullptr;
 
 const llvm::StringMap<Rule> &table() {
   static const llvm::StringMap<Rule> byName = [] {
     llvm::StringMap<Rule> made;
-    for (const Named &entry : rules)
-      for (StringRef rest = entry.names, name; !rest.empty();) {
-        std::tie(name, rest) = rest.split(' ');
-        made[name] = entry.rule;
-      }
+#define ATEN(name, kind, tokens, meaning, raised, followed, generic) made[name] = tokens;
+#include "dialects/Graph/AtenOps.def"
     return made;
   }();
   return byName;
@@ -394,16 +349,16 @@ const llvm::StringMap<Rule> &table() {
 Mixing ctxc::ruleFor(const TokenCall &call) {
   graph::CallOp op = call.call;
   StringRef name = op.getBaseName();
-  auto known = table().find(name);
+  Rule rule = table().lookup(name);
   // Ops of other namespaces may have the same names. ctxc's are the recurrences of
   // python/ctxc/_recurrences.py.
-  if (!op.getTarget().starts_with("aten.") || known == table().end())
+  if (!op.getTarget().starts_with("aten.") || !rule)
     return op.getTarget().starts_with("ctxc.") ? Mixing::Tokens : Mixing::Unknown;
-  return known->second(call);
+  return rule(call);
 }
 
 bool TokenAxes::ignoresNumbers(graph::CallOp call) {
-  static constexpr StringLiteral names[] = {"zeros_like", "ones_like", "full_like", "empty_like",
-                                            "new_zeros",  "new_ones",  "new_full",  "new_empty"};
-  return call.getTarget().starts_with("aten.") && llvm::is_contained(names, call.getBaseName());
+  const graph::AtenOp *op = graph::atenOp(call);
+  return op && op->kind == graph::AtenKind::Makes &&
+         (op->name.ends_with("_like") || op->name.starts_with("new_"));
 }

@@ -19,7 +19,7 @@ Expected<std::vector<int64_t>> ctxc::readStops(const json::Value &value, StringR
     return id.has_value();
   };
   const json::Array *list = value.getAsArray();
-  if (value.getAsNull() || (list ? all_of(*list, add) : add(value)))
+  if (value.getAsNull() || (list ? !list->empty() && all_of(*list, add) : add(value)))
     return stops;
   return makeError(path + ": key 'eos_token_id' = " + printableLine(formatv("{0}", value).str()) +
                    ": expected a token's id, or a list of ids");

@@ -114,10 +114,10 @@ static Error markSymbols(GgufVocabulary &v, const GgufFile &file) {
     std::optional<int64_t> named;
     if (Error error = readId(v, file, part.role, named))
       return error;
-    if (!named)
-      for (StringRef text : reverse(wordsOf(part.texts)))
-        if (auto id = mark(text, TokenKind::Control))
-          named = id;
+    const bool isNamed = named.has_value();
+    for (StringRef text : isNamed ? SmallVector<StringRef>() : wordsOf(part.texts))
+      if (auto id = mark(text, TokenKind::Control); !named)
+        named = id;
     if (named && part.ends)
       ends.insert(*named);
   }
@@ -138,7 +138,7 @@ static Error markSymbols(GgufVocabulary &v, const GgufFile &file) {
   if (has("<|end|>") && calls && (has("<|flush|>") || has("<|return|>")))
     ends.remove(*mark("<|end|>", TokenKind::UserDefined));
   // Here "</s>" is HTML.
-  if (has("</s>") && (has("<|tool_response>") || ids.contains("<|plamo:eos|>")))
+  if (has("</s>") && has("<|tool_response>"))
     ends.remove(*mark("</s>", TokenKind::Normal));
   v.ends.assign(ends.begin(), ends.end());
   llvm::sort(v.ends);

@@ -34,7 +34,6 @@ LISTS = {
         "dialects/XF/XFAttrs.td": "TableGen reads no .def file; a switch over Functions.def has each kind",
         "dialects/XF/XFTokenOps.td": "the table of the language reference",
         "dialects/XF/Functions.h": "the parts of formulas",
-        "lib/Analysis/TokenRules.cpp": "PyTorch's ops, whatever xf has",
         "python/ctxc/torch/_ops.py": "the parts of formulas",
     }),
 }

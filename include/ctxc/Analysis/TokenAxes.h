@@ -8,7 +8,7 @@
 //
 // A value is Fixed if it does not depend on the model's input: parameters, buffers, positions, and
 // values computed only from these. A value is Token if, along one axis, entry i depends only on
-// token i. Any other value is Whole. TokenRules.cpp has the rule of each op.
+// token i. Any other value is Whole. AtenOps.def has the rule of each op.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_ANALYSIS_TOKENAXES_H

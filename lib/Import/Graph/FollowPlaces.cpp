@@ -1,30 +1,11 @@
 // Where an entry of a value comes from: ops that move entries.
 #include "Follower.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
 using Found = Follower::Found;
-
-Follower::Method Follower::moverOf(StringRef name) {
-  return llvm::StringSwitch<Method>(name)
-      .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous", "lift_fresh_copy",
-              "type_as"},
-             &Follower::copied)
-      .Case("expand", &Follower::expanded)
-      .Case("repeat", &Follower::repeated)
-      .Cases({"cat", "concat", "concatenate"}, &Follower::concatenated)
-      .Cases({"view", "reshape", "unsqueeze", "squeeze"}, &Follower::reshaped)
-      .Cases({"transpose", "permute", "t"}, &Follower::turned)
-      .Cases({"slice", "narrow", "select"}, &Follower::part)
-      .Case("index", &Follower::indexed)
-      .Case("gather", &Follower::gathered)
-      .Case("embedding", &Follower::row)
-      .Case("index_select", &Follower::picked)
-      .Default(nullptr);
-}
 
 std::optional<Line> Follower::index(Value value, const Places &at) {
   Origin *before = std::exchange(origin, nullptr);

@@ -1,5 +1,7 @@
 #include "Follower.h"
+#include "dialects/Graph/AtenOps.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -27,24 +29,17 @@ static double roundedToBF16(double number) {
   return rounded.convertToDouble();
 }
 
-Follower::Method Follower::methodOf(StringRef name) {
-  return llvm::StringSwitch<Method>(name)
-      .Case("arange", &Follower::counted)
-      .Cases({"full", "zeros", "ones", "full_like", "zeros_like", "ones_like", "new_zeros",
-              "new_ones", "new_full", "scalar_tensor"},
-             &Follower::filled)
-      .Cases({"tril", "triu"}, &Follower::triangle)
-      .Cases({"where", "masked_fill"}, &Follower::chosen)
-      .Cases({"add", "sub", "rsub", "mul", "div", "pow"}, &Follower::joined)
-      .Cases({"le", "lt", "ge", "gt", "eq", "ne"}, &Follower::joined)
-      .Cases({"__and__", "logical_and", "bitwise_and", "__or__", "logical_or", "bitwise_or"},
-             &Follower::joined)
-      .Cases({"logical_not", "bitwise_not", "neg"}, &Follower::negated)
-      .Cases({"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "reciprocal", "abs", "floor", "ceil"},
-             &Follower::function)
-      .Case("diff", &Follower::steps)
-      .Case("cumsum", &Follower::sums)
-      .Default(moverOf(name));
+Follower::Method Follower::methodOf(graph::CallOp call) {
+  static const llvm::StringMap<Method> methods = [] {
+    llvm::StringMap<Method> made;
+#define ATEN(name, kind, tokens, meaning, raised, followed, generic)                               \
+  made[name] = &Follower::followed;
+#include "dialects/Graph/AtenOps.def"
+    return made;
+  }();
+  const graph::AtenOp *op = graph::atenOp(call);
+  Method method = op ? methods.lookup(op->name) : nullptr;
+  return method == &Follower::none || (method && origin && !op->keepsNumbers()) ? nullptr : method;
 }
 
 Found Follower::entry(Value value, const Places &at) {
@@ -69,9 +64,7 @@ Found Follower::entry(Value value, const Places &at) {
   auto call = dyn_cast<graph::CallOp>(value.getDefiningOp());
   if (!call)
     return std::nullopt;
-  auto methodIn = origin ? moverOf : methodOf;
-  Method method =
-      call.getTarget().starts_with("aten.") ? methodIn(call.getBaseName()) : Method(nullptr);
+  Method method = methodOf(call);
   bool readsNone = method == &Follower::counted || method == &Follower::filled;
   if (!method || (call.getOperands().empty() && !readsNone) || axes.isData(value) ||
       call.getNumResults() != 1 || depth >= mostDepth || ++followed > mostFollowed)
@@ -300,22 +293,16 @@ Found Follower::joined(graph::CallOp call, const Places &at) {
   }
   if (name == "rsub")
     std::swap(a, b);
-  using Function = double (*)(double, double);
-  auto f = llvm::StringSwitch<Function>(name)
-               .Case("add", [](double x, double y) { return x + y; })
-               .Cases({"sub", "rsub"}, [](double x, double y) { return x - y; })
-               .Case("mul", [](double x, double y) { return x * y; })
-               .Case("div", [](double x, double y) { return x / y; })
-               .Case("pow", [](double x, double y) { return std::pow(x, y); })
-               .Case("le", [](double x, double y) { return double(x <= y); })
-               .Case("lt", [](double x, double y) { return double(x < y); })
-               .Case("ge", [](double x, double y) { return double(x >= y); })
-               .Case("gt", [](double x, double y) { return double(x > y); })
-               .Case("eq", [](double x, double y) { return double(x == y); })
-               .Case("ne", [](double x, double y) { return double(x != y); })
-               .Cases({"__and__", "logical_and", "bitwise_and"},
-                      [](double x, double y) { return double(x && y); })
-               .Default([](double x, double y) { return double(x || y); });
+  auto f = graph::atenOp(call)->ofTwo;
+  if (!f)
+    f = llvm::StringSwitch<decltype(f)>(name)
+            .Case("add", [](double x, double y) { return x + y; })
+            .Cases({"sub", "rsub"}, [](double x, double y) { return x - y; })
+            .Case("mul", [](double x, double y) { return x * y; })
+            .Case("div", [](double x, double y) { return x / y; })
+            .Case("pow", [](double x, double y) { return std::pow(x, y); })
+            .Cases({"__and__", "bitwise_and"}, [](double x, double y) { return double(x && y); })
+            .Default([](double x, double y) { return double(x || y); });
   Form form = name == "add"           ? Form::Sum
               : name.ends_with("sub") ? Form::Difference
               : name == "mul"         ? Form::Product
@@ -337,19 +324,8 @@ Found Follower::negated(graph::CallOp call, const Places &at) {
 /// Functions of numbers.
 Found Follower::function(graph::CallOp call, const Places &at) {
   Found x = entry(call.getOperand(0), at);
-  using Function = double (*)(double, double);
-  auto f = llvm::StringSwitch<Function>(call.getBaseName())
-               .Case("exp", [](double a, double) { return std::exp(a); })
-               .Case("exp2", [](double a, double) { return std::exp2(a); })
-               .Case("log", [](double a, double) { return std::log(a); })
-               .Case("log2", [](double a, double) { return std::log2(a); })
-               .Case("sqrt", [](double a, double) { return std::sqrt(a); })
-               .Case("rsqrt", [](double a, double) { return 1 / std::sqrt(a); })
-               .Case("reciprocal", [](double a, double) { return 1 / a; })
-               .Case("abs", [](double a, double) { return std::abs(a); })
-               .Case("floor", [](double a, double) { return std::floor(a); })
-               .Default([](double a, double) { return std::ceil(a); });
-  return x ? join(*x, Line(), f, Form::Other) : std::nullopt;
+  auto f = graph::atenOp(call)->function;
+  return x ? join(*x, Line(), [f](double a, double) { return f(a); }, Form::Other) : std::nullopt;
 }
 
 /// The differences of consecutive positions, of which the first has one before it as well.

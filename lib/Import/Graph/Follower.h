@@ -36,11 +36,13 @@ public:
 private:
   using Value = mlir::Value;
   using Method = Found (Follower::*)(graph::CallOp, const Places &);
-  static Method methodOf(llvm::StringRef name);
-  static Method moverOf(llvm::StringRef name);
+  /// AtenOps.def's for the call, null where there is none; on the way to an origin, only of what
+  /// keeps numbers.
+  Method methodOf(graph::CallOp call);
 
   // What an entry is.
   Found stored(graph::StoredOp op, const Places &at);
+  Found none(graph::CallOp, const Places &) { return std::nullopt; }
   Found counted(graph::CallOp call, const Places &at);
   Found filled(graph::CallOp call, const Places &at);
   Found copied(graph::CallOp call, const Places &at);

@@ -1,4 +1,5 @@
 #include "GraphValues.h"
+#include "dialects/Graph/AtenOps.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -23,11 +24,11 @@ Value ctxc::pt2::beforeCopies(Value value) {
     return isa<FloatType>(cast<graph::SymbolicType>(v.getType()).getElementType());
   };
   while (true) {
-    graph::CallOp copy;
-    for (StringRef name : {"_to_copy", "to", "clone", "alias", "detach", "contiguous",
-                           "lift_fresh_copy", "dropout", "type_as"})
-      copy = copy ? copy : callOf(value, name);
-    if (!copy || copy.getOperands().empty() || !isFloat(value) || !isFloat(copy.getOperand(0)))
+    auto copy = value.getDefiningOp<graph::CallOp>();
+    const graph::AtenOp *op = copy ? graph::atenOp(copy) : nullptr;
+    if (!op || op->kind != graph::AtenKind::Copies)
+      return value;
+    if (copy.getOperands().empty() || !isFloat(value) || !isFloat(copy.getOperand(0)))
       return value;
     auto train = dyn_cast_or_null<BoolAttr>(copy.getArgument("train"));
     if (train && train.getValue())
@@ -110,17 +111,10 @@ SmallVector<int64_t> ctxc::pt2::orderOf(graph::CallOp call) {
 }
 
 mlir::FloatType ctxc::pt2::arithmeticOf(graph::ProgramOp program) {
-  // These give numbers that were computed before.
-  static constexpr StringLiteral copies[] = {
-      "_to_copy", "to",        "clone",   "alias",   "detach", "contiguous", "lift_fresh_copy",
-      "dropout",  "type_as",   "view",    "reshape", "expand", "unsqueeze",  "squeeze",
-      "flatten",  "unflatten", "permute", "t",       "slice",  "transpose",  "select",
-      "narrow",   "split",     "chunk",   "unbind",  "cat",    "stack",      "split_with_sizes",
-      "index",    "embedding", "gather",  "copy",    "fill"};
   FloatType narrowest = Float32Type::get(program.getContext());
   for (auto call : program.getBody().getOps<graph::CallOp>()) {
-    bool isCopy =
-        call.getTarget().starts_with("aten.") && llvm::is_contained(copies, call.getBaseName());
+    const graph::AtenOp *op = graph::atenOp(call);
+    bool isCopy = op && op->keepsNumbers(); // which were computed before
     for (Value result : call.getResults()) {
       auto type = dyn_cast<graph::SymbolicType>(result.getType());
       auto element = type ? dyn_cast<FloatType>(type.getElementType()) : FloatType();

@@ -78,6 +78,7 @@ private:
   /// What a call was raised to: a value for each result; empty where no pattern knows it.
   using Results = llvm::SmallVector<Value>;
   Results raiseKnown(graph::CallOp call);
+  Results none(graph::CallOp) { return {}; }
   Results linear(graph::CallOp call);
   Results product(graph::CallOp call);
   Results sum(graph::CallOp call);

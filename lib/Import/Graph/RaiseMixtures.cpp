@@ -2,6 +2,7 @@
 #include "GraphValues.h"
 #include "Raise.h"
 #include "SlotOrder.h"
+#include "dialects/Graph/AtenOps.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -34,10 +35,9 @@ struct Grouped {
 
 /// `value` before ops that keep its numbers, or repeat each of them.
 static Value beforeRepeats(Value value) {
-  static constexpr StringLiteral names[] = {
-      "view", "reshape", "expand", "clone", "unsqueeze", "squeeze", "_to_copy", "to", "contiguous"};
   while (auto call = value ? value.getDefiningOp<graph::CallOp>() : graph::CallOp()) {
-    if (!call.getTarget().starts_with("aten.") || !llvm::is_contained(names, call.getBaseName()))
+    const graph::AtenOp *op = graph::atenOp(call);
+    if (!op || (op->kind != graph::AtenKind::Copies && op->kind != graph::AtenKind::Views))
       break;
     value = call.getOperand(0);
   }

@@ -2,6 +2,7 @@
 #include "GraphValues.h"
 #include "Mask.h"
 #include "Raise.h"
+#include "dialects/Graph/AtenOps.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -160,12 +161,8 @@ Value Raiser::numbersFor(graph::StoredOp stored, Value data) {
 
 /// Whether entries of the result are functions of entries of the operands, or are these.
 static bool isByEntry(graph::CallOp call) {
-  static constexpr StringLiteral names[] = {
-      "neg",    "exp",    "softplus", "sigmoid", "tanh",    "add",        "sub",
-      "rsub",   "mul",    "div",      "view",    "reshape", "unsqueeze",  "squeeze",
-      "expand", "select", "_to_copy", "to",      "clone",   "contiguous", "type_as",
-      "alias",  "detach", "square",   "relu",    "slice",   "clamp"};
-  return call.getTarget().starts_with("aten.") && llvm::is_contained(names, call.getBaseName());
+  const graph::AtenOp *op = graph::atenOp(call);
+  return op && (op->kind == graph::AtenKind::Entries || op->keepsNumbers());
 }
 
 /// The number without an axis that `stored` is, where no patch changes it.

@@ -1,8 +1,8 @@
-// What each op of PyTorch becomes in xf: a line gives each name its function.
+// What ops of PyTorch become in xf: AtenOps.def gives each its function.
 #include "GraphValues.h"
 #include "Mask.h"
 #include "Raise.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -12,48 +12,15 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
   if (!call.getTarget().starts_with("aten."))
     return {};
   using Method = Results (Raiser::*)(graph::CallOp);
-  auto method =
-      llvm::StringSwitch<Method>(call.getBaseName())
-          .Cases({"linear", "addmm"}, &Raiser::linear)
-          .Case("matmul", &Raiser::product)
-          .Cases({"add", "sub", "rsub"}, &Raiser::sum)
-          .Cases({"mul", "neg"}, &Raiser::times)
-          .Case("div", &Raiser::quotient)
-          .Cases({"pow", "square"}, &Raiser::power)
-          .Cases({"relu", "silu", "gelu", "sigmoid", "tanh", "exp", "expm1", "softplus"},
-                 &Raiser::function)
-          .Case("elu", &Raiser::elu)
-          .Case("leaky_relu", &Raiser::leaky)
-          .Case("prelu", &Raiser::prelu)
-          .Cases({"abs", "hardtanh", "relu6", "hardsigmoid", "hardswish"}, &Raiser::limits)
-          .Cases({"flip", "roll"}, &Raiser::reordered)
-          .Case("cumsum", &Raiser::summedUp)
-          .Cases({"clamp", "clamp_min", "clamp_max"}, &Raiser::clamped)
-          .Cases({"min", "max", "minimum", "maximum"}, &Raiser::extreme)
-          .Case("where", &Raiser::choice)
-          .Cases({"layer_norm", "rms_norm"}, &Raiser::normed)
-          .Case("batch_norm", &Raiser::fixedNorm)
-          .Case("softmax", &Raiser::softmax)
-          .Cases({"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten"},
-                 &Raiser::sameOrder)
-          .Cases({"transpose", "permute", "t", "numpy_T"}, &Raiser::permuted)
-          .Cases({"_to_copy", "to", "clone", "alias", "detach", "contiguous", "lift_fresh_copy",
-                  "dropout", "type_as"},
-                 &Raiser::copied)
-          .Case("expand", &Raiser::expanded)
-          .Cases({"slice", "narrow", "select"}, &Raiser::part)
-          .Cases({"split", "split_with_sizes", "chunk", "unbind"}, &Raiser::parts)
-          .Cases({"cat", "concat", "concatenate"}, &Raiser::joined)
-          .Case("stack", &Raiser::stacked)
-          .Case("slice_scatter", &Raiser::placed)
-          .Case("copy", &Raiser::written)
-          .Case("fill", &Raiser::filled)
-          .Case("embedding", &Raiser::row)
-          .Case("topk", &Raiser::topK)
-          .Case("index", &Raiser::indexed)
-          .Case("gather", &Raiser::gathered)
-          .Cases({"sum", "mean"}, &Raiser::summed)
-          .Default(nullptr);
+  static const llvm::StringMap<Method> methods = [] {
+    llvm::StringMap<Method> made;
+#define ATEN(name, kind, tokens, meaning, raised, followed, generic) made[name] = &Raiser::raised;
+#include "dialects/Graph/AtenOps.def"
+    return made;
+  }();
+  Method method = methods.lookup(call.getBaseName());
+  if (!method || method == &Raiser::none)
+    return {};
   bool isOfShape =
       llvm::is_contained({&Raiser::sameOrder, &Raiser::permuted, &Raiser::copied, &Raiser::expanded,
                           &Raiser::part, &Raiser::row, &Raiser::indexed, &Raiser::gathered,
@@ -64,8 +31,6 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
     Value raised = lookup(operand);
     return !isData(operand) || (raised && xf::isSized(raised.getType()) && isFloat(raised));
   };
-  if (!method)
-    return {};
   if (isOfShape || llvm::all_of(call.getOperands(), computes))
     return (this->*method)(call);
   // What is written out is raised at its end, and what leads there may be no op of xf.

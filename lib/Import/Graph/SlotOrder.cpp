@@ -1,5 +1,6 @@
 #include "SlotOrder.h"
 #include "GraphValues.h"
+#include "dialects/Graph/AtenOps.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -39,12 +40,10 @@ private:
     auto is = [&](std::initializer_list<StringLiteral> names) {
       return call.getTarget().starts_with("aten.") && llvm::is_contained(names, name);
     };
-    if (is({"add",         "sub",         "mul",       "div",        "neg",      "sigmoid",
-            "silu",        "gelu",        "relu",      "tanh",       "exp",      "softplus",
-            "clamp",       "clamp_min",   "clamp_max", "pow",        "_to_copy", "to",
-            "clone",       "alias",       "detach",    "contiguous", "where",    "masked_fill",
-            "eq",          "ne",          "lt",        "gt",         "le",       "ge",
-            "logical_and", "logical_not", "expand",    "square",     "minimum",  "maximum"}))
+    const graph::AtenOp *op = graph::atenOp(call);
+    if (op && name != "type_as" && // which reads the other's type alone
+        (op->kind == graph::AtenKind::Entries || op->kind == graph::AtenKind::Copies ||
+         name == "expand"))
       return aligned(call);
     if (is({"matmul"}))
       return inProduct(call);
@@ -59,7 +58,7 @@ private:
       return all(call, slots[call.getTensor("index")]);
     if (known == slots.end())
       return false;
-    if (is({"type_as"})) // reads the other's type alone
+    if (is({"type_as"}))
       return all(call, known->second);
     int64_t slot = known->second, rank = rankOf(first);
     std::optional<int64_t> dim = integerOf(call, "dim");

@@ -1,5 +1,6 @@
 #include "SureMixing.h"
 #include "GraphValues.h"
+#include "dialects/Graph/AtenOps.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -30,33 +31,10 @@ static bool isHarmless(Value fixed, const TokenAxes &axes) {
   return false;
 }
 
-/// Ops that lose nothing that varies in general: they move numbers, or compute analytic functions
-/// that are not constant.
+/// Ops that lose nothing that varies in general.
 static bool isGeneric(graph::CallOp call, const TokenAxes &axes) {
-  static constexpr StringLiteral names[] = {"linear",      "matmul",
-                                            "addmm",       "softmax",
-                                            "add",         "sub",
-                                            "mul",         "div",
-                                            "neg",         "pow",
-                                            "mean",        "rsqrt",
-                                            "sqrt",        "cat",
-                                            "concat",      "slice",
-                                            "view",        "reshape",
-                                            "unsqueeze",   "squeeze",
-                                            "permute",     "transpose",
-                                            "t",           "expand",
-                                            "clone",       "contiguous",
-                                            "_to_copy",    "to",
-                                            "dropout",     "layer_norm",
-                                            "rms_norm",    "silu",
-                                            "gelu",        "sigmoid",
-                                            "tanh",        "split",
-                                            "chunk",       "split_with_sizes",
-                                            "masked_fill", "where",
-                                            "select",      "unbind",
-                                            "flatten",     "alias",
-                                            "detach"};
-  if (!call.getTarget().starts_with("aten.") || !llvm::is_contained(names, call.getBaseName()))
+  const graph::AtenOp *op = graph::atenOp(call);
+  if (!op || !op->isGeneric)
     return false;
   StringRef name = call.getBaseName();
   bool isSum = name == "sub" || name == "add" || name == "div" || name == "mul";

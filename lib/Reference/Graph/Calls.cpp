@@ -214,14 +214,15 @@ Kind Call::resultKind(unsigned result) {
   return kindOf(cast<graph::SymbolicType>(op.getResult(result).getType()).getElementType());
 }
 
+Results meanings::none(Call &) { return {}; }
+
 Meaning ctxc::reference::meaningOf(StringRef name) {
   static const llvm::StringMap<Meaning> all = [] {
     llvm::StringMap<Meaning> map;
-    for (Meanings some : {viewMeanings(), elementMeanings(), reductionMeanings(), productMeanings(),
-                          indexMeanings()})
-      for (auto [name, meaning] : some)
-        map[name] = meaning;
+#define ATEN(name, kind, tokens, meaning, raised, followed, generic) map[name] = meanings::meaning;
+#include "dialects/Graph/AtenOps.def"
     return map;
   }();
-  return all.lookup(name);
+  Meaning found = all.lookup(name);
+  return found == meanings::none ? nullptr : found;
 }

@@ -80,13 +80,11 @@ using Meaning = Results (*)(Call &);
 /// The meaning of an op by its name without overload ("softmax"); null where there is none.
 Meaning meaningOf(llvm::StringRef name);
 
-/// The ops of each file, by name.
-using Meanings = llvm::ArrayRef<std::pair<llvm::StringRef, Meaning>>;
-Meanings viewMeanings();
-Meanings elementMeanings();
-Meanings reductionMeanings();
-Meanings productMeanings();
-Meanings indexMeanings();
+/// What AtenOps.def names, each in the file of its kind.
+namespace meanings {
+#define ATEN(name, kind, tokens, meaning, raised, followed, generic) Results meaning(Call &call);
+#include "dialects/Graph/AtenOps.def"
+} // namespace meanings
 
 } // namespace ctxc::reference
 

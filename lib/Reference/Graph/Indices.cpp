@@ -16,7 +16,7 @@ static std::optional<int64_t> entry(Call &c, double number, int64_t size) {
   return std::nullopt;
 }
 
-static Results embedding(Call &c) {
+Results meanings::embedding(Call &c) {
   Array table = c.tensor("weight").contiguous(), ids = c.tensor("indices").contiguous();
   Array result(Kind::Float, c.resultShape());
   int64_t width = table.size(1);
@@ -27,7 +27,7 @@ static Results embedding(Call &c) {
 }
 
 /// index_select: the rows of one axis that a list names.
-static Results indexSelect(Call &c) {
+Results meanings::indexSelect(Call &c) {
   Array x = c.tensor("self"), ids = c.tensor("index").contiguous();
   int64_t axis = c.axis("dim", x.rank());
   Array result(x.kind(), c.resultShape());
@@ -66,7 +66,7 @@ static void eachGathered(Call &c, ArrayRef<int64_t> shape, const Array &ids, int
   }
 }
 
-static Results gather(Call &c) {
+Results meanings::gather(Call &c) {
   Array x = c.tensor("self").contiguous(), ids = c.tensor("index").contiguous();
   Array result(x.kind(), ids.shape());
   eachGathered(c, x.shape(), ids, c.axis("dim", x.rank()),
@@ -75,7 +75,7 @@ static Results gather(Call &c) {
 }
 
 /// scatter, scatter_add
-static Results scatter(Call &c) {
+Results meanings::scatter(Call &c) {
   Array x = c.tensor("self").copied(), ids = c.tensor("index").contiguous();
   Array from = c.tensorOrNumber(c.has("src") ? "src" : "value");
   bool adds = c.name() == "scatter_add";
@@ -99,7 +99,7 @@ static Results scatter(Call &c) {
   return {x};
 }
 
-static Results indexAdd(Call &c) {
+Results meanings::indexAdd(Call &c) {
   Array x = c.tensor("self").copied(), ids = c.tensor("index").contiguous();
   Array from = c.tensor("source").contiguous();
   int64_t axis = c.axis("dim", x.rank());
@@ -188,7 +188,7 @@ static Places placesOf(Call &c, const Array &x) {
   return places;
 }
 
-static Results indexed(Call &c) {
+Results meanings::indexed(Call &c) {
   Array x = c.tensor("self").contiguous();
   Places places = placesOf(c, x);
   if (!c.failure().empty())
@@ -200,7 +200,7 @@ static Results indexed(Call &c) {
   return {result};
 }
 
-static Results indexPut(Call &c) {
+Results meanings::indexPut(Call &c) {
   Array x = c.tensor("self").copied();
   Places places = placesOf(c, x);
   std::optional<Array> wide = c.tensor("values").expanded(places.shape);
@@ -213,12 +213,4 @@ static Results indexPut(Call &c) {
   for (auto [i, place] : llvm::enumerate(places.entries))
     x.data()[place] = values.at(i) + (adds ? x.at(place) : 0);
   return {x};
-}
-
-Meanings ctxc::reference::indexMeanings() {
-  static const std::pair<llvm::StringRef, Meaning> all[] = {
-      {"embedding", embedding}, {"index_select", indexSelect}, {"gather", gather},
-      {"scatter", scatter},     {"scatter_add", scatter},      {"index_add", indexAdd},
-      {"index", indexed},       {"index_put", indexPut}};
-  return all;
 }

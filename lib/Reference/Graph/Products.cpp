@@ -28,7 +28,7 @@ static std::optional<Array> product(const Array &a, const Array &b) {
   return result;
 }
 
-static Results matmul(Call &c) {
+Results meanings::matmul(Call &c) {
   Array a = c.tensor("self"), b = c.tensor(c.has("mat2") ? "mat2" : "other");
   bool isRow = a.rank() == 1, isColumn = b.rank() == 1;
   std::optional<Array> result =
@@ -40,7 +40,7 @@ static Results matmul(Call &c) {
   return {result->viewed(c.resultShape())};
 }
 
-static Results outer(Call &c) {
+Results meanings::outer(Call &c) {
   Array a = c.tensor("self"), b = c.tensor(c.has("vec2") ? "vec2" : "other");
   std::optional<Array> result =
       a.rank() == 1 && b.rank() == 1 ? product(a.unsqueezed(1), b.unsqueezed(0)) : std::nullopt;
@@ -51,7 +51,7 @@ static Results outer(Call &c) {
   return {*result};
 }
 
-static Results linear(Call &c) {
+Results meanings::linear(Call &c) {
   Array x = c.tensor("input"), w = c.tensor("weight");
   if (w.rank() == 1)
     w = w.unsqueezed(0);
@@ -73,7 +73,7 @@ static Results linear(Call &c) {
 }
 
 /// addmm, baddbmm: beta · self + alpha · a b
-static Results added(Call &c) {
+Results meanings::added(Call &c) {
   bool isStack = c.name() == "baddbmm";
   std::optional<Array> result =
       product(c.tensor(isStack ? "batch1" : "mat1"), c.tensor(isStack ? "batch2" : "mat2"));
@@ -90,7 +90,7 @@ static Results added(Call &c) {
 }
 
 /// Each letter is an axis; those that the result lacks are summed over.
-static Results einsum(Call &c) {
+Results meanings::einsum(Call &c) {
   std::string equation;
   for (char letter : c.text("equation", ""))
     if (letter != ' ')
@@ -149,7 +149,7 @@ static Results einsum(Call &c) {
   return {result};
 }
 
-static Results convolution(Call &c) {
+Results meanings::convolution(Call &c) {
   Array x = c.tensor("input"), w = c.tensor("weight").contiguous();
   if (x.rank() == 2)
     x = x.unsqueezed(0);
@@ -186,7 +186,7 @@ static Results convolution(Call &c) {
   return {result};
 }
 
-static Results attention(Call &c) {
+Results meanings::attention(Call &c) {
   Array q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value");
   if (q.rank() < 2 || k.rank() != q.rank()) {
     c.fail("has queries, keys or values of another number of axes");
@@ -237,7 +237,7 @@ static Results attention(Call &c) {
 }
 
 /// python/ctxc/_recurrences.py: (batch, tokens, groups or heads, …).
-static Results linearAttention(Call &c) {
+Results meanings::linearAttention(Call &c) {
   Array q = c.tensor("query").contiguous(), k = c.tensor("key").contiguous(),
         v = c.tensor("value").contiguous(), d = c.tensor("decay").contiguous();
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || d.rank() < 3) {
@@ -276,7 +276,7 @@ static Results linearAttention(Call &c) {
 }
 
 /// python/ctxc/_recurrences.py: (batch, tokens, channels), and (channels) for all tokens.
-static Results decayingMean(Call &c) {
+Results meanings::decayingMean(Call &c) {
   Array k = c.tensor("key").contiguous(), v = c.tensor("value").contiguous(),
         d = c.tensor("decay").contiguous(), own = c.tensor("own").contiguous();
   if (k.rank() != 3 || v.shape() != k.shape() || d.count() != k.size(2) ||
@@ -305,21 +305,4 @@ static Results decayingMean(Call &c) {
     }
   }
   return {result};
-}
-
-Meanings ctxc::reference::productMeanings() {
-  static const std::pair<llvm::StringRef, Meaning> all[] = {
-      {"matmul", matmul},
-      {"mm", matmul},
-      {"bmm", matmul},
-      {"outer", outer},
-      {"linear", linear},
-      {"addmm", added},
-      {"baddbmm", added},
-      {"einsum", einsum},
-      {"conv1d", convolution},
-      {"scaled_dot_product_attention", attention},
-      {"linear_attention", linearAttention},
-      {"decaying_mean", decayingMean}};
-  return all;
 }

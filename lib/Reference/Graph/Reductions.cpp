@@ -69,7 +69,7 @@ static double leastOf(ArrayRef<double> x) { return *std::min_element(x.begin(), 
 /// Functions of a row, by name.
 static const llvm::StringMap<Reduce> &reductions();
 
-static Results reduction(Call &c) {
+Results meanings::reduction(Call &c) {
   return reduced(c, c.axes("dim", c.tensor("self").rank()), reductions().lookup(c.name()));
 }
 
@@ -82,7 +82,7 @@ static double logSumExp(ArrayRef<double> x) {
   return largest + std::log(sum);
 }
 
-static Results variance(Call &c) {
+Results meanings::variance(Call &c) {
   double correction = c.has("correction")        ? c.number("correction")
                       : c.flag("unbiased", true) ? 1
                                                  : 0;
@@ -96,7 +96,7 @@ static Results variance(Call &c) {
   });
 }
 
-static Results vectorNorm(Call &c) {
+Results meanings::vectorNorm(Call &c) {
   double order = c.number(c.has("ord") ? "ord" : "p", 2);
   return reduced(c, c.axes("dim", c.tensor("self").rank()), [=](ArrayRef<double> x) {
     double sum = 0;
@@ -108,7 +108,7 @@ static Results vectorNorm(Call &c) {
 }
 
 /// max and min: of two arrays, of all entries, or along an axis with the place of what was found.
-static Results extreme(Call &c) {
+Results meanings::extreme(Call &c) {
   bool isMax = c.name() == "max";
   if (c.has("other"))
     return meaningOf(isMax ? "maximum" : "minimum")(c);
@@ -127,7 +127,7 @@ static Results extreme(Call &c) {
   return results;
 }
 
-static Results argExtreme(Call &c) {
+Results meanings::argExtreme(Call &c) {
   Array x = c.tensor("self");
   bool isMax = c.name() == "argmax";
   Shape axes = c.has("dim") ? Shape{c.axis("dim", x.rank())} : c.axes("dim", x.rank());
@@ -153,7 +153,7 @@ template <typename Function> static Results along(Call &c, llvm::StringRef tenso
   return {putBack(rows, axis)};
 }
 
-static Results softmax(Call &c) {
+Results meanings::softmax(Call &c) {
   bool isLog = c.name().contains("log");
   return along(c, "self", [=](llvm::MutableArrayRef<double> x) {
     double sum = logSumExp(x);
@@ -162,7 +162,7 @@ static Results softmax(Call &c) {
   });
 }
 
-static Results cumulative(Call &c) {
+Results meanings::cumulative(Call &c) {
   bool isSum = c.name() == "cumsum";
   return along(c, "self", [=](llvm::MutableArrayRef<double> x) {
     for (size_t i = 1; i < x.size(); ++i)
@@ -170,7 +170,7 @@ static Results cumulative(Call &c) {
   });
 }
 
-static Results difference(Call &c) {
+Results meanings::difference(Call &c) {
   Array x = c.tensor("self");
   int64_t axis = c.axis("dim", x.rank(), -1);
   if (c.integer("n", 1) != 1 || c.has("append")) {
@@ -219,7 +219,7 @@ static void checkLast(Call &c, ArrayRef<double> row, ArrayRef<int64_t> order, in
 }
 
 /// topk, sort, argsort: the entries of an axis by size, and where they were.
-static Results sorted(Call &c) {
+Results meanings::sorted(Call &c) {
   Array x = c.tensor("self");
   bool isTop = c.name() == "topk",
        largest = isTop ? c.flag("largest", true) : c.flag("descending", false);
@@ -256,7 +256,7 @@ static Results sorted(Call &c) {
 // Norms
 //===----------------------------------------------------------------------===//
 
-static Results norm(Call &c) {
+Results meanings::norm(Call &c) {
   Array x = c.tensor("input");
   bool centres = c.name() != "rms_norm";
   int64_t last = c.integers("normalized_shape").size();
@@ -285,7 +285,7 @@ static Results norm(Call &c) {
   return {rows.numbers};
 }
 
-static Results groupNorm(Call &c) {
+Results meanings::groupNorm(Call &c) {
   Array x = c.tensor("input").copied();
   int64_t groups = c.integer("num_groups"), channels = x.rank() > 1 ? x.size(1) : 0;
   if (x.rank() < 2 || groups < 1 || channels % groups) {
@@ -326,38 +326,5 @@ static const llvm::StringMap<Reduce> &reductions() {
   static const llvm::StringMap<Reduce> all = {
       {"sum", sumOf},    {"mean", meanOf}, {"prod", productOf}, {"amax", largestOf},
       {"amin", leastOf}, {"any", anyOf},   {"all", allOf},      {"logsumexp", logSumExp}};
-  return all;
-}
-
-Meanings ctxc::reference::reductionMeanings() {
-  static const std::pair<llvm::StringRef, Meaning> all[] = {{"sum", reduction},
-                                                            {"mean", reduction},
-                                                            {"prod", reduction},
-                                                            {"amax", reduction},
-                                                            {"amin", reduction},
-                                                            {"any", reduction},
-                                                            {"all", reduction},
-                                                            {"logsumexp", reduction},
-                                                            {"var", variance},
-                                                            {"std", variance},
-                                                            {"linalg_vector_norm", vectorNorm},
-                                                            {"norm", vectorNorm},
-                                                            {"max", extreme},
-                                                            {"min", extreme},
-                                                            {"argmax", argExtreme},
-                                                            {"argmin", argExtreme},
-                                                            {"softmax", softmax},
-                                                            {"_softmax", softmax},
-                                                            {"log_softmax", softmax},
-                                                            {"_log_softmax", softmax},
-                                                            {"cumsum", cumulative},
-                                                            {"cumprod", cumulative},
-                                                            {"diff", difference},
-                                                            {"topk", sorted},
-                                                            {"sort", sorted},
-                                                            {"argsort", sorted},
-                                                            {"layer_norm", norm},
-                                                            {"rms_norm", norm},
-                                                            {"group_norm", groupNorm}};
   return all;
 }

@@ -3,9 +3,9 @@
 
 using namespace ctxc::reference;
 
-static Results same(Call &c) { return {c.tensor(c.has("self") ? "self" : "input")}; }
+Results meanings::same(Call &c) { return {c.tensor(c.has("self") ? "self" : "input")}; }
 
-static Results viewed(Call &c) {
+Results meanings::viewed(Call &c) {
   Array x = c.tensor("self");
   Shape shape = c.resultShape();
   if (countOf(shape) != x.count()) {
@@ -22,12 +22,12 @@ static Results expandedTo(Call &c, const Array &x) {
   return {};
 }
 
-static Results expanded(Call &c) { return expandedTo(c, c.tensor("self")); }
-static Results copy(Call &c) { return expandedTo(c, c.tensor("src")); }
+Results meanings::expanded(Call &c) { return expandedTo(c, c.tensor("self")); }
+Results meanings::copy(Call &c) { return expandedTo(c, c.tensor("src")); }
 
-static Results fill(Call &c) { return expandedTo(c, c.tensorOrNumber("value")); }
+Results meanings::fill(Call &c) { return expandedTo(c, c.tensorOrNumber("value")); }
 
-static Results broadcastTensors(Call &c) {
+Results meanings::broadcastTensors(Call &c) {
   Results results;
   for (auto [i, x] : llvm::enumerate(c.tensors("tensors"))) {
     std::optional<Array> wide = x ? x->expanded(c.resultShape(i)) : std::nullopt;
@@ -38,12 +38,12 @@ static Results broadcastTensors(Call &c) {
   return results;
 }
 
-static Results unsqueeze(Call &c) {
+Results meanings::unsqueeze(Call &c) {
   Array x = c.tensor("self");
   return {x.unsqueezed(c.axis("dim", x.rank() + 1))};
 }
 
-static Results transpose(Call &c) {
+Results meanings::transpose(Call &c) {
   Array x = c.tensor("self");
   bool isPlain = c.name() == "t";
   Shape order;
@@ -55,7 +55,7 @@ static Results transpose(Call &c) {
   return {x.permuted(order)};
 }
 
-static Results permute(Call &c) {
+Results meanings::permute(Call &c) {
   Array x = c.tensor("self");
   Shape order = c.axes("dims", x.rank());
   if (int64_t(order.size()) != x.rank())
@@ -75,7 +75,7 @@ static Array slicedOf(Call &c, const Array &x, int64_t axis) {
   return x.sliced(axis, start, std::max<int64_t>(0, (end - start + step - 1) / step), step);
 }
 
-static Results slice(Call &c) {
+Results meanings::slice(Call &c) {
   Array x = c.tensor("self");
   return {slicedOf(c, x, c.axis("dim", x.rank(), 0))};
 }
@@ -91,7 +91,7 @@ static void assign(Array to, const Array &from, Call &c) {
   eachPlace(to, [&](int64_t place) { first[place] = *next++; });
 }
 
-static Results sliceScatter(Call &c) {
+Results meanings::sliceScatter(Call &c) {
   Array x = c.tensor("self").copied();
   assign(slicedOf(c, x, c.axis("dim", x.rank(), 0)), c.tensor("src"), c);
   return {x};
@@ -106,14 +106,14 @@ static std::optional<int64_t> indexAlong(Call &c, const Array &x, int64_t axis) 
   return std::nullopt;
 }
 
-static Results select(Call &c) {
+Results meanings::select(Call &c) {
   Array x = c.tensor("self");
   int64_t axis = c.axis("dim", x.rank());
   std::optional<int64_t> index = c.failure().empty() ? indexAlong(c, x, axis) : std::nullopt;
   return index ? Results{x.selected(axis, *index)} : Results();
 }
 
-static Results selectScatter(Call &c) {
+Results meanings::selectScatter(Call &c) {
   Array x = c.tensor("self").copied();
   int64_t axis = c.axis("dim", x.rank());
   std::optional<int64_t> index = c.failure().empty() ? indexAlong(c, x, axis) : std::nullopt;
@@ -123,7 +123,7 @@ static Results selectScatter(Call &c) {
 }
 
 /// split, split_with_sizes, chunk, unbind: one part behind another, as long as the results are.
-static Results parts(Call &c) {
+Results meanings::parts(Call &c) {
   Array x = c.tensor("self");
   int64_t axis = c.axis("dim", x.rank(), 0), start = 0;
   Results results;
@@ -140,7 +140,7 @@ static Results parts(Call &c) {
   return results;
 }
 
-static Results joined(Call &c) {
+Results meanings::joined(Call &c) {
   bool isStack = c.name() == "stack";
   Array result(c.resultKind(), c.resultShape());
   int64_t axis = c.axis("dim", result.rank(), 0), start = 0;
@@ -162,7 +162,7 @@ static Results joined(Call &c) {
   return {result};
 }
 
-static Results repeat(Call &c) {
+Results meanings::repeat(Call &c) {
   Array x = c.tensor("self");
   Shape times = c.integers("repeats"), wide, result = c.resultShape();
   for (int64_t i = x.rank(); i < int64_t(times.size()); ++i)
@@ -179,7 +179,7 @@ static Results repeat(Call &c) {
   return {repeated->viewed(result)};
 }
 
-static Results repeatInterleave(Call &c) {
+Results meanings::repeatInterleave(Call &c) {
   Array x = c.tensor("self");
   if (c.isTensor("repeats")) {
     c.fail("repeats each entry as often as a tensor says, which has no meaning here");
@@ -193,7 +193,7 @@ static Results repeatInterleave(Call &c) {
   return {x.unsqueezed(axis + 1).expanded(wide)->viewed(c.resultShape())};
 }
 
-static Results flip(Call &c) {
+Results meanings::flip(Call &c) {
   Array x = c.tensor("self");
   for (int64_t axis : c.axes("dims", x.rank())) {
     Array turned(x.kind(), x.shape());
@@ -204,7 +204,7 @@ static Results flip(Call &c) {
   return {x};
 }
 
-static Results roll(Call &c) {
+Results meanings::roll(Call &c) {
   Array x = c.tensor("self");
   Shape shifts = c.integers("shifts"), axes = c.integers("dims");
   if (shifts.size() != axes.size())
@@ -219,7 +219,7 @@ static Results roll(Call &c) {
   return {x};
 }
 
-static Results pad(Call &c) {
+Results meanings::pad(Call &c) {
   Array x = c.tensor("self");
   Shape by = c.integers("pad");
   if (c.text("mode", "constant") != "constant")
@@ -242,7 +242,7 @@ static Results pad(Call &c) {
   return {result};
 }
 
-static Results unfold(Call &c) {
+Results meanings::unfold(Call &c) {
   Array x = c.tensor("self");
   int64_t axis = c.axis("dimension", x.rank()), size = c.integer("size"), step = c.integer("step");
   if (size < 1 || step < 1 || size > x.size(axis)) {
@@ -252,14 +252,14 @@ static Results unfold(Call &c) {
   return {x.windows(axis, size, step)};
 }
 
-static Results viewAsReal(Call &c) { return {c.tensor("self").asReal()}; }
-static Results viewAsComplex(Call &c) { return {c.tensor("self").asComplex()}; }
+Results meanings::viewAsReal(Call &c) { return {c.tensor("self").asReal()}; }
+Results meanings::viewAsComplex(Call &c) { return {c.tensor("self").asComplex()}; }
 
 //===----------------------------------------------------------------------===//
 // Of nothing
 //===----------------------------------------------------------------------===//
 
-static Results constant(Call &c) {
+Results meanings::constant(Call &c) {
   llvm::StringRef name = c.name();
   double number = name.contains("full")     ? c.number("fill_value")
                   : name.contains("ones")   ? 1
@@ -268,7 +268,7 @@ static Results constant(Call &c) {
   return {Array::filled(c.resultKind(), c.resultShape(), number)};
 }
 
-static Results arange(Call &c) {
+Results meanings::arange(Call &c) {
   Array result(c.resultKind(), c.resultShape());
   double start = c.number("start", 0), step = c.number("step", 1);
   const Tokens &tokens = c.tokens();
@@ -280,14 +280,14 @@ static Results arange(Call &c) {
   return {result};
 }
 
-static Results eye(Call &c) {
+Results meanings::eye(Call &c) {
   Array result(c.resultKind(), c.resultShape());
   for (int64_t i = 0; i < std::min(result.size(0), result.size(1)); ++i)
     result.data()[i * result.size(1) + i] = 1;
   return {result};
 }
 
-static Results triangle(Call &c) {
+Results meanings::triangle(Call &c) {
   Array x = c.tensor("self").copied();
   if (x.rank() < 2 || x.isComplex()) {
     c.fail("expects a real operand of two axes or more");
@@ -301,70 +301,4 @@ static Results triangle(Call &c) {
       x.data()[i] = 0;
   }
   return {x};
-}
-
-Meanings ctxc::reference::viewMeanings() {
-  static const std::pair<llvm::StringRef, Meaning> all[] = {{"alias", same},
-                                                            {"clone", same},
-                                                            {"contiguous", same},
-                                                            {"detach", same},
-                                                            {"dropout", same},
-                                                            {"lift_fresh", same},
-                                                            {"lift_fresh_copy", same},
-                                                            {"to", same},
-                                                            {"_to_copy", same},
-                                                            {"type_as", same},
-                                                            {"view", viewed},
-                                                            {"_unsafe_view", viewed},
-                                                            {"reshape", viewed},
-                                                            {"squeeze", viewed},
-                                                            {"flatten", viewed},
-                                                            {"expand", expanded},
-                                                            {"expand_as", expanded},
-                                                            {"copy", copy},
-                                                            {"broadcast_tensors", broadcastTensors},
-                                                            {"unsqueeze", unsqueeze},
-                                                            {"transpose", transpose},
-                                                            {"t", transpose},
-                                                            {"permute", permute},
-                                                            {"slice", slice},
-                                                            {"slice_scatter", sliceScatter},
-                                                            {"select", select},
-                                                            {"select_scatter", selectScatter},
-                                                            {"split", parts},
-                                                            {"split_with_sizes", parts},
-                                                            {"chunk", parts},
-                                                            {"unbind", parts},
-                                                            {"cat", joined},
-                                                            {"concat", joined},
-                                                            {"concatenate", joined},
-                                                            {"stack", joined},
-                                                            {"repeat", repeat},
-                                                            {"repeat_interleave", repeatInterleave},
-                                                            {"flip", flip},
-                                                            {"roll", roll},
-                                                            {"pad", pad},
-                                                            {"constant_pad_nd", pad},
-                                                            {"unfold", unfold},
-                                                            {"view_as_real", viewAsReal},
-                                                            {"view_as_complex", viewAsComplex},
-                                                            {"zeros", constant},
-                                                            {"ones", constant},
-                                                            {"full", constant},
-                                                            {"empty", constant},
-                                                            {"zeros_like", constant},
-                                                            {"ones_like", constant},
-                                                            {"full_like", constant},
-                                                            {"empty_like", constant},
-                                                            {"new_zeros", constant},
-                                                            {"new_ones", constant},
-                                                            {"new_full", constant},
-                                                            {"new_empty", constant},
-                                                            {"scalar_tensor", constant},
-                                                            {"fill", fill},
-                                                            {"arange", arange},
-                                                            {"eye", eye},
-                                                            {"tril", triangle},
-                                                            {"triu", triangle}};
-  return all;
 }

@@ -24,11 +24,14 @@ OWN = {
 
 
 def start(ctxc):
-    global program, folder, model, plain
+    global program, folder, model, own, plain
     program, folder = ctxc, Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder)
     transformers.logging.set_verbosity(50)
+    transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
+    model = transformers.AutoModelForCausalLM.from_pretrained(GOLDEN, dtype=torch.float32, attn_implementation="eager").eval()
+    own = model.generation_config
     plain = judge(written(None))[0]
     # The third token and later ones end a text; so does one that never comes.
     OWN["eos_token_id"] = [plain[2], [plain[2]], [plain[4], plain[2]], [plain[-1]], -1, 10 ** 6, [[1]], "x", 2.5, [plain[2], "x"]]
@@ -39,7 +42,7 @@ def known():
 
 
 def values(key):
-    return USUAL + OWN.get(key, [])
+    return (USUAL if key == "eos_token_id" else [None, True, False, 1, 0.5, "other"]) + OWN.get(key, [])
 
 
 def written(content):
@@ -58,15 +61,17 @@ def cases(key, value):
 def ctxc(path):
     """A warning that names keys is as good as a refusal."""
     out = folder / "report.json"
-    done = programs.run([program, "verify", path, "--tokens", ",".join(map(str, TOKENS)), "--generate", COUNT, "--json", out])
+    done = programs.run([program, "verify", path, "--tokens", ",".join(map(str, TOKENS)), "--generate", str(COUNT), "--json", out])
     if done.returncode == 2 or "generation_config.json" in done.stderr:
         return None, done.stderr
-    return [step["next"]["id"] for step in json.loads(out.read_text())["steps"]], ""
+    return [step["next"] for step in json.loads(out.read_text())["steps"]], ""
 
 
 def judge(path):
     try:
-        model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager").eval()
+        model.__dict__.pop("_cache", None)  # which may be of a size that an earlier file asked for
+        has = (path / "generation_config.json").exists()
+        model.generation_config = transformers.GenerationConfig.from_pretrained(path) if has else own
         given = torch.tensor([TOKENS])
         with torch.no_grad():
             made = model.generate(given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=COUNT,
