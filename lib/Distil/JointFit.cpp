@@ -2,68 +2,119 @@
 
 using namespace ctxc;
 
-/// The row before `row` whose direction is the nearest to it.
-static int64_t nearest(const FloatMatrix &data, int64_t row) {
-  int64_t found = 0;
+JointFit::JointFit(const Matrix &left, const Matrix &right)
+    : outputs(left.rows()), inputs(right.cols()), q(right.data(), right.data() + right.size()) {
+  const Matrix rows = left.transpose();
+  l.assign(rows.data(), rows.data() + rows.size());
+}
+
+Matrix JointFit::products(const FloatMatrix &data) const {
+  return (data.cast<double>() * basis().transpose()) * written();
+}
+
+bool JointFit::grow(const Vector &data, const Vector &missing, double scale) {
+  // Data and products are known to float32: a smaller distance from the span of other rows says
+  // nothing.
+  constexpr double least = 1e-5, rounding = 1e-4;
+  Vector own = basis() * data, rest = data - basis().transpose() * own;
+  // Gram and Schmidt twice: what the first time's roundings leave of the span is gone.
+  const Vector again = basis() * rest;
+  rest -= basis().transpose() * again;
+  own += again;
+  const double length = data.norm(), distance = length > 0 ? rest.norm() / length : 0;
+  if (distance < least) {
+    coefficients.push_back(std::move(own));
+    return missing.norm() <= rounding * scale;
+  }
+  independence = std::min(independence, distance);
+  const double height = rest.norm();
+  const Vector direction = rest / height, column = missing / height;
+  q.insert(q.end(), direction.data(), direction.data() + inputs);
+  l.insert(l.end(), column.data(), column.data() + outputs);
+  own.conservativeResize(own.size() + 1);
+  own[own.size() - 1] = height;
+  coefficients.push_back(std::move(own));
+  return true;
+}
+
+size_t JointFit::nearestToLast() const {
+  const Vector &last = coefficients.back();
+  size_t found = 0;
   double most = -1;
-  for (int64_t other = 0; other < row; ++other) {
-    double cosine = data.row(row).cast<double>().dot(data.row(other).cast<double>()) /
-                    std::max<double>(data.row(other).cast<double>().norm(), 1e-300);
-    if (std::abs(cosine) > most) {
-      most = std::abs(cosine);
-      found = other;
+  for (size_t row = 0; row + 1 < coefficients.size(); ++row) {
+    const Vector &other = coefficients[row];
+    const int64_t common = std::min(other.size(), last.size());
+    const double cosine =
+        std::abs(other.head(common).dot(last.head(common))) / std::max(other.norm(), 1e-300);
+    if (cosine > most) {
+      most = cosine;
+      found = row;
     }
   }
   return found;
 }
 
-JointFit ctxc::fitJointly(const JointRows &rows) {
-  // Data and products are known to float32: a smaller distance from the span of other rows says
-  // nothing.
-  constexpr double least = 1e-5, rounding = 1e-4;
-  const int64_t count = rows.data.rows();
-  using Columns = Eigen::MatrixXd;
-  const Eigen::HouseholderQR<Columns> qr(Columns(rows.data.transpose().cast<double>()));
-  const Columns r = qr.matrixQR().topRows(count).triangularView<Eigen::Upper>();
-  Columns left = Columns::Zero(rows.missing.cols(), count);
-  JointFit fit;
-  std::vector<int64_t> used;
-  for (int64_t j = 0; j < count; ++j) {
-    // What the ranks before leave of it.
-    Vector rest = rows.missing.row(j).transpose() - left.leftCols(j) * r.col(j).head(j);
-    const double length = r.col(j).norm();
-    const double distance = length > 0 ? std::abs(r(j, j)) / length : 0;
-    const bool isServed = rest.norm() <= rounding * rows.scale;
-    if (distance < least && !isServed) {
-      fit.conflict = {nearest(rows.data, j), j};
-      return fit;
-    }
-    if (distance >= least)
-      fit.independence = std::min(fit.independence, distance);
-    if (distance < least || rest.isZero(0))
-      continue;
-    left.col(j) = rest / r(j, j);
-    used.push_back(j);
-  }
-  fit.left.resize(left.rows(), used.size());
-  fit.right.resize(used.size(), rows.data.cols());
-  const Columns q = qr.householderQ() * Columns::Identity(rows.data.cols(), count);
-  for (auto [i, j] : llvm::enumerate(used)) {
-    fit.left.col(i) = left.col(j);
-    fit.right.row(i) = q.col(j).transpose();
-  }
-  return fit;
+double JointFit::norm() const { return written().norm(); }
+
+std::vector<int64_t> JointFit::used() const {
+  std::vector<int64_t> columns;
+  for (int64_t j = 0; j < rank(); ++j)
+    if (!written().row(j).isZero(0))
+      columns.push_back(j);
+  return columns;
 }
 
-std::vector<double> ctxc::spectrumOf(const JointFit &fit) {
-  if (fit.left.cols() == 0)
+Matrix JointFit::left() const {
+  const std::vector<int64_t> columns = used();
+  Matrix some(outputs, columns.size());
+  for (auto [i, j] : llvm::enumerate(columns))
+    some.col(i) = written().row(j).transpose();
+  return some;
+}
+
+Matrix JointFit::right() const {
+  const std::vector<int64_t> columns = used();
+  Matrix some(columns.size(), inputs);
+  for (auto [i, j] : llvm::enumerate(columns))
+    some.row(i) = basis().row(j);
+  return some;
+}
+
+/// The eigenvectors of LᵀL, as columns, by their descending eigenvalues: with ΔW = L Qᵀ = U Σ Vᵀ
+/// they are Qᵀ V.
+static Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> directionsOf(const Matrix &left) {
+  return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(-(left.transpose() * left));
+}
+
+std::vector<double> JointFit::spectrum() const {
+  const Matrix all = left();
+  if (all.cols() == 0)
     return {};
-  const Eigen::MatrixXd gram = fit.left.transpose() * fit.left;
-  Vector squares = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(gram, Eigen::EigenvaluesOnly)
-                       .eigenvalues()
-                       .cwiseMax(0);
-  std::vector<double> values(squares.size());
-  for (int64_t i = 0; i < squares.size(); ++i)
-    values[i] = std::sqrt(squares[squares.size() - 1 - i]);
+  const Vector squares = -directionsOf(all).eigenvalues();
+  std::vector<double> values;
+  for (double square : squares)
+    values.push_back(std::sqrt(std::max(square, 0.0)));
   return values;
+}
+
+std::vector<std::vector<double>> JointFit::shares() const {
+  const Matrix all = left();
+  const std::vector<int64_t> columns = used();
+  std::vector<std::vector<double>> shares;
+  if (columns.empty())
+    return std::vector<std::vector<double>>(rows());
+  const auto directions = directionsOf(all);
+  const Vector squares = (-directions.eigenvalues()).cwiseMax(0);
+  for (const Vector &row : coefficients) {
+    Vector own = Vector::Zero(columns.size());
+    for (auto [i, j] : llvm::enumerate(columns))
+      if (j < row.size())
+        own[i] = row[j];
+    own = (directions.eigenvectors().transpose() * own).array().square() * squares.array();
+    const double sum = own.sum();
+    if (sum > 0)
+      own /= sum;
+    shares.emplace_back(own.data(), own.data() + own.size());
+  }
+  return shares;
 }

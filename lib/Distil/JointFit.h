@@ -1,4 +1,4 @@
-// The least change of one matrix that is exact for all rows.
+// The least change of one matrix that is exact for some rows, and grows by one.
 #ifndef CTXC_LIB_DISTIL_JOINTFIT_H
 #define CTXC_LIB_DISTIL_JOINTFIT_H
 
@@ -6,28 +6,48 @@
 
 namespace ctxc {
 
-/// What is known of a site, a row for each token.
-struct JointRows {
-  FloatMatrix data; ///< z: N × inputs
-  Matrix missing;   ///< what the product lacks: N × outputs
-  double scale = 0; ///< the length of a product, to which what is missing is compared
+/// ΔW = Σ_j l_j q_jᵀ in float64, in the orientation (outputs, inputs). The q_j are orthonormal, and
+/// span what the rows up to j read; l_j is 0 where nothing was missing.
+class JointFit {
+public:
+  JointFit(int64_t outputs, int64_t inputs) : outputs(outputs), inputs(inputs) {}
+  /// A change that was read from a file, and does not grow. `left`: outputs × rank, `right`:
+  /// rank × inputs.
+  JointFit(const Matrix &left, const Matrix &right);
+
+  /// ΔW h for each row h of `data`.
+  Matrix products(const FloatMatrix &data) const;
+  /// Lets ΔW also write `missing` for `data`, beside what it writes already; O(width · rank).
+  /// `scale`: the length of a product, to which what is missing is compared. A row that depends on
+  /// those before it, and that they already serve, adds no rank. False where it depends on them and
+  /// something is missing: no change serves all.
+  bool grow(const Vector &data, const Vector &missing, double scale);
+
+  int64_t width() const { return inputs; }
+  /// How many rows it has seen, and which of them reads most nearly what the last one does.
+  size_t rows() const { return coefficients.size(); }
+  size_t nearestToLast() const;
+  double leastDistance() const { return independence; } ///< JointSite::independence
+  double norm() const;                                  ///< ‖ΔW‖
+
+  /// Without the columns of zeros.
+  Matrix left() const, right() const;
+  /// The singular values of ΔW, descending, and JointSite::shares of each row.
+  std::vector<double> spectrum() const;
+  std::vector<std::vector<double>> shares() const;
+
+private:
+  using Rows = Eigen::Map<const Matrix>;
+  int64_t rank() const { return q.size() / inputs; }
+  Rows basis() const { return Rows(q.data(), rank(), inputs); }
+  Rows written() const { return Rows(l.data(), rank(), outputs); }
+  std::vector<int64_t> used() const;
+
+  int64_t outputs, inputs;
+  std::vector<double> q, l;         ///< q_j and l_j, one after the other
+  std::vector<Vector> coefficients; ///< of each row h: Qᵀ h, with the q_j that there were
+  double independence = 1;
 };
-
-/// ΔW = left right, in the orientation (outputs, inputs); the rows of `right` are orthonormal.
-struct JointFit {
-  Matrix left;             ///< outputs × rank
-  Matrix right;            ///< rank × inputs
-  double independence = 1; ///< JointSite::independence
-  /// Two rows whose data are dependent, and of which different things are missing.
-  std::optional<std::pair<int64_t, int64_t>> conflict;
-};
-
-/// By Householder's QR in float64. A row that depends on those before it, and that they already
-/// serve, adds no rank; neither does one of which nothing is missing.
-JointFit fitJointly(const JointRows &rows);
-
-/// The singular values of ΔW, descending.
-std::vector<double> spectrumOf(const JointFit &fit);
 
 } // namespace ctxc
 

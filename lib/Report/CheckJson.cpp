@@ -125,9 +125,10 @@ static json::Object groupJson(const VerdictGroup &group, const CheckReportOption
     object["layers"] = json::Array(group.layers);
   if (options.plans)
     object["plans"] = plansJson(group);
-  object["joint"] = nullptr;
-  if (auto joint = jointMatrixOf(group))
-    object["joint"] = json::Object{{"parameter", joint->parameter}, {"tokens", joint->tokens}};
+  json::Array joint;
+  for (const JointMatrix &matrix : jointMatricesOf(group))
+    joint.push_back(json::Object{{"parameter", matrix.parameter}, {"tokens", matrix.tokens}});
+  object["joint"] = std::move(joint);
   return object;
 }
 

@@ -86,11 +86,11 @@ std::vector<PlanRow> ctxc::planRows(const VerdictGroup &group) {
   return rows;
 }
 
-std::optional<JointMatrix> ctxc::jointMatrixOf(const VerdictGroup &group) {
+std::vector<JointMatrix> ctxc::jointMatricesOf(const VerdictGroup &group) {
   const bool isModel = !group.ops.empty();
-  return findJointMatrix({isModel ? group.layers.front() : 0,
-                          isModel ? group.ops.front() : xf::LayerOp(), group.block, group.verdict,
-                          group.options});
+  return findJointMatrices({isModel ? group.layers.front() : 0,
+                            isModel ? group.ops.front() : xf::LayerOp(), group.block, group.verdict,
+                            group.options});
 }
 
 std::string ctxc::costText(const PlanRow &row) {

@@ -33,8 +33,8 @@ struct PlanRow {
 
 std::vector<PlanRow> planRows(const VerdictGroup &group);
 
-/// The matrix of the group's layers of which one change serves several tokens; none: there is none.
-std::optional<JointMatrix> jointMatrixOf(const VerdictGroup &group);
+/// The matrices of the group's layers of which one change serves several tokens, each by itself.
+std::vector<JointMatrix> jointMatricesOf(const VerdictGroup &group);
 
 /// "3 patches, 4352 numbers; divides by 3 vectors"
 std::string costText(const PlanRow &row);

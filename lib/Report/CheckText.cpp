@@ -130,9 +130,9 @@ static void printGroup(llvm::raw_ostream &os, const VerdictGroup &group,
   if (!options.plans)
     return;
   printPlans(os, group);
-  if (auto joint = jointMatrixOf(group))
-    printWrapped(os, "joint",
-                 joint->parameter + ": one change for up to " + std::to_string(joint->tokens) +
+  for (auto [i, joint] : llvm::enumerate(jointMatricesOf(group)))
+    printWrapped(os, i == 0 ? "joint" : "or",
+                 joint.parameter + ": one change for up to " + std::to_string(joint.tokens) +
                      " tokens at once, if what it reads for them is independent");
 }
 

@@ -1,5 +1,6 @@
 // A context as a lasting change of the weights.
 #include "Use.h"
+#include "ctxc/Distil/Joint.h"
 #include "ctxc/Distil/Prefix.h"
 #include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Planning/ModelCheck.h"
@@ -22,21 +23,22 @@ static llvm::SmallVector<FitSite> nameableSites(xf::LayerOp layer,
   return sites;
 }
 
-/// Splits a copy of the module, and compiles its kernels.
-Expected<SplitModel> Model::splitModel() {
+/// Splits a copy of the module, and compiles its kernels. `isAddedTo`: changes are added to the
+/// weights, not kept beside them.
+Expected<SplitModel> Model::splitModel(bool isAddedTo) {
   Expected<Weights &> numbers = weights();
   if (!numbers)
     return numbers.takeError();
-  if (split)
-    return SplitModel{split->program, *split->steps, *split->targets, *numbers};
   if (settings.engine != Engine::Compiled)
     return llvm::make_error<OptionError>(Option::Engine,
                                          "a context is distilled by compiled kernels, on this "
                                          "processor; leave it out");
-  if (storageType != DType::F32)
+  if (isAddedTo && storageType != DType::F32)
     return llvm::make_error<OptionError>(Option::Storage, "found weights in " + storage() +
                                                               ", expected f32, to which the "
                                                               "changes are added");
+  if (split)
+    return SplitModel{split->program, *split->steps, *split->targets, *numbers};
   if (Error error = checkNumerics())
     return std::move(error);
   auto made = std::make_unique<Split>();
@@ -78,11 +80,12 @@ Expected<SplitModel> Model::splitModel() {
 
 /// What every use of the split model begins with.
 template <typename Function>
-auto Model::withSplit(Function function) -> decltype(function(std::declval<SplitModel>())) {
+auto Model::withSplit(Function function, bool isAddedTo)
+    -> decltype(function(std::declval<SplitModel>())) {
   Expected<Use> inUse = use();
   if (!inUse)
     return inUse.takeError();
-  Expected<SplitModel> model = splitModel();
+  Expected<SplitModel> model = splitModel(isAddedTo);
   if (!model)
     return withDiagnostics(model.takeError());
   return function(*model);
@@ -112,19 +115,33 @@ template <typename Request> static size_t longestOf(const Request &request) {
 }
 
 Expected<JointPatch> Model::patchJointly(const JointRequest &request) {
-  return withSplit([&](SplitModel model) {
-    warnOfLength(longestOf(request));
-    return ctxc::patchJointly(model, request);
-  });
+  return withSplit(
+      [&](SplitModel model) {
+        warnOfLength(longestOf(request));
+        return ctxc::patchJointly(model, request);
+      },
+      /*isAddedTo=*/false);
 }
 
 Expected<JointCheck> Model::checkJointly(const Adapter &adapter, const JointRequest &request) {
-  return withSplit([&](SplitModel model) { return ctxc::checkJointly(model, adapter, request); });
+  return withSplit([&](SplitModel model) { return ctxc::checkJointly(model, adapter, request); },
+                   /*isAddedTo=*/false);
+}
+
+Expected<JointVerification> Model::verifyJointly(const JointRequest &request, int64_t count,
+                                                 StepObserver observe) {
+  return withSplit(
+      [&](SplitModel model) {
+        warnOfLength(longestOf(request) + count - 1);
+        return ctxc::verifyJointly(model, request, count, observe);
+      },
+      /*isAddedTo=*/false);
 }
 
 Expected<int64_t> Model::jointCapacity() {
   return withSplit(
-      [&](SplitModel model) -> Expected<int64_t> { return ctxc::jointCapacity(model); });
+      [&](SplitModel model) -> Expected<int64_t> { return ctxc::jointCapacity(model); },
+      /*isAddedTo=*/false);
 }
 
 Expected<VirtualEntries> Model::fitEntries(const EntriesRequest &request) {
@@ -215,7 +232,8 @@ Expected<std::vector<int64_t>> Model::mostRead(llvm::ArrayRef<int64_t> context, 
 }
 
 Expected<Sampled> Model::sample(const SampleRequest &request) {
-  return withSplit([&](SplitModel model) { return ctxc::sample(model, request); });
+  return withSplit([&](SplitModel model) { return ctxc::sample(model, request); },
+                   /*isAddedTo=*/false);
 }
 
 Expected<std::vector<Example>> Model::examples(const Adapter &adapter,

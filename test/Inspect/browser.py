@@ -133,6 +133,8 @@ def make_pages(program, source, folder):
          "--html", folder / "encoder.html")
     ctxc(program, source / "test/Driver/Inputs/headless.mlir", "--weights", "random:1", "--tokens",
          "1,2,3", "--backend", "reference", "--html", folder / "headless.html")
+    ctxc(program, source / "examples/models/gemma3-kjv-1m", "--joint", "--prompt", PROMPT, "--generate", "40",
+         "--html", folder / "joint-shipped.html")
     make_cards(program, source, folder, hostile)
     check_page(program, folder / "check-shipped.html", source / "examples/models/gemma3-kjv-1m")
     check_page(program, folder / "check-experts.html", source / "test/goldens/deepseek-v3")

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Judges joint patches: one LoRA that is exact for every token of a text, by PEFT on transformers' model.
 
-  joint.py CTXC CHECKPOINT… [--tokens K,…] [--context N] [--difference X]
+  joint.py CTXC CHECKPOINT… [--tokens K,…] [--context N] [--difference X] [--bf16]
 
 For every checkpoint `ctxc patch --joint` makes a patch of K tokens behind a context. PEFT loads it onto transformers' model,
 which then reads the text without the context: the logits of every token are those of transformers' own model behind the
 context, with K tokens, and at least a thousand times nearer than without the patch. The first j ranks of a patch are that of
 the first j tokens. One token more than the capacity that ctxc names is refused, and two texts whose first tokens collide with
-a kept one are, by their names. Exit code: 0 if all agree."""
+a kept one are, by their names. With --bf16 the checkpoint is rounded to bfloat16 first: transformers reads the same
+numbers, in float32; and in bfloat16's arithmetic the likeliest token has to be the same wherever its lead is more than what
+these roundings change of the model with the context itself. Exit code: 0 if all agree."""
 import argparse
 import json
 import random
@@ -57,6 +59,41 @@ def cut(adapter, ranks, out):
     return out
 
 
+def expect_bf16(args, checkpoint, expect):
+    with tempfile.TemporaryDirectory() as folder:
+        stored = Path(folder) / "stored"
+        judge.load_checkpoint(checkpoint).to(torch.bfloat16).save_pretrained(stored)
+        base = judge.load_checkpoint(stored).eval()
+        vocabulary = base.config.get_text_config().vocab_size
+        for count in map(int, args.tokens.split(",")):
+            context, text = tokens(1, args.context, vocabulary), tokens(2, count, vocabulary)
+            out = Path(folder) / f"{count}"
+            run = patch(args.ctxc, stored, context, [text], out)
+            if run.returncode != 0:
+                expect(False, f"{checkpoint.name} in bf16, {count}: {run.stderr.strip()}")
+                continue
+            full, plain = logits_behind(base, context, text), logits_behind(base, [], text)
+            model = peft.PeftModel.from_pretrained(base, out).eval()
+            found = logits_behind(model, [], text)
+            error, control = ((each - full).abs().max().item() for each in (found, plain))
+            same = (found.argmax(-1) == full.argmax(-1)).sum().item()
+            expect(error < args.difference and control > 1000 * error and same == count,
+                   f"{checkpoint.name} in bf16, {count} tokens: {error:.1e}, without the patch {control:.2g}, "
+                   f"likeliest token the same at {same} of {count}")
+            base = model.unload()
+            narrow = base.to(torch.bfloat16)
+            rounded = logits_behind(narrow, context, text)
+            model = peft.PeftModel.from_pretrained(narrow, out).eval()
+            found = logits_behind(model, [], text)
+            lead = rounded.topk(2).values
+            clear = lead[:, 0] - lead[:, 1] > 2 * (rounded - full).abs().amax(-1)
+            same = found.argmax(-1) == rounded.argmax(-1)
+            expect((same | ~clear).all(),
+                   f"{checkpoint.name} in bf16's arithmetic, {count} tokens: likeliest token the same at {same.sum().item()} of "
+                   f"{count}, {clear.sum().item()} of which lead clearly")
+            base = model.unload().float()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ctxc")
@@ -64,6 +101,7 @@ def main():
     parser.add_argument("--tokens", default="8")
     parser.add_argument("--context", type=int, default=12)
     parser.add_argument("--difference", type=float, default=1e-3)
+    parser.add_argument("--bf16", action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore", FutureWarning)
     failures = 0
@@ -74,6 +112,9 @@ def main():
         print(text, "" if holds else "FAILS", flush=True)
 
     for checkpoint in args.checkpoints:
+        if args.bf16:
+            expect_bf16(args, checkpoint, expect)
+            continue
         base = judge.load_checkpoint(checkpoint).eval()
         vocabulary = base.config.get_text_config().vocab_size
         with tempfile.TemporaryDirectory() as folder:

@@ -69,6 +69,10 @@ class LlamaCpp:
         data = self.apart(lambda: b"".join(struct.pack("f", x) for x in self._logits(path, tokens)))
         return list(struct.unpack(f"{len(data) // 4}f", data)) if data else None
 
+    def each(self, path, tokens, adapter=None):
+        """The bytes of every token's logits, in float32, with a LoRA beside the weights; None where llama.cpp refuses a file."""
+        return self.apart(lambda: self._each(path, tokens, adapter)) or None
+
     def ids_apart(self, path, texts):
         """The ids of each text with and without the tokens around it, and the tokens that end a text; None where llama.cpp
         refuses the file."""
@@ -91,6 +95,27 @@ class LlamaCpp:
             return []
         size = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
         return library.llama_get_logits_ith(context, -1)[:size]
+
+    def _each(self, path, tokens, adapter):
+        library, pointer = self.library, ctypes.c_void_p
+        library.llama_adapter_lora_init.argtypes = [pointer, ctypes.c_char_p]
+        library.llama_adapter_lora_init.restype = pointer
+        library.llama_set_adapters_lora.argtypes = [pointer, ctypes.POINTER(pointer), ctypes.c_size_t, ctypes.POINTER(ctypes.c_float)]
+        model = library.llama_model_load_from_file(str(path).encode(), library.llama_model_default_params())
+        context = model and library.llama_init_from_model(model, library.llama_context_default_params())
+        if not context:
+            return b""
+        if adapter:
+            lora = library.llama_adapter_lora_init(model, str(adapter).encode())
+            if not lora or library.llama_set_adapters_lora(context, (pointer * 1)(lora), 1, (ctypes.c_float * 1)(1.0)):
+                return b""
+        size = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
+        rows = []
+        for token in tokens:
+            if library.llama_decode(context, library.llama_batch_get_one((ctypes.c_int32 * 1)(token), 1)):
+                return b""
+            rows.append(ctypes.string_at(library.llama_get_logits_ith(context, -1), 4 * size))
+        return b"".join(rows)
 
     def open(self, path, whole=False):
         """The vocabulary of a file; with `whole` the model too, for embeddings."""

@@ -44,12 +44,15 @@ Error driver::checkContextOptions(const Arguments &arguments) {
   return parseIntegers(arguments.get("--context-tokens", ""), "--context-tokens").takeError();
 }
 
-Expected<std::unique_ptr<Model>> driver::openForAdapters(const Arguments &arguments) {
+Expected<std::unique_ptr<Model>> driver::openForAdapters(const Arguments &arguments,
+                                                         bool isAddedTo) {
   StringRef path = arguments.positional(0);
-  if (!llvm::sys::fs::is_directory(path))
-    return makeError(path + ": expected a Hugging Face directory, whose modules an adapter names");
+  if (!llvm::sys::fs::is_directory(path) && (isAddedTo || !path.ends_with(".gguf")))
+    return makeError(path + ": expected a Hugging Face directory, whose modules an adapter names" +
+                     (isAddedTo ? "" : ", or a GGUF file"));
   LoadOptions options;
-  options.storage = DType::F32;
+  if (isAddedTo)
+    options.storage = DType::F32;
   options.tokenizer = arguments.get("--tokenizer", "").str();
   auto threads = arguments.integer("--threads", 1, 1024, 0);
   if (!threads)

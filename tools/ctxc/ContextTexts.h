@@ -15,7 +15,8 @@ std::vector<OptionSpec> contextOptions();
 llvm::Error checkContextOptions(const Arguments &arguments);
 
 /// Opens MODEL, a checkpoint's directory, with its weights in float32.
-llvm::Expected<std::unique_ptr<Model>> openForAdapters(const Arguments &arguments);
+llvm::Expected<std::unique_ptr<Model>> openForAdapters(const Arguments &arguments,
+                                                       bool isAddedTo = true);
 
 llvm::Expected<ContextTexts> readContext(const Arguments &arguments, Model &model);
 

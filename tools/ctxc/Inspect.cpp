@@ -1,6 +1,7 @@
 // ctxc inspect
 #include "ctxc/Inspect/Inspect.h"
 #include "Commands.h"
+#include "JointPatch.h"
 #include "Prompt.h"
 #include "ctxc/InspectPage/InspectPage.h"
 #include "ctxc/Report/InspectReport.h"
@@ -89,6 +90,9 @@ Error writeOutputs(const InspectOptions &options, const Inspection &inspection,
 Expected<int> runInspect(const Arguments &arguments) {
   if (Error error = checkPromptOptions(arguments))
     return std::move(error);
+  if (arguments.has("--joint"))
+    if (Error error = checkJointRun(arguments, inspectCommand().options))
+      return std::move(error);
   Expected<InspectOptions> options = parseOptions(arguments);
   if (!options)
     return options.takeError();
@@ -109,6 +113,10 @@ Expected<int> runInspect(const Arguments &arguments) {
   settings.times = model.times();
   if (Error error = readPrompt(arguments, model, settings.run))
     return std::move(error);
+  if (arguments.has("--joint")) {
+    settings.run.generate = options->generate + 1;
+    return inspectJoint(arguments, model, settings.run);
+  }
 
   InspectRequest request;
   request.run = settings.run.request;
@@ -150,7 +158,9 @@ Command driver::inspectCommand() {
       "    (the logit lens);\n"
       "  - where it came from: the patch that the token would have if one token or sentence of\n"
       "    the context had never been read, with all others at their positions.\n"
-      "docs/inspect.md says what each number means.",
+      "docs/inspect.md says what each number means.\n"
+      "With --joint, one patch serves the last token and all that are generated: shows how many\n"
+      "directions it needs in each layer, and which tokens need which.",
       "  ctxc inspect examples/models/gemma3-kjv-1m --prompt 'And Joshua the son of Nun'\n"
       "  ctxc inspect gemma-3-270m --prompt @prompt.txt --generate 20 --token 30\n"
       "  ctxc inspect gemma-3-270m --prompt @prompt.txt --by sentence --html inspection.html\n",
@@ -160,6 +170,7 @@ Command driver::inspectCommand() {
        "examine the patch of the token at position K, 1 or more; default: the last\n"
        "of the prompt"},
       {"--generate", "N", "let the full run generate up to N tokens, and show their patches too"},
+      {"--joint", "", "one patch for the last token of the prompt and those that are generated"},
       {"--by",
        "PART",
        "leave out one token, or one sentence, of the context at a time; default: a token,\n"

@@ -1,6 +1,7 @@
 #include "JointPatch.h"
 #include "OpenedContext.h"
 #include "ctxc/Export/LastingAdapter.h"
+#include "ctxc/Report/JointReport.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
@@ -40,6 +41,15 @@ std::vector<OptionSpec> driver::jointOptions() {
            "behind the context; the patch is exact for these too. Default 0"}};
 }
 
+static bool isGguf(const Arguments &arguments) {
+  return arguments.positional(0).ends_with(".gguf");
+}
+
+/// That of --format: by default what runs the model loads.
+static StringRef formatOf(const Arguments &arguments) {
+  return arguments.get("--format", isGguf(arguments) ? "gguf-lora" : "peft");
+}
+
 Error driver::checkJointOptions(const Arguments &arguments, llvm::ArrayRef<OptionSpec> all) {
   const std::vector<OptionSpec> own = jointOptions();
   auto isIn = [](StringRef name, const auto &options) {
@@ -64,7 +74,10 @@ Error driver::checkJointOptions(const Arguments &arguments, llvm::ArrayRef<Optio
     return error;
   if (!arguments.has("--text"))
     return makeError("--joint: for which text is not said; expected --text FILE");
-  StringRef path = arguments.get("-o", ""), format = arguments.get("--format", "peft");
+  StringRef path = arguments.get("-o", ""), format = formatOf(arguments);
+  if (format == "peft" && isGguf(arguments))
+    return makeError("--format: found peft, which names a directory's modules, and a GGUF file as "
+                     "the model; expected gguf-lora, which llama.cpp loads beside it");
   if (format == "patch")
     return makeError("--format: a file of ctxc's own holds changes of rank 1, and a joint patch is "
                      "of a higher rank; expected peft or gguf-lora");
@@ -136,66 +149,22 @@ static Expected<JointTask> taskOf(const Arguments &arguments, Opened &opened) {
   return task;
 }
 
-/// A line for each tenth of the layers, and for the last one.
-static void printSites(llvm::raw_ostream &os, const JointPatch &patch) {
-  os << "layer  rank  change  independence  directions of half the change\n";
-  const size_t step = std::max<size_t>(1, patch.sites.size() / 10);
-  for (size_t i = 0; i < patch.sites.size(); ++i) {
-    if (i % step != 0 && i + 1 != patch.sites.size())
-      continue;
-    const JointSite &site = patch.sites[i];
-    double all = 0, sum = 0;
-    for (double value : site.spectrum)
-      all += value * value;
-    size_t half = 0;
-    while (half < site.spectrum.size() && sum < all / 2)
-      sum += site.spectrum[half] * site.spectrum[half], ++half;
-    os << llvm::format("%5lld  %4zu  %6.3f  %12.1e  %zu\n", (long long)site.layer,
-                       site.spectrum.size(), site.change, site.independence, half);
-  }
-}
-
-static void printCheck(llvm::raw_ostream &os, const JointCheck &check, int64_t generated) {
-  os << counted(check.tokens, "token") << " without the context";
-  if (generated)
-    os << ", " << generated << " of them generated";
-  os << ":\n"
-     << llvm::format("  patched    largest difference of a logit %.2g; likeliest token the same at "
-                     "%lld of %lld\n",
-                     check.difference, (long long)check.agree, (long long)check.tokens)
-     << llvm::format("  unpatched  largest difference of a logit %.2g; likeliest token the same at "
-                     "%lld of %lld\n",
-                     check.control, (long long)check.agreeControl, (long long)check.tokens);
-}
-
 /// joint.json: the same and the whole spectra, for programs.
 static std::string jsonOf(const JointTask &task, const JointPatch &patch, const JointCheck &check) {
-  llvm::json::Array sites;
-  for (const JointSite &site : patch.sites)
-    sites.push_back(llvm::json::Object{{"matrix", site.matrix},
-                                       {"layer", site.layer},
-                                       {"capacity", site.capacity},
-                                       {"change", site.change},
-                                       {"independence", site.independence},
-                                       {"spectrum", llvm::json::Array(site.spectrum)}});
-  llvm::json::Value all = llvm::json::Object{{"format", "ctxc-joint"},
-                                             {"format_version", 1},
-                                             {"context_tokens", task.request.context.size()},
-                                             {"prefix", llvm::json::Array(task.request.prefix)},
-                                             {"tokens", check.tokens},
-                                             {"generated", task.generated},
-                                             {"difference", check.difference},
-                                             {"difference_unpatched", check.control},
-                                             {"same_token", check.agree},
-                                             {"same_token_unpatched", check.agreeControl},
-                                             {"sites", std::move(sites)}};
-  return llvm::formatv("{0:2}\n", all);
+  llvm::json::Object all = jointCheckJson(check);
+  all["format"] = "ctxc-joint";
+  all["format_version"] = 1;
+  all["context_tokens"] = task.request.context.size();
+  all["prefix"] = llvm::json::Array(task.request.prefix);
+  all["generated"] = task.generated;
+  all["sites"] = jointSitesJson(patch);
+  return llvm::formatv("{0:2}\n", llvm::json::Value(std::move(all)));
 }
 
 static Error write(const Arguments &arguments, const Model &model, const Adapter &adapter,
                    llvm::ArrayRef<AdapterFile> files) {
   StringRef path = arguments.get("-o", "");
-  if (arguments.get("--format", "peft") == "peft")
+  if (formatOf(arguments) == "peft")
     return writeLastingAdapter(path, adapter, *model.checkpoint(), files);
   auto bytes = lastingGguf(adapter, *model.checkpoint());
   if (!bytes)
@@ -210,7 +179,8 @@ Expected<int> driver::runJoint(const Arguments &arguments) {
   auto opened =
       openContext(arguments.has("--system")
                       ? arguments.with("--system", arguments.get("--system", "").drop_front())
-                      : arguments);
+                      : arguments,
+                  /*isAddedTo=*/false);
   if (!opened)
     return opened.takeError();
   Model &model = *opened->model;
@@ -227,13 +197,11 @@ Expected<int> driver::runJoint(const Arguments &arguments) {
   auto check = model.checkJointly(patch->adapter, task->request);
   if (!check)
     return check.takeError();
-  std::string report;
-  llvm::raw_string_ostream os(report);
-  printSites(os, *patch);
-  printCheck(os, *check, task->generated);
+  const std::string report = jointSitesText(*patch) +
+                             jointObligationsText(*patch, task->request.prefix.size()) +
+                             jointCheckText(*check, task->generated);
   out() << report;
-  // What rounding leaves of a patch is far below this; what is wrongly patched is far above.
-  if (!(check->difference <= 0.01 * check->control) || check->agree != check->tokens) {
+  if (!check->verified()) {
     out().flush();
     err() << "ctxc: error: the patched model does not read the text as the model with the context "
              "does, so that nothing is written; ctxc check says which layers take a context\n";

@@ -10,11 +10,11 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-Expected<Opened> driver::openContext(const Arguments &arguments) {
+Expected<Opened> driver::openContext(const Arguments &arguments, bool isAddedTo) {
   Opened opened;
   if (Error error = arguments.integer("--seed", 0, INT64_MAX / 4, 0).moveInto(opened.seed))
     return std::move(error);
-  if (Error error = openForAdapters(arguments).moveInto(opened.model))
+  if (Error error = openForAdapters(arguments, isAddedTo).moveInto(opened.model))
     return std::move(error);
   if (Error error = readContext(arguments, *opened.model).moveInto(opened.context))
     return std::move(error);

@@ -13,7 +13,9 @@ struct Opened {
   int64_t seed;
 };
 
-llvm::Expected<Opened> openContext(const Arguments &arguments);
+/// `isAddedTo`: changes are added to the weights, which are then float32. Otherwise they stay
+/// beside the weights, which keep their types and may be a GGUF file's.
+llvm::Expected<Opened> openContext(const Arguments &arguments, bool isAddedTo = true);
 
 /// What an adapter is judged by, without its texts.
 EvaluateRequest aboutOf(const Opened &opened);

@@ -270,3 +270,17 @@ Expected<std::vector<int64_t>> driver::promptPositions(const Arguments &argument
     positions.push_back(position);
   return positions;
 }
+
+std::string driver::generatedText(Model &model, llvm::ArrayRef<VerifyStep> steps) {
+  if (!model.hasTokenizer())
+    return "";
+  Expected<Tokenizer &> tokenizer = model.tokenizer();
+  std::vector<int64_t> ids;
+  for (const VerifyStep &step : steps)
+    ids.push_back(step.next);
+  Expected<std::string> text = tokenizer ? tokenizer->decode(ids) : tokenizer.takeError();
+  if (text)
+    return *text;
+  llvm::consumeError(text.takeError()); // the tokens in the table show the same text
+  return "";
+}

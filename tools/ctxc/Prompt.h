@@ -29,6 +29,9 @@ llvm::Expected<std::vector<Input>> storedInputs(const Arguments &arguments,
 OptionSpec positionsOption();
 llvm::Expected<std::vector<int64_t>> promptPositions(const Arguments &arguments, int64_t count);
 
+/// What the steps have generated; empty where the model has no tokenizer.
+std::string generatedText(Model &model, llvm::ArrayRef<VerifyStep> steps);
+
 } // namespace ctxc::driver
 
 #endif // CTXC_TOOLS_CTXC_PROMPT_H

@@ -1,5 +1,6 @@
 // ctxc verify
 #include "Commands.h"
+#include "JointPatch.h"
 #include "LogitsFile.h"
 #include "Prompt.h"
 #include "StoredPatch.h"
@@ -132,6 +133,8 @@ public:
   Expected<int> run() {
     if (Error error = open())
       return std::move(error);
+    if (arguments.has("--joint"))
+      return verifyJoint(arguments, *model, settings);
     if (Error error = makeTrace())
       return std::move(error);
     if (!options.logits.empty())
@@ -151,7 +154,8 @@ public:
     if (!ranks)
       return ranks.takeError();
     settings.ranks = std::move(*ranks);
-    text.end(*result, model->times(), generatedText(*result));
+    text.end(*result, model->times(),
+             settings.request.positions.empty() ? generatedText(*model, result->steps) : "");
     if (Error error = write(*result, name))
       return std::move(error);
     return isVerified(summarize(result->steps), settings) ? ExitGood : ExitAgainst;
@@ -279,20 +283,6 @@ private:
     return result;
   }
 
-  std::string generatedText(const VerifyResult &result) {
-    if (!settings.request.positions.empty() || !model->hasTokenizer())
-      return "";
-    Expected<Tokenizer &> tokenizer = model->tokenizer();
-    std::vector<int64_t> ids;
-    for (const VerifyStep &step : result.steps)
-      ids.push_back(step.next);
-    Expected<std::string> text = tokenizer ? tokenizer->decode(ids) : tokenizer.takeError();
-    if (text)
-      return *text;
-    llvm::consumeError(text.takeError()); // the tokens in the table show the same text
-    return "";
-  }
-
   Error write(const VerifyResult &result, const TokenName &name) {
     if (trace) {
       trace->summarize(out());
@@ -329,6 +319,9 @@ private:
 } // namespace
 
 static Expected<int> runVerify(const Arguments &arguments) {
+  if (arguments.has("--joint"))
+    if (Error error = checkJointRun(arguments, verifyCommand().options))
+      return std::move(error);
   Expected<VerifyOptions> options = parseOptions(arguments);
   if (!options)
     return options.takeError();
@@ -348,12 +341,16 @@ Command driver::verifyCommand() {
       "on\n"
       "with the full run's token. The exit code is 0 if every token agrees, otherwise 1.\n"
       "With --positions, the tokens are the prompt's own: all their patches are made in one pass,\n"
-      "and each is verified in a separate run.",
+      "and each is verified in a separate run.\n"
+      "With --joint, one patch serves all tokens: it grows by a rank with each, and in the end "
+      "its\n"
+      "weights alone read the generated text again, from the first token.",
       "  ctxc verify examples/models/gemma3-kjv-1m --prompt 'And David said' --generate 20\n"
       "  ctxc verify gemma-3-270m --prompt @prompt.txt --generate 20 --json report.json\n"
       "  ctxc verify gemma-3-270m --tokens 2,818,5279 --update naive --dtype bf16 --materialize\n"
       "  ctxc verify gemma-3-270m --tokens @tokens.txt --keep 0-3 --backend reference\n"
       "  ctxc verify gemma-3-270m --prompt @prompt.txt --positions all\n"
+      "  ctxc verify gemma-3-270m --prompt @prompt.txt --generate 100 --joint\n"
       "  ctxc verify gemma-3-270m-it --chat --system 'Answer in rhyme.' --prompt 'Who are you?' "
       "--absorb system\n"
       "  ctxc verify gemma-3-270m --patch patch.safetensors\n"
@@ -365,6 +362,8 @@ Command driver::verifyCommand() {
       positionsOption(),
       {"--generate", "N",
        "how many tokens to generate and verify, unless the model ends its text before; default 1"},
+      {"--joint", "",
+       "one patch for all tokens, which grows with each; ctxc check says how many there can be"},
       reads(
           {"--patch", "FILE",
            "check this stored patch instead, or all patches in the file, which names its tokens"}),

@@ -7,20 +7,31 @@
 //
 // ΔW = L Qᵀ with Z = Q R and L = D R⁻¹: since R is triangular, the first j columns of L and Q are
 // the least change for the first j tokens. So one more token adds one rank, and changes nothing of
-// what the others have.
+// what the others have: a patch can grow while a model generates.
+//
+// Factors stay beside the weights, which may have any type.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DISTIL_JOINT_H
 #define CTXC_DISTIL_JOINT_H
 
 #include "ctxc/Distil/Distil.h"
+#include "ctxc/Verify/Verify.h"
 
 namespace ctxc {
+
+namespace rules {
+/// Why one change cannot serve several tokens; named by findings as those of RuleIds.h are.
+inline constexpr Id JointCapacity = "joint-capacity";
+} // namespace rules
 
 struct JointRequest {
   std::vector<int64_t> context; ///< with the tokens that the tokenizer puts in front
   /// What stands before every text without the context. The patch leaves these tokens as they are.
   std::vector<int64_t> prefix;
+  /// The positions that the prefix's tokens have in the context, ascending: then they and the texts
+  /// stand where they stand with the context. None: the texts directly follow the prefix.
+  std::optional<std::vector<int64_t>> kept;
   std::vector<TextSequence> texts; ///< each directly follows the context
   /// A token, as messages name it; none: by its id.
   std::function<std::string(int64_t token)> nameOf;
@@ -35,7 +46,13 @@ struct JointSite {
   double change = 0;       ///< ‖ΔW‖ / ‖W‖, by Frobenius' norm
   double independence = 1; ///< the least distance of what is read for a token from the span of what
                            ///< is read for those before it, relative to its length
+  /// What the roundings of another program in float32 do through ΔW: the predicted error of the
+  /// matrix's product, of the token where it is largest, relative to that product.
+  double replayError = 0;
   std::vector<double> spectrum; ///< the singular values of ΔW, descending
+  /// Of each token, those in front first: which part of the square of what ΔW writes for it is in
+  /// each singular direction, as many as `spectrum` has; all 0 where nothing is written.
+  std::vector<std::vector<double>> shares;
 };
 
 struct JointPatch {
@@ -44,22 +61,24 @@ struct JointPatch {
   int64_t tokens = 0;
 };
 
-/// The matrix of a layer that a joint patch changes.
+/// A matrix of a layer by which a joint patch can be exact.
 struct JointMatrix {
   std::string parameter; ///< by its block's name
   int64_t tokens = 0;    ///< for how many one change of it can be exact: how much it reads
 };
 
-/// By the layer's structure alone; none where no matrix is on the way of all that the context
-/// changes, or where that is a mixture's experts. Quick.
-std::optional<JointMatrix> findJointMatrix(const LayerVerdict &layer);
+/// By the layer's structure alone, each sufficient by itself: the matrix through whose product the
+/// whole effect of the context passes first, in most models attention's output projection, which
+/// needs no division and no scale; and the one through which it passes last, such as the MLP's,
+/// unless a norm follows. None where no matrix is on the way of all that the context changes, or
+/// where that is a mixture's experts. Quick.
+std::vector<JointMatrix> findJointMatrices(const LayerVerdict &layer);
 
 /// For how many tokens, together with those of the prefix, one patch of the model can be exact: the
-/// least of what its sites read; 0 if some layer has none. Quick.
+/// least of what the widest matrix of each layer reads; 0 if there is none. Quick.
 int64_t jointCapacity(const SplitModel &model);
 
-/// In each layer the matrix is changed through whose product the whole effect of the context passes
-/// first: in most models attention's output projection, which needs no division and no scale.
+/// In each layer that one of its matrices is changed which replays best, by JointSite::replayError.
 /// Errors: no site; a mixture's experts as one; no context, no text; more tokens than the capacity;
 /// two tokens for which the matrix reads the same and should write something else, named; less
 /// memory than it needs; numbers that are not finite.
@@ -75,11 +94,33 @@ struct JointCheck {
           agreeControl = 0; ///< tokens at which the likeliest next token is the full run's
   size_t text = 0;          ///< where the largest difference is
   int64_t at = 0;
+
+  /// Every likeliest token is the full run's, and no logit differs by more than a hundredth of what
+  /// the context changes: what rounding leaves is far below it, and what is wrongly patched is far
+  /// above.
+  bool verified() const { return difference <= 0.01 * control && agree == tokens; }
 };
 
-/// Errors: a model without a head; logits that are not finite; those of a passage.
+/// Errors: a model without a head; a matrix of the adapter that is no site; logits that are not
+/// finite; those of a passage.
 llvm::Expected<JointCheck> checkJointly(SplitModel model, const Adapter &adapter,
                                         const JointRequest &request);
+
+/// A patch that has grown while the model generated, and what was found.
+struct JointVerification {
+  std::vector<VerifyStep> steps; ///< while it grew: one for each token that was generated
+  JointCheck reread; ///< of the whole text by the final weights alone, from its first token
+  JointPatch patch;
+  RunTimes times;
+};
+
+/// Generates `count` tokens behind the request's one text, the likeliest ones of the full run.
+/// Before each, the patch grows by the token before it; what the patched run keeps of earlier
+/// tokens stays valid. Then the final weights read the whole text without the context. `observe`
+/// sees each step. Errors: those of patchJointly and checkJointly, before anything is computed
+/// where `count` tokens are more than the capacity.
+llvm::Expected<JointVerification> verifyJointly(SplitModel model, const JointRequest &request,
+                                                int64_t count, StepObserver observe);
 
 } // namespace ctxc
 

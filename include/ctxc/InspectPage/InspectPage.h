@@ -10,11 +10,17 @@
 #define CTXC_INSPECTPAGE_INSPECTPAGE_H
 
 #include "ctxc/Report/InspectReport.h"
+#include "ctxc/Report/JointReport.h"
 
 namespace ctxc {
 
 void writeInspectPage(llvm::raw_ostream &os, const Inspection &inspection,
                       const InspectSettings &settings, const TokenName &name);
+
+/// One patch for all tokens that were generated behind a context: how many directions each layer
+/// needs, and which tokens need which.
+void writeJointPage(llvm::raw_ostream &os, const JointVerification &found,
+                    const VerifySettings &settings, const TokenName &name);
 
 } // namespace ctxc
 

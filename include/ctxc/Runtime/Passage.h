@@ -143,6 +143,9 @@ public:
   size_t nextStep() const { return next; }
   /// A value that has been computed, row after row.
   const std::vector<float> &values(mlir::Value value) const { return known.find(value)->second; }
+  /// Puts other numbers, as many, in the place of a value that has been computed and that the next
+  /// step may read.
+  void replace(mlir::Value value, std::vector<float> numbers) { known[value] = std::move(numbers); }
   /// Keeps `value` until it is released.
   void keep(mlir::Value value) { kept.insert(value); }
   void release(mlir::Value value);

@@ -25,9 +25,9 @@
 #define CTXC_SESSION_MODEL_H
 
 #include "ctxc/Checkpoint/Checkpoint.h"
+#include "ctxc/Distil/Distil.h"
 #include "ctxc/Distil/Entries.h"
 #include "ctxc/Distil/Examples.h"
-#include "ctxc/Distil/Joint.h"
 #include "ctxc/Distil/Sample.h"
 #include "ctxc/Export/PatchFile.h"
 #include "ctxc/Inspect/Inspect.h"
@@ -54,6 +54,10 @@ namespace ctxc {
 
 class Context;
 struct ImportedModel;
+struct JointCheck; // of Distil/Joint.h, as all that is joint
+struct JointPatch;
+struct JointRequest;
+struct JointVerification;
 
 /// Positions that a reduced run keeps.
 struct KeptTokens {
@@ -206,10 +210,13 @@ public:
   /// kernels, over weights in float32 (LoadOptions::storage).
   llvm::Expected<Distilled> distil(const DistilRequest &request);
   /// One patch that is exact for all tokens of some texts, and how the patched model reads them
-  /// (ctxc::patchJointly, ctxc::checkJointly); for how many tokens there can be one
-  /// (ctxc::jointCapacity). Run as distil does.
+  /// (ctxc::patchJointly, ctxc::checkJointly); one that grows while the model generates `count`
+  /// tokens (ctxc::verifyJointly); for how many tokens there can be one (ctxc::jointCapacity). Run
+  /// on compiled kernels, over weights of any type.
   llvm::Expected<JointPatch> patchJointly(const JointRequest &request);
   llvm::Expected<JointCheck> checkJointly(const Adapter &adapter, const JointRequest &request);
+  llvm::Expected<JointVerification> verifyJointly(const JointRequest &request, int64_t count,
+                                                  StepObserver observe);
   llvm::Expected<int64_t> jointCapacity();
   /// Virtual entries that stand for the request's context (ctxc::fitEntries). Runs as distil does.
   llvm::Expected<VirtualEntries> fitEntries(const EntriesRequest &request);
@@ -232,7 +239,8 @@ public:
                                                     llvm::ArrayRef<TextSequence> texts);
   llvm::Expected<std::vector<double>> readScores(llvm::ArrayRef<int64_t> context, int64_t front,
                                                  llvm::ArrayRef<TextSequence> texts);
-  /// Texts that the model writes after a context, many at once (ctxc::sample). Runs as distil does.
+  /// Texts that the model writes after a context, many at once (ctxc::sample). Runs as patchJointly
+  /// does.
   llvm::Expected<Sampled> sample(const SampleRequest &request);
   /// Fails where there is too little memory for evaluate: before what is to be evaluated is fitted
   /// (ctxc::checkRoomToEvaluate).
@@ -317,9 +325,10 @@ private:
              llvm::function_ref<llvm::Expected<VerifyResult>(const RunRequest &)> verify);
   llvm::Expected<Running> running();
   llvm::Expected<Measuring> measuring();
-  llvm::Expected<SplitModel> splitModel();
+  llvm::Expected<SplitModel> splitModel(bool isAddedTo);
   template <typename Function>
-  auto withSplit(Function function) -> decltype(function(std::declval<SplitModel>()));
+  auto withSplit(Function function, bool isAddedTo = true)
+      -> decltype(function(std::declval<SplitModel>()));
   template <typename Function> llvm::Error checkSplit(Function function);
   llvm::Expected<ShardedExecutor &> sharded();
 

@@ -1,4 +1,5 @@
 // One patch that is exact for all tokens of a text.
+#include "ctxc/Distil/Joint.h"
 #include "Models.h"
 
 using namespace ctxc;
@@ -58,6 +59,85 @@ TEST(Joint, ItsFirstRanksAreThePatchOfTheFirstTokens) {
   }
 }
 
+/// Weights of another type stay as they are, with the factors beside them.
+TEST(Joint, LeavesWeightsInTheirTypes) {
+  for (DType storage : {DType::BF16, DType::F16}) {
+    LoadOptions options;
+    options.storage = storage;
+    auto model = opened(golden("gemma3"), options);
+    JointRequest request = about(12);
+    JointPatch patch = llvm::cantFail(model->patchJointly(request));
+    JointCheck check = llvm::cantFail(model->checkJointly(patch.adapter, request));
+    EXPECT_TRUE(check.verified());
+    EXPECT_LT(check.difference, 5e-5);
+    EXPECT_GT(patch.sites.front().change, 0);
+  }
+}
+
+/// Token by token, while the model generates: the same patch, to roundings, as that of the whole
+/// text at once, and the full run's tokens; then the weights alone read all of it.
+TEST(Joint, GrowsWhileTheModelGenerates) {
+  for (llvm::StringRef name : {"gemma3", "llama", "gpt2", "mixtral", "mistral", "deepseek-v3"}) {
+    auto model = modelOf(name);
+    for (bool staysInPlace : {false, true}) {
+      JointRequest request = about(2);
+      if (staysInPlace)
+        request.kept = std::vector<int64_t>{0};
+      std::vector<int64_t> seen;
+      JointVerification grown = llvm::cantFail(model->verifyJointly(
+          request, 12, [&](const VerifyStep &step) { seen.push_back(step.next); }));
+      ASSERT_EQ(grown.steps.size(), 12u);
+      EXPECT_EQ(seen.size(), 12u);
+      for (const VerifyStep &step : grown.steps) {
+        EXPECT_TRUE(step.patched.match) << name.str();
+        EXPECT_LT(step.patched.linf, 5e-5) << name.str();
+      }
+      EXPECT_EQ(grown.reread.tokens, 2 + 11);
+      EXPECT_TRUE(grown.reread.verified()) << name.str();
+      EXPECT_GT(grown.reread.control, 1) << name.str();
+      EXPECT_LE(grown.patch.adapter.rank(), 13);
+
+      seen.pop_back(); // the last one was never run
+      llvm::append_range(request.texts.front().tokens, seen);
+      JointPatch whole = llvm::cantFail(model->patchJointly(request));
+      for (auto [a, b] : llvm::zip_equal(grown.patch.sites, whole.sites)) {
+        EXPECT_NEAR(a.change, b.change, 1e-3 * b.change) << name.str();
+        EXPECT_EQ(a.spectrum.size(), b.spectrum.size()) << name.str();
+      }
+    }
+  }
+}
+
+TEST(Joint, SaysBeforeItGeneratesThatThereIsNoRoom) {
+  auto model = modelOf("phi");
+  JointRequest request = about(1);
+  bool isBegun = false;
+  auto result = model->verifyJointly(request, 38, [&](const VerifyStep &) { isBegun = true; });
+  std::string message = messageOf(result.takeError());
+  EXPECT_TRUE(llvm::StringRef(message).contains("exact for at most as many tokens; found 39"))
+      << message;
+  EXPECT_FALSE(isBegun);
+}
+
+/// What a token's change is written in: its shares add up to one, and the first token's is in the
+/// one direction that its own patch has.
+TEST(Joint, SaysWhichTokensNeedWhichDirections) {
+  auto model = modelOf("llama");
+  JointPatch patch = llvm::cantFail(model->patchJointly(about(6)));
+  for (const JointSite &site : patch.sites) {
+    ASSERT_EQ(site.shares.size(), 7u);
+    for (auto [token, shares] : llvm::enumerate(site.shares)) {
+      double sum = 0;
+      for (double share : shares)
+        sum += share;
+      EXPECT_NEAR(sum, token == 0 ? 0 : 1, 1e-6);
+    }
+    EXPECT_TRUE(llvm::is_sorted(site.spectrum, std::greater<>()));
+    EXPECT_GT(site.replayError, 0);
+    EXPECT_LT(site.replayError, 1e-4);
+  }
+}
+
 /// Texts that share their first token read the same there, and should write the same.
 TEST(Joint, ServesSeveralTexts) {
   auto model = modelOf("gemma3");
@@ -72,18 +152,18 @@ TEST(Joint, ServesSeveralTexts) {
   EXPECT_GT(check.control, 1);
 }
 
-/// With as many tokens as its first matrix reads numbers, one for the token in front, and no more.
+/// With as many tokens as its widest matrix reads numbers, one for the token in front, and no more.
 TEST(Joint, HasAsManyTokensAsItsCapacity) {
   auto model = modelOf("phi");
   const int64_t capacity = llvm::cantFail(model->jointCapacity());
-  EXPECT_EQ(capacity, 30);
+  EXPECT_EQ(capacity, 38); // its MLP, where attention reads 30
   JointRequest request = about(capacity - 1);
   JointPatch patch = llvm::cantFail(model->patchJointly(request));
   JointCheck check = llvm::cantFail(model->checkJointly(patch.adapter, request));
   EXPECT_LT(check.difference, 1e-3 * check.control);
   std::string message = messageOf(model->patchJointly(about(capacity)).takeError());
-  EXPECT_TRUE(llvm::StringRef(message).contains("reads 30 numbers, so that one patch is exact for "
-                                                "at most as many tokens; found 31 (1 of them "
+  EXPECT_TRUE(llvm::StringRef(message).contains("reads 38 numbers, so that one patch is exact for "
+                                                "at most as many tokens; found 39 (1 of them "
                                                 "in front)"))
       << message;
 }
