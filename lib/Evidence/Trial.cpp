@@ -40,6 +40,8 @@ public:
       : block(block), plan(plan), sample(sample), from(from), update(update) {}
 
   llvm::Expected<Trial> run();
+  /// The same, and what its patch does to another token.
+  llvm::Expected<std::optional<OtherToken>> runAtOther(const Sample &other);
 
 private:
   llvm::Error compareUnpatched();
@@ -248,6 +250,24 @@ llvm::Expected<Trial> Trier::run() {
   return trial;
 }
 
+llvm::Expected<std::optional<OtherToken>> Trier::runAtOther(const Sample &other) {
+  auto own = run();
+  if (!own)
+    return own.takeError();
+  if (!own->isExact() || patch.empty())
+    return std::nullopt;
+  BuiltPlan built(block, plan, update);
+  if (!built.isComplete())
+    return errorAt(block, "has a plan that cannot be built; see the messages above");
+  auto runs = runBoth(block, other, from);
+  if (!runs)
+    return runs.takeError();
+  auto patched = runReduced(block, built.applied, other, from, patch);
+  if (!patched)
+    return patched.takeError();
+  return OtherToken{difference(*patched, runs->full), difference(runs->reduced, runs->full)};
+}
+
 double Trial::conditioning() const {
   return std::max({1.0, largestOutput, largestValue, relativeNorm});
 }
@@ -319,22 +339,46 @@ std::string ctxc::lackOfMemory(xf::BlockOp block, const TrialOptions &options) {
   return text;
 }
 
-llvm::Expected<Trial> ctxc::tryPlan(xf::BlockOp block, const BlockPlan &plan,
-                                    const TrialOptions &options) {
+namespace {
+/// What a trial runs with, where the options give nothing.
+struct Drawn {
+  Drawn(xf::BlockOp block, const TrialOptions &options)
+      : weights(options.weights ? nullptr : randomWeights(options.seed)),
+        sample(options.sample ? Sample()
+                              : randomSample(block, {options.seed, options.context, options.others,
+                                                     /*kept=*/0, options.inputsAreSources})),
+        from{options.weights ? *options.weights : *weights, options.layer} {
+    if (options.sparse)
+      from.parameters = countedMatrices(block, options.layer, options.seed);
+  }
+  std::unique_ptr<Weights> weights;
+  Sample sample;
+  RunSource from;
+};
+} // namespace
+
+/// Calls `work` with a trier, if there is memory for it.
+template <typename Work>
+static auto withTrier(xf::BlockOp block, const BlockPlan &plan, const TrialOptions &options,
+                      Work work) -> decltype(work(std::declval<Trier &>())) {
   if (std::string lack = lackOfMemory(block, options); !lack.empty())
     return errorAt(block, lack);
   needReference(block);
-  std::unique_ptr<Weights> own;
-  if (!options.weights)
-    own = randomWeights(options.seed);
-  Sample drawn;
-  if (!options.sample)
-    drawn = randomSample(block, {options.seed, options.context, options.others, /*kept=*/0,
-                                 options.inputsAreSources});
-  RunSource from{options.weights ? *options.weights : *own, options.layer};
-  if (options.sparse)
-    from.parameters = countedMatrices(block, options.layer, options.seed);
-  return Trier(block, plan, options.sample ? *options.sample : drawn, from, options.update).run();
+  Drawn drawn(block, options);
+  Trier trier(block, plan, options.sample ? *options.sample : drawn.sample, drawn.from,
+              options.update);
+  return work(trier);
+}
+
+llvm::Expected<Trial> ctxc::tryPlan(xf::BlockOp block, const BlockPlan &plan,
+                                    const TrialOptions &options) {
+  return withTrier(block, plan, options, [](Trier &trier) { return trier.run(); });
+}
+
+llvm::Expected<std::optional<OtherToken>> ctxc::tryAtOther(xf::BlockOp block, const BlockPlan &plan,
+                                                           const Sample &other,
+                                                           const TrialOptions &options) {
+  return withTrier(block, plan, options, [&](Trier &trier) { return trier.runAtOther(other); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,36 @@
 // Reasons why no patch can exist.
 #include "RuleTable.h"
+#include "ctxc/Distil/Joint.h"
 
 using namespace ctxc;
+
+static constexpr llvm::StringLiteral matrixForAll = R"(
+xf.block @matrix_for_all(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %k = xf.param "conv" : tensor<8x3xf32>
+  %a = xf.conv %k, %x : tensor<8x3xf32>, tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %h = xf.activation gelu %v : tensor<8xf32>
+  %W = xf.param "w" : tensor<8x8xf32>
+  %d = xf.linear %W * %h : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %v, %d : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
+
+static constexpr llvm::StringLiteral biasForAll = R"(
+xf.block @bias_for_all(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %k = xf.param "conv" : tensor<8x3xf32>
+  %a = xf.conv %k, %x : tensor<8x3xf32>, tensor<8xf32>
+  %v = xf.add %x, %a : tensor<8xf32>
+  %h = xf.activation gelu %v : tensor<8xf32>
+  %W = xf.param "w" frozen : tensor<8x8xf32>
+  %d = xf.linear %W * %h : tensor<8x8xf32>, tensor<8xf32>
+  %b = xf.param "bias" : tensor<8xf32>
+  %e = xf.bias %d + %b : tensor<8xf32>, tensor<8xf32>
+  %y = xf.add %v, %e : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
+}
+)";
 
 static constexpr llvm::StringLiteral uncapped = R"(
 xf.block @uncapped(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -210,6 +239,21 @@ Ways out: a separate matrix or bias for each stream; or the attention's output m
      R"(No rule decides the block, so `ctxc check` searches for a counterexample before it says undecided. A direction in which no patch moves the outputs far enough certifies the one that it found; --witness writes it, and --replay evaluates it again.)",
      {uncapped, VerdictKind::Controllable, "output-matrix"},
      {oneMatrixForTwoStreams, VerdictKind::Undecided, "no-solvable-chain"}},
+
+    {rules::JointCapacity,
+     "One Change for Several Tokens",
+     RuleKind::Rejection,
+     "",
+     R"(Tokens t_1 … t_k, with W z_i in the reduced run and W z_i + δ_i wanted.
+  One ΔW serves all iff ΔW [z_1 … z_k] = [δ_1 … δ_k]: independent z_i suffice, so that there
+  are at most as many tokens as W reads numbers. One Δb serves all iff δ_1 = … = δ_k.)",
+     R"(Only asked by `ctxc check --joint K`: whether one change of each layer can be exact for K tokens at once, as `ctxc patch --joint` and `ctxc verify --joint` make it. A block whose only trainable parameter is a bias or a scale serves one token; the rejection comes with the error that the first token's change, the only one that is exact for it, leaves at a second token. Where all matrices are too narrow the block is undecided, since several parameters together may still do it.
+
+Two tokens for which a matrix reads the same, and should write different things, collide, whatever its width; a run names them.
+
+Ways out: a trainable matrix through whose product the whole effect of the context passes, such as attention's output projection; a patch for each token; ctxc distil, which is approximate.)",
+     {matrixForAll, VerdictKind::OutputOnly, "output-matrix", "--joint 2"},
+     {biasForAll, VerdictKind::Rejected, "", "--joint 2"}},
 };
 
 llvm::ArrayRef<Rule> ctxc::rejectionRules() { return rejectionTable; }

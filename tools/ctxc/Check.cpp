@@ -2,6 +2,7 @@
 #include "CheckEvidence.h"
 #include "Commands.h"
 #include "ExportedType.h"
+#include "ctxc/Evidence/JointVerdict.h"
 #include "ctxc/Evidence/MakeProof.h"
 #include "ctxc/Report/CheckPage.h"
 #include "ctxc/Report/CheckReport.h"
@@ -33,6 +34,10 @@ static llvm::Error writeProof(llvm::StringRef path, Model &model,
 static llvm::Expected<int> runCheck(const Arguments &arguments) {
   if (auto file = arguments.get("--replay"))
     return replayWitnesses(*file);
+  if (arguments.has("--joint"))
+    for (llvm::StringRef option : {"--proof", "--witness", "--try"})
+      if (arguments.has(option))
+        return makeError(option + ": is about patches for one token; leave --joint out");
   auto options = loadOptions(arguments);
   if (!options)
     return options.takeError();
@@ -58,10 +63,15 @@ static llvm::Expected<int> runCheck(const Arguments &arguments) {
   auto verdicts = (*model)->check();
   if (!verdicts)
     return verdicts.takeError();
-  llvm::ArrayRef<VerdictGroup> groups = *verdicts;
+  std::vector<VerdictGroup> groups(verdicts->begin(), verdicts->end());
   if (groups.empty())
     return makeError(path + ": has no block that can be judged; expected at least one whose layer "
                             "is a part of the model");
+  auto tokens = arguments.integer("--joint", 1, 1 << 20, 1);
+  if (!tokens)
+    return tokens.takeError();
+  for (VerdictGroup &group : groups)
+    judgeJointly(group, *tokens);
   auto whole = (*model)->judge(groups);
   if (!whole)
     return whole.takeError();
@@ -120,6 +130,7 @@ static std::vector<OptionSpec> options() {
       updateOption(),
       {"--start-layer", "L", "judge as if the layers before layer L (from 0) stay unpatched"},
       {"--plans", "", "list every plan of every block, with its cost"},
+      {"--joint", "K", "judge whether one change of each layer can serve K tokens at once"},
   };
   OptionSpec warnings{"-W", "RULE",
                       "-WRULE turns a rule's warnings on, -Wno-RULE turns them off; -Werror makes\n"

@@ -83,6 +83,16 @@ struct Trial {
 llvm::Expected<Trial> tryPlan(xf::BlockOp block, const BlockPlan &plan,
                               const TrialOptions &options);
 
+/// Tries at the token of `other` the patch that `options.sample`'s token needs, which is exact for
+/// that one: the error, and the error without the patch; none if it is not exact. Errors: as
+/// tryPlan.
+struct OtherToken {
+  double error = 0, control = 0;
+};
+llvm::Expected<std::optional<OtherToken>> tryAtOther(xf::BlockOp block, const BlockPlan &plan,
+                                                     const Sample &other,
+                                                     const TrialOptions &options);
+
 /// Why there is not enough memory for such a trial; empty if there is.
 std::string lackOfMemory(xf::BlockOp block, const TrialOptions &options);
 
