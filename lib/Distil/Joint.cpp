@@ -8,19 +8,36 @@
 using namespace mlir;
 using namespace ctxc;
 
+/// Whether a value of a block depends on other tokens.
+static bool readsOtherTokens(Value value) {
+  llvm::SmallVector<Value> open = {value};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    if (isa_and_nonnull<xf::ContextualOpInterface>(op))
+      return true;
+    if (op && seen.insert(op).second)
+      llvm::append_range(open, op->getOperands());
+  }
+  return false;
+}
+
 std::vector<JointMatrix> ctxc::findJointMatrices(const LayerVerdict &layer) {
   auto sites = findFitSites(layer);
   if (sites.empty() || !sites.front().toSum.empty())
     return {};
-  if (const FitSite &last = sites.back(); !last.toSum.empty() || last.normMatrix)
-    sites.truncate(1);
+  auto dataOf = [](const FitSite &site) {
+    return cast<xf::AssignableOpInterface>(site.first()).getDataOperand().get();
+  };
   std::vector<JointMatrix> matrices;
-  for (Operation *matrix : {sites.front().first(), sites.back().first()}) {
-    Value data = cast<xf::AssignableOpInterface>(matrix).getDataOperand().get();
-    matrices.push_back(
-        {Sites::name(matrix), cast<RankedTensorType>(data.getType()).getNumElements()});
-  }
-  matrices.resize(std::min(matrices.size(), sites.size()));
+  auto add = [&](const FitSite &site) {
+    auto read = cast<RankedTensorType>(dataOf(site).getType());
+    matrices.push_back({Sites::name(site.first()), read.getNumElements()});
+  };
+  add(sites.front());
+  if (const FitSite &last = sites.back();
+      sites.size() > 1 && last.toSum.empty() && !last.normMatrix && readsOtherTokens(dataOf(last)))
+    add(last);
   return matrices;
 }
 

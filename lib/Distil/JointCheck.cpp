@@ -186,11 +186,13 @@ llvm::Expected<JointVerification> JointGenerator::run(int64_t count, StepObserve
   if (llvm::Error error = patcher.patch(text.tokens.size()).moveInto(result.patch))
     return std::move(error);
   result.patch.adapter.prefix = request.prefix;
-  Timer timer(result.times.verify);
   result.times.tokens.verify = text.tokens.size();
-  if (llvm::Error error =
-          checkJointly(model, result.patch.adapter, request).moveInto(result.reread))
-    return std::move(error);
+  {
+    Timer timer(result.times.verify);
+    if (llvm::Error error =
+            checkJointly(model, result.patch.adapter, request).moveInto(result.reread))
+      return std::move(error);
+  }
   return std::move(result);
 }
 

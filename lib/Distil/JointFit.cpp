@@ -37,19 +37,16 @@ bool JointFit::grow(const Vector &data, const Vector &missing, double scale) {
   return true;
 }
 
-size_t JointFit::nearestToLast() const {
+JointFit::Nearest JointFit::nearestToLast() const {
   const Vector &last = coefficients.back();
-  size_t found = 0;
-  double most = -1;
+  Nearest found;
   for (size_t row = 0; row + 1 < coefficients.size(); ++row) {
     const Vector &other = coefficients[row];
     const int64_t common = std::min(other.size(), last.size());
-    const double cosine =
-        std::abs(other.head(common).dot(last.head(common))) / std::max(other.norm(), 1e-300);
-    if (cosine > most) {
-      most = cosine;
-      found = row;
-    }
+    const double cosine = std::abs(other.head(common).dot(last.head(common))) /
+                          std::max(other.norm() * last.norm(), 1e-300);
+    if (cosine > found.cosine)
+      found = {row, cosine};
   }
   return found;
 }

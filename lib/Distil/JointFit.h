@@ -24,9 +24,14 @@ public:
   bool grow(const Vector &data, const Vector &missing, double scale);
 
   int64_t width() const { return inputs; }
-  /// How many rows it has seen, and which of them reads most nearly what the last one does.
+  /// How many rows it has seen, and which of those before the last one is most nearly parallel to
+  /// it.
   size_t rows() const { return coefficients.size(); }
-  size_t nearestToLast() const;
+  struct Nearest {
+    size_t row = 0;
+    double cosine = 0; ///< without its sign
+  };
+  Nearest nearestToLast() const;
   double leastDistance() const { return independence; } ///< JointSite::independence
   double norm() const;                                  ///< ‖ΔW‖
 

@@ -8,6 +8,34 @@ using namespace ctxc;
 
 using Numbers = std::vector<float>;
 
+/// Whether what the site reads depends on other tokens. If not, as in the MLP of a block in
+/// parallel, equal tokens read the same in the first layer.
+static bool readsOtherTokens(const SplitProgram &split, const SplitSite &site) {
+  llvm::SmallVector<Value> open = {site.data}; // of the split model, each from a step's block
+  while (!open.empty()) {
+    auto value = cast<OpResult>(open.pop_back_val());
+    auto step = llvm::find_if(split.program.steps, [&](const ProgramStep &each) {
+      return xf::LayerOp(each.layer) == value.getOwner();
+    });
+    if (step == split.program.steps.end() || step->index)
+      continue; // the layer before has ended
+    xf::BlockOp block = step->block;
+    llvm::SmallVector<Value> inside = {
+        block.getBody().front().getTerminator()->getOperand(value.getResultNumber())};
+    while (!inside.empty()) {
+      Value each = inside.pop_back_val();
+      if (auto argument = dyn_cast<BlockArgument>(each)) {
+        open.push_back(xf::LayerOp(step->layer).getInputs()[argument.getArgNumber()]);
+        continue;
+      }
+      if (isa<xf::ContextualOpInterface>(each.getDefiningOp()))
+        return true;
+      llvm::append_range(inside, each.getDefiningOp()->getOperands());
+    }
+  }
+  return false;
+}
+
 std::vector<llvm::SmallVector<size_t, 2>> ctxc::jointSites(const SplitProgram &split) {
   std::vector<llvm::SmallVector<size_t, 2>> layers;
   for (auto [i, site] : llvm::enumerate(split.sites)) {
@@ -18,7 +46,7 @@ std::vector<llvm::SmallVector<size_t, 2>> ctxc::jointSites(const SplitProgram &s
     // The last one stands for all behind the first. Behind a norm, only what the norm can give is
     // a target, and what it gives in the full run is none of that beside another residual stream.
     layers.back().truncate(1);
-    if (site.scale.empty() && !site.experts)
+    if (site.scale.empty() && !site.experts && readsOtherTokens(split, site))
       layers.back().push_back(i);
   }
   return layers;
@@ -121,6 +149,22 @@ llvm::Expected<FloatMatrix> JointPatcher::wantedOf(size_t number, JointPassages 
   return rowsOf(solved->front(), count, 0, count);
 }
 
+/// The last row depends on those before it, and something is missing.
+llvm::Error JointPatcher::whyNone(const JointFit &fit) const {
+  const JointFit::Nearest nearest = fit.nearestToLast();
+  const std::string &last = names[fit.rows() - 1], &other = names[nearest.row];
+  constexpr double same = 1 - 1e-9;
+  if (nearest.cosine > same)
+    return makeError("it reads the same for " + other + " and for " + last +
+                     ", and should write different things, so that no change serves both; keep "
+                     "another token of the context in front, or leave one of the two out");
+  return makeError("what it reads for " + last + " is a combination of what it reads for the " +
+                   llvm::Twine(fit.rows() - 1) + " tokens before it, most nearly " + other +
+                   ", and it should write something else, so that no change serves all; in a text "
+                   "of few different tokens the first layer has few states: keep other tokens of "
+                   "the context in front, or take a shorter text");
+}
+
 /// Row by row, with what the matrix has written without its change.
 llvm::Error JointPatcher::grow(size_t number, Grown &grown, JointPassages &passages,
                                const FloatMatrix &wanted) const {
@@ -141,10 +185,7 @@ llvm::Error JointPatcher::grow(size_t number, Grown &grown, JointPassages &passa
     const Vector missing = own - product.row(row).transpose().cast<double>() -
                            fit.products(data.row(row)).row(0).transpose();
     if (!fit.grow(data.row(row).transpose().cast<double>(), missing, scale))
-      return makeError("it reads the same for " + names[fit.nearestToLast()] + " and for " +
-                       names[fit.rows() - 1] +
-                       ", and should write different things, so that no change serves both; keep "
-                       "another token of the context in front, or leave one of the two out");
+      return whyNone(fit);
     if (const double length = stays ? 0 : goals.row(row - learned).cast<double>().norm())
       grown.stretch = std::max(grown.stretch, data.row(row).cast<double>().norm() / length);
   }

@@ -54,6 +54,7 @@ private:
   llvm::Error fit(llvm::ArrayRef<size_t> candidates, JointPassages &passages);
   llvm::Expected<Grown> tried(size_t number, JointPassages &passages);
   llvm::Expected<FloatMatrix> wantedOf(size_t number, JointPassages &passages) const;
+  llvm::Error whyNone(const JointFit &fit) const;
   llvm::Error grow(size_t number, Grown &grown, JointPassages &passages,
                    const FloatMatrix &wanted) const;
 

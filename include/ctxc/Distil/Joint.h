@@ -70,7 +70,7 @@ struct JointMatrix {
 /// By the layer's structure alone, each sufficient by itself: the matrix through whose product the
 /// whole effect of the context passes first, in most models attention's output projection, which
 /// needs no division and no scale; and the one through which it passes last, such as the MLP's,
-/// unless a norm follows. None where no matrix is on the way of all that the context changes, or
+/// unless a norm follows, or what it reads knows no other token. None where no matrix is on the way of all that the context changes, or
 /// where that is a mixture's experts. Quick.
 std::vector<JointMatrix> findJointMatrices(const LayerVerdict &layer);
 

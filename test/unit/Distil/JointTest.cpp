@@ -101,6 +101,8 @@ TEST(Joint, GrowsWhileTheModelGenerates) {
       llvm::append_range(request.texts.front().tokens, seen);
       JointPatch whole = llvm::cantFail(model->patchJointly(request));
       for (auto [a, b] : llvm::zip_equal(grown.patch.sites, whole.sites)) {
+        if (a.matrix != b.matrix) // of a whole text, the one that replays best is changed
+          continue;
         EXPECT_NEAR(a.change, b.change, 1e-3 * b.change) << name.str();
         EXPECT_EQ(a.spectrum.size(), b.spectrum.size()) << name.str();
       }
@@ -112,9 +114,9 @@ TEST(Joint, SaysBeforeItGeneratesThatThereIsNoRoom) {
   auto model = modelOf("phi");
   JointRequest request = about(1);
   bool isBegun = false;
-  auto result = model->verifyJointly(request, 38, [&](const VerifyStep &) { isBegun = true; });
+  auto result = model->verifyJointly(request, 30, [&](const VerifyStep &) { isBegun = true; });
   std::string message = messageOf(result.takeError());
-  EXPECT_TRUE(llvm::StringRef(message).contains("exact for at most as many tokens; found 39"))
+  EXPECT_TRUE(llvm::StringRef(message).contains("exact for at most as many tokens; found 31"))
       << message;
   EXPECT_FALSE(isBegun);
 }
@@ -138,6 +140,18 @@ TEST(Joint, SaysWhichTokensNeedWhichDirections) {
   }
 }
 
+/// The MLP's matrix reads more than attention's does, and takes over where there are more tokens.
+TEST(Joint, ChangesTheMatrixThatHasRoom) {
+  auto model = modelOf("qwen2");
+  EXPECT_EQ(llvm::cantFail(model->jointCapacity()), 38);
+  JointRequest request = about(33); // attention's matrix reads 30
+  JointPatch patch = llvm::cantFail(model->patchJointly(request));
+  for (const JointSite &site : patch.sites)
+    EXPECT_TRUE(llvm::StringRef(site.matrix).ends_with("mlp.down_proj.weight")) << site.matrix;
+  JointCheck check = llvm::cantFail(model->checkJointly(patch.adapter, request));
+  EXPECT_TRUE(check.verified()) << check.difference << " of " << check.control;
+}
+
 /// Texts that share their first token read the same there, and should write the same.
 TEST(Joint, ServesSeveralTexts) {
   auto model = modelOf("gemma3");
@@ -152,18 +166,18 @@ TEST(Joint, ServesSeveralTexts) {
   EXPECT_GT(check.control, 1);
 }
 
-/// With as many tokens as its widest matrix reads numbers, one for the token in front, and no more.
+/// With as many tokens as its matrix reads numbers, one for the token in front, and no more.
 TEST(Joint, HasAsManyTokensAsItsCapacity) {
   auto model = modelOf("phi");
   const int64_t capacity = llvm::cantFail(model->jointCapacity());
-  EXPECT_EQ(capacity, 38); // its MLP, where attention reads 30
+  EXPECT_EQ(capacity, 30);
   JointRequest request = about(capacity - 1);
   JointPatch patch = llvm::cantFail(model->patchJointly(request));
   JointCheck check = llvm::cantFail(model->checkJointly(patch.adapter, request));
   EXPECT_LT(check.difference, 1e-3 * check.control);
   std::string message = messageOf(model->patchJointly(about(capacity)).takeError());
-  EXPECT_TRUE(llvm::StringRef(message).contains("reads 38 numbers, so that one patch is exact for "
-                                                "at most as many tokens; found 39 (1 of them "
+  EXPECT_TRUE(llvm::StringRef(message).contains("reads 30 numbers, so that one patch is exact for "
+                                                "at most as many tokens; found 31 (1 of them "
                                                 "in front)"))
       << message;
 }
