@@ -138,7 +138,7 @@ llvm::Expected<VerifyStep> JointGenerator::read(bool isFirst) {
     return llvm::joinErrors(llvm::joinErrors(first.takeError(), second.takeError()),
                             third.takeError());
   {
-    Timer timer(isFirst ? result.times.prefill : result.times.patch);
+    ctxc::Timer timer(isFirst ? result.times.prefill : result.times.patch);
     (isFirst ? result.times.tokens.prefill : result.times.tokens.patch) += isFirst ? taught : 1;
     if (llvm::Error error = patcher.read({*first, *second, taught, learned, std::move(names)}))
       return std::move(error);
@@ -147,7 +147,7 @@ llvm::Expected<VerifyStep> JointGenerator::read(bool isFirst) {
         return std::move(error);
   }
   {
-    Timer timer(result.times.control);
+    ctxc::Timer timer(result.times.control);
     ++result.times.tokens.control;
     if (llvm::Error error = third->runUpTo(head))
       return std::move(error);
@@ -188,7 +188,7 @@ llvm::Expected<JointVerification> JointGenerator::run(int64_t count, StepObserve
   result.patch.adapter.prefix = request.prefix;
   result.times.tokens.verify = text.tokens.size();
   {
-    Timer timer(result.times.verify);
+    ctxc::Timer timer(result.times.verify);
     if (llvm::Error error =
             checkJointly(model, result.patch.adapter, request).moveInto(result.reread))
       return std::move(error);

@@ -80,7 +80,9 @@ void writeNeeds(llvm::raw_ostream &os, const JointVerification &of, size_t inFro
         "<figcaption>In layer "
      << site.layer
      << ", which changes most: of what the change writes for each token, the part in each "
-        "direction. Tokens with the same dark rows get the same from the context.</figcaption>\n";
+        "direction. Tokens with the same dark rows get the same from the context; for a token with "
+        "an empty column nothing is missing, for instance since the layer’s window does not reach "
+        "back to the context.</figcaption>\n";
   Grid grid;
   grid.what = "shares of directions, by token";
   grid.hue = "of-matrix";

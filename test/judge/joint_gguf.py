@@ -6,7 +6,8 @@
 `ctxc patch FILE.gguf --joint` makes a patch of K tokens behind a context. llama.cpp reads these tokens without the context
 and with the LoRA: its likeliest tokens have to be those that it gives behind the context, and its logits at least ten times
 nearer to those than without the LoRA. llama.cpp rounds activations to 8 bits where weights are quantised, in either run, so that
-only tokens count whose likeliest one leads by more than LEAD. Exit code: 0 if all agree."""
+only tokens count whose likeliest one leads by more than LEAD. The context's first token stays in front: attention rests on
+it, and no patch has to take its giant state back, of which such roundings would be left. Exit code: 0 if all agree."""
 import argparse
 import sys
 import tempfile
@@ -35,7 +36,7 @@ def main():
         context, text = tokens(1, args.context, vocabulary), tokens(2, count, vocabulary)
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "lora.gguf"
-            run = patch(args.ctxc, args.file, context, [text], out)
+            run = patch(args.ctxc, args.file, context, [text], out, "--keep", "0")
             if run.returncode != 0:
                 print(f"{args.file.name}, {count} tokens: {run.stderr.strip()} FAILS")
                 failures += 1
@@ -45,7 +46,7 @@ def main():
                 data = llama.each(args.file, front + text, adapter)
                 return np.frombuffer(data, np.float32).reshape(len(front) + count, -1)[len(front):].astype(np.float64)
 
-            full, plain, found = behind(context), behind([]), behind([], out)
+            full, plain, found = behind(context), behind(context[:1]), behind(context[:1], out)
         error, control = np.abs(found - full).max(), np.abs(plain - full).max()
         same = found.argmax(-1) == full.argmax(-1)
         ordered = np.sort(full, -1)
