@@ -4,11 +4,11 @@ from __future__ import annotations
 import linecache
 import os
 import re
-import sysconfig
 import traceback
 from typing import Iterator
 
-import torch
+from ctxc._built import Unbuilt
+from ctxc._own_lines import whose
 
 _MOST = 4  # of the module's own frames that are shown, the innermost ones
 # Parts of messages of torch, what they mean, and what to write instead.
@@ -26,11 +26,14 @@ _REASONS = (
 
 def summary_of(error: BaseException, name: str) -> str:
     """At most ten lines about an error in exporting a module, which the module's code raised in torch.export or when it ran."""
+    what = "the module fails on its example inputs"
+    if isinstance(error, Unbuilt) and error.__cause__ is not None:
+        what, error = str(error), error.__cause__
     message = str(error).strip().splitlines()
     first = next((line.strip() for line in message if line.strip()), type(error).__name__)
     text = "\n".join(message)
     is_torchs = "torch.export" in text or type(error).__module__.startswith("torch")
-    lines = [f"{name}: the module cannot be exported" if is_torchs or _reason_of(text) else f"{name}: the module fails on its example inputs"]
+    lines = [f"{name}: the module cannot be exported" if is_torchs or _reason_of(text) else f"{name}: {what}"]
     lines += _frames_of(error)
     reason = _reason_of(text)
     if reason is not None:
@@ -44,19 +47,18 @@ def _reason_of(text: str) -> tuple[str, str] | None:
 
 
 def _frames_of(error: BaseException) -> Iterator[str]:
-    """The innermost frames of code that is neither torch's, nor ctxc's, nor Python's, the last call last."""
-    others = tuple(os.path.realpath(place) + os.sep for place in
-                   (os.path.dirname(torch.__file__), os.path.dirname(__file__), sysconfig.get_path("stdlib")))
-    packages = os.path.realpath(sysconfig.get_path("purelib")) + os.sep
+    """The innermost frames that a person wrote, the last call last."""
     found: list[traceback.FrameSummary] = []
     seen: BaseException | None = error
     while seen is not None and not found:
-        frames = [each for each in traceback.extract_tb(seen.__traceback__) if not each.filename.startswith("<")]
-        own = [each for each in frames if not os.path.realpath(each.filename).startswith(packages) and
-               not os.path.realpath(each.filename).startswith(others)]
+        frames = traceback.extract_tb(seen.__traceback__)
         # Where none is a person's own, those of another package, such as transformers.
-        found = own or [each for each in frames if not os.path.realpath(each.filename).startswith(others)]
+        owners = [whose(each.filename) for each in frames]
+        found = [each for each, owner in zip(frames, owners) if owner == min(owners, default=2) < 2]
         seen = seen.__cause__ or seen.__context__
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        yield f"  {os.path.relpath(error.filename)}:{error.lineno}: {(error.text or '').strip()[:160]}"
+        return
     for each in found[-_MOST:]:
         line = linecache.getline(each.filename, each.lineno or 0).strip()
         yield f"  {os.path.relpath(each.filename)}:{each.lineno}: in {each.name}: {line[:160]}"

@@ -121,8 +121,11 @@ def decomposed(graph: Graph, inputs: list[Node], outputs: list[Node], whole: Exp
 def calls_of(program: ExportedProgram, keys: dict[Node, Any]) -> dict[Any, Call]:
     """The first call of each key, decomposed."""
     users, graph = set(program.graph_signature.user_inputs), Graph()
-    sizes = {node: graph.node_copy(node) for node in keys  # and the inputs whose sizes they are
-             if node.name in users and isinstance(node.meta["val"], torch.Tensor)}
+    sizes: dict[Node, Node] = {}  # and the inputs whose sizes they are, by names that are no function's of Python
+    for node in keys:
+        if node.name in users and isinstance(node.meta["val"], torch.Tensor):
+            sizes[node] = graph.placeholder(f"given_{len(sizes)}")
+            sizes[node].meta = dict(node.meta)
     first_of = {key: node for node, key in reversed(keys.items()) if key}
     calls = {key: Call(node, graph) for key, node in first_of.items()}
     inputs, first = list(graph.nodes), {call.node: call for call in calls.values()}
@@ -165,6 +168,8 @@ def assembled(program: ExportedProgram) -> ExportedProgram:
             known[node] = known[node.args[0]][node.args[1]]
         else:
             known[node] = graph.node_copy(node, known.__getitem__)
+            if node.op == "placeholder":  # it may have the name of a function of Python, which a copy does not get
+                known[node].name = node.name
             if is_scalar(node):
                 sizes.setdefault(said(node.meta["val"], {}), known[node])
     graph.eliminate_dead_code()

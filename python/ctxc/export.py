@@ -16,7 +16,6 @@ import contextlib
 import difflib
 import functools
 import gc
-import importlib
 import inspect
 import io
 import json
@@ -27,19 +26,17 @@ import warnings
 from pathlib import Path
 from typing import Any, Callable, Iterator, Sequence
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError as missing:
+    if __name__ != "__main__" or missing.name != "torch":
+        raise
+    raise SystemExit(f"ctxc.export: torch is not installed for {sys.executable}; expected a Python with torch: pip install torch") from None
 
-# In no size of a model, so that an axis of tokens is known by its length where the length is fixed.
-LENGTHS = (13, 17, 19, 23, 29, 31, 37)
+from ctxc._built import built_module, inputs_of, is_function, length_for, watch
+
 # Below it an entry of an additive mask hides a token.
 HIDDEN = -1e4
-
-
-def length_for(module: torch.nn.Module) -> int:
-    """A number of tokens that divides no size of a parameter."""
-    sizes = {size for tensor in [*module.parameters(), *module.buffers()] for size in tensor.shape}
-    free = [length for length in LENGTHS if all(size % length for size in sizes if size)]
-    return free[0] if free else LENGTHS[0]
 
 
 def shared_parameters(module: torch.nn.Module) -> list[list[str]]:
@@ -156,8 +153,9 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
     from ctxc._full_masks import without_full_masks
     from ctxc._functional import without_ops_in_place
     from ctxc._merged_axes import without_merged_axes
+    from ctxc._own_lines import kept
     program = None
-    with torch.no_grad():
+    with torch.no_grad(), kept(exported.__code__):
         for attempt in ("any length", "one length", "known masks"):
             axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if attempt == "any length" else None
             context = followed(module, names) if attempt == "known masks" else contextlib.nullcontext()
@@ -350,76 +348,42 @@ def model_of(config: Any, device: str = "meta", weights: Any = None
     return model, [ids], ["input_ids"], about
 
 
-def inputs_of(module: torch.nn.Module,
-              given: torch.Tensor | Sequence[torch.Tensor] | None = None) -> list[torch.Tensor]:
-    """The example inputs `given`, or ids for a module whose forward takes them: its first input, under whatever name,
-    where no other one is needed and the module has an embedding."""
-    if given is None:
-        parameters = inspect.signature(module.forward).parameters
-        needed = [name for name, each in parameters.items()
-                  if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
-        names = list(parameters)
-        embeds = any(isinstance(part, torch.nn.Embedding) for part in module.modules())
-        if names[:1] != ["input_ids"] and not (embeds and names and needed in ([], names[:1])):
-            raise ValueError(f"forward of {type(module).__name__} takes {', '.join(names) or 'nothing'}; expected tokens alone "
-                             "and an embedding that reads them, or a module and its example inputs")
-        return [torch.zeros(1, length_for(module), dtype=torch.long)]
-    inputs = [given] if isinstance(given, torch.Tensor) else list(given)
-    for tensor in inputs:
-        if tensor.dim() < 2 or tensor.shape[0] != 1 or tensor.shape[1] != inputs[0].shape[1]:
-            raise ValueError(f"an example input of {type(module).__name__} has the shape {tuple(tensor.shape)}; "
-                             "expected (1, tokens, …), and as many tokens in each")
-    return inputs
-
-
-def built_module(source: str) -> tuple[torch.nn.Module, list[torch.Tensor]]:
-    """What the function of `package.file:function` gives, and its example inputs."""
-    file, _, function = source.partition(":")
-    sys.path.insert(0, os.getcwd())
+def write_named(source: str, output: str, weights: bool = False, small: bool = False, traceback: bool = False) -> str:
+    """Writes what a source of the command line names; what was written, as a line. SystemExit says in a few lines why it cannot be."""
     try:
-        held = importlib.import_module(file)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (file == error.name or file.startswith(f"{error.name}.")):
+        if is_function(source):
+            module, inputs = built_module(source)
+            program = export(module, inputs, output)
+        else:
+            if weights and not Path(source).is_dir():
+                raise SystemExit(f"ctxc.export: --weights: found the model type {source!r}, expected a directory")
+            module, program = export_config(config_of(source, small), output, source if weights else None)
+    except Exception as error:
+        if traceback:
             raise
-        raise SystemExit(f"ctxc.export: {source}: there is no module {error.name!r} in {os.getcwd()} or among the packages; expected "
-                         "package.file:function") from None
-    if not callable(getattr(held, function, None)):
-        named = ", ".join(name for name, each in vars(held).items() if inspect.isfunction(each) and each.__module__ == file)
-        raise SystemExit(f"ctxc.export: {source}: {file} has no function {function!r}; expected one of: {named or 'none is there'}")
-    made = getattr(held, function)()
-    module, given = made if isinstance(made, tuple) else (made, None)
-    try:
-        return module, inputs_of(module, given)
-    except ValueError as error:
-        raise SystemExit(f"ctxc.export: {source}: {error}") from None
+        from ctxc._export_errors import summary_of
+        raise SystemExit(f"ctxc.export: {summary_of(error, source)}\n  --traceback shows the whole of it") from None
+    nodes = sum(node.op == "call_function" for node in program.graph.nodes)
+    return f"{output}: {type(module).__name__}, {nodes} ops"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m ctxc.export", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("source", help="package.file:function, a directory with config.json, or a model type")
+    parser.add_argument("source", help="package.file:function, path/file.py:function, a directory with config.json, or a model type")
     parser.add_argument("-o", "--output", required=True, help="the file to write, model.pt2")
     parser.add_argument("--weights", action="store_true",
                         help="with the weights in the directory; a function's module has its own in any case")
     parser.add_argument("--traceback", action="store_true", help="show the whole traceback of what cannot be exported")
     parser.add_argument("--small", action="store_true",
                         help="a small model of the type, with layers of each kind, for `ctxc check --transformers TYPE`")
+    parser.add_argument("--watch", action="store_true",
+                        help="write model-0.pt2 and, after each save of a function's files, the next, for `ctxc check --watch`")
     given = parser.parse_args(arguments)
-    try:
-        if ":" in given.source and not os.path.exists(given.source):
-            module, inputs = built_module(given.source)
-            program = export(module, inputs, given.output)
-        else:
-            if given.weights and not Path(given.source).is_dir():
-                raise SystemExit(f"ctxc.export: --weights: found the model type {given.source!r}, expected a directory")
-            module, program = export_config(config_of(given.source, given.small), given.output,
-                                            given.source if given.weights else None)
-    except Exception as error:
-        if given.traceback:
-            raise
-        from ctxc._export_errors import summary_of
-        raise SystemExit(f"ctxc.export: {summary_of(error, given.source)}\n  --traceback shows the whole of it") from None
-    nodes = sum(node.op == "call_function" for node in program.graph.nodes)
-    print(f"{given.output}: {type(module).__name__}, {nodes} ops")
+    if given.watch:
+        if not is_function(given.source):
+            raise SystemExit(f"ctxc.export: --watch: found {given.source!r}, expected package.file:function or path/file.py:function")
+        return watch(given.source, given.output, write_named)
+    print(write_named(given.source, given.output, given.weights, given.small, given.traceback))
     gc.freeze()  # the end of a process looks for garbage once more
 
 

@@ -312,6 +312,79 @@ def shapes(): return Block("shapes"), torch.randn(1, 6, 8)
 '''
 
 
+HELPERS = '''def gate(x, y):
+    return (x *
+            y)
+
+
+def gated(x): return gate(x, x.sigmoid())
+'''
+HELPED = '''import torch
+from helpers_of_mine import gated
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+
+class Inner(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = torch.nn.Linear(8, 8), LlamaRMSNorm(8)
+
+    def joined(self, x):
+        return x + self.linear(x)
+
+    def forward(self, x):
+        return gated(self.norm(self.joined(x)))
+
+
+def build(): return torch.nn.Sequential(Inner()), torch.randn(1, 6, 8)
+'''
+
+
+class Lines(unittest.TestCase):
+    """Each op keeps the lines that a person wrote: those of her helpers, within one call of a module, and with her expression."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        Path(cls.folder.name, "helpers_of_mine.py").write_text(HELPERS)
+        Path(cls.folder.name, "helped.py").write_text(HELPED)
+        module, inputs = export.built_module(f"{cls.folder.name}/helped.py:build")
+        program = export.exported(module.eval(), inputs, ["input"])
+        cls.traces = {}
+        for node in program.graph.nodes:
+            if node.op == "call_function":
+                cls.traces.setdefault(str(node.target).split(".")[1], cls.frames_of(node.meta["stack_trace"]))
+
+    @staticmethod
+    def frames_of(trace):
+        """File, line and marked expression of each frame."""
+        lines, frames = trace.splitlines(), []
+        for line, text, marks in zip(lines, lines[1:], lines[2:]):
+            if line.lstrip().startswith("File "):
+                file, number = line.split('"')[1], int(line.split(", line ")[1].split(",")[0])
+                frames.append((Path(file).name, number, text[marks.index("^"):len(marks)]))
+        return frames
+
+    def test_helpers(self):
+        self.assertEqual(self.traces["mul"], [("helped.py", 15, "gated(self.norm(self.joined(x)))"), ("helpers_of_mine.py", 6, "gate(x, x.sigmoid())"),
+                                              ("helpers_of_mine.py", 2, "x *")])
+        self.assertEqual(self.traces["add"], [("helped.py", 15, "self.joined(x)"), ("helped.py", 12, "x + self.linear(x)")])
+
+    def test_code_of_packages(self):
+        self.assertEqual(self.traces["linear"], [("helped.py", 15, "self.joined(x)"), ("helped.py", 12, "self.linear(x)")])
+        self.assertEqual(self.traces["rsqrt"], [("helped.py", 15, "self.norm(self.joined(x))")])
+
+    def test_a_package_alone(self):
+        module, inputs, names, _ = export.model_of(small_configs.small_config("llama"))
+        program = export.exported(module, inputs, names)
+        traces = [node.meta.get("stack_trace") or "" for node in program.graph.nodes if "rsqrt" in str(node.target)]
+        self.assertTrue(traces)
+        for trace in traces:
+            (file, _, expression), = self.frames_of(trace)
+            self.assertEqual((file, expression), ("modeling_llama.py", "torch.rsqrt(variance + self.variance_epsilon)"))
+
+
 class Errors(unittest.TestCase):
     """What cannot be exported is said in a few lines, at the module's own lines, with what to write instead."""
 
@@ -334,11 +407,28 @@ class Errors(unittest.TestCase):
             "size": ["wrong_ones.py:19: in forward: return x + self.inner(x) * torch.ones(", "expected a constant, a size of a tensor"],
             "by_numpy": ["wrong_ones.py:21: in forward", "leave torch for NumPy", "expected torch's own function"],
             "shapes": ["the module fails on its example inputs", "wrong_ones.py:22: in forward", "shapes cannot be multiplied"],
-            "nothing": ["wrong_ones has no function 'nothing'; expected one of: branch, size, by_numpy, shapes"],
         }.items():
             said = self.said_of(function)
             for line in lines:
                 self.assertIn(line, said, function)
+
+    def test_what_fails_before_there_is_a_module(self):
+        write = Path(self.folder.name, "wrong_ones.py").write_text
+        write("def build():\n    return helper()\n")
+        self.assertRegex(self.said_of("build"), r"^ctxc.export: wrong_ones:build: build\(\) fails\n  wrong_ones.py:2: in build: return helper\(\)\n")
+        write("def build(:\n    pass\n")
+        self.assertRegex(self.said_of("build"), r"^ctxc.export: wrong_ones:build: the file cannot be imported\n  wrong_ones.py:1: def build\(:\n")
+
+    def test_one_line(self):
+        write = Path(self.folder.name, "wrong_ones.py").write_text
+        write("def other(): pass\ndef number(): return 3\n")
+        for function, line in {"nothing": "wrong_ones has no function 'nothing'; expected one of: other, number",
+                               "number": "number() gives a int; expected a torch.nn.Module, or a module and its example inputs"}.items():
+            self.assertEqual(self.said_of(function), f"ctxc.export: wrong_ones:{function}: {line}\n")
+        write("import torch\n")
+        bare = subprocess.run([sys.executable, "-S", "-m", "ctxc.export", "wrong_ones:build", "-o", "out.pt2"], cwd=self.folder.name,
+                              env={"PYTHONPATH": PACKAGE}, capture_output=True, text=True)
+        self.assertEqual(bare.stderr, f"ctxc.export: torch is not installed for {sys.executable}; expected a Python with torch: pip install torch\n")
 
     def test_a_module_that_is_not_there(self):
         for source in ("no_such_file:build", "no_such_package.file:build"):
