@@ -52,6 +52,8 @@ def _frames_of(error: BaseException) -> Iterator[str]:
     seen: BaseException | None = error
     while seen is not None and not found:
         frames = traceback.extract_tb(seen.__traceback__)
+        within = [at for at, each in enumerate(frames) if os.path.dirname(each.filename) == os.path.dirname(__file__)]
+        frames = frames[within[0] if within else 0:]  # without those that called ctxc
         # Where none is a person's own, those of another package, such as transformers.
         owners = [whose(each.filename) for each in frames]
         found = [each for each, owner in zip(frames, owners) if owner == min(owners, default=2) < 2]

@@ -1,4 +1,4 @@
-"""Makes an exported program one without ops in place, as torch's run_decompositions({}) does, which traces all layers twice.
+"""Makes an exported program one without ops in place, as torch's run_decompositions() does, which traces all layers twice.
 Here each op is traced once: calls whose operands differ in their numbers alone, as those of one layer and the next, are
 decomposed alike. A program with anything else than calls of ops without effects is left to torch."""
 from __future__ import annotations
@@ -15,6 +15,8 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, InputS
 from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
+
+from ctxc._spelled import TABLE
 
 METADATA = torch.ops.aten._assert_tensor_metadata.default  # which gives nothing
 KEPT = ("nn_module_stack", "stack_trace", "torch_fn", "source_fn_stack")  # of what a node says about its call
@@ -114,7 +116,7 @@ def decomposed(graph: Graph, inputs: list[Node], outputs: list[Node], whole: Exp
                                      [OutputSpec(OutputKind.USER_OUTPUT, each, None) for each in given])
     form, made_form = pytree.tree_structure((tuple(inputs), {})), pytree.tree_structure(tuple(outputs))
     call = ModuleCallEntry("", ModuleCallSignature(list(taken), list(given), form, made_form))
-    made = ExportedProgram(torch.nn.Module(), graph, signature, {}, whole.range_constraints, [call]).run_decompositions({}).graph
+    made = ExportedProgram(torch.nn.Module(), graph, signature, {}, whole.range_constraints, [call]).run_decompositions(dict(TABLE)).graph
     return {**dict(zip(inputs, made.nodes)), **dict(zip(outputs, made.output_node().args[0]))}
 
 
@@ -186,6 +188,6 @@ def assembled(program: ExportedProgram) -> ExportedProgram:
 def without_ops_in_place(program: ExportedProgram) -> ExportedProgram:
     with contextlib.suppress(Exception):  # Unknown, and what another release of torch does not make so
         return assembled(program)
-    found = program.run_decompositions({})
+    found = program.run_decompositions(dict(TABLE))
     assert isinstance(found, ExportedProgram)
     return found

@@ -150,12 +150,13 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
              ) -> torch.export.ExportedProgram:
     """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
     from ctxc._complex_tables import without_complex_tables
+    from ctxc._flex import without_flex_attention
     from ctxc._full_masks import without_full_masks
     from ctxc._functional import without_ops_in_place
     from ctxc._merged_axes import without_merged_axes
     from ctxc._own_lines import kept
     program = None
-    with torch.no_grad(), kept(exported.__code__):
+    with torch.no_grad(), kept(exported.__code__), without_flex_attention():
         for attempt in ("any length", "one length", "known masks"):
             axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if attempt == "any length" else None
             context = followed(module, names) if attempt == "known masks" else contextlib.nullcontext()

@@ -9,13 +9,14 @@ import sys
 import tempfile
 import unittest
 import unittest.mock
+import warnings
 from pathlib import Path
 
 import torch
 
 PACKAGE = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, PACKAGE)
-from ctxc import _experts, _functional, _known, _recurrences, export, small_configs  # noqa: E402
+from ctxc import _experts, _functional, _known, _recurrences, _spelled, export, small_configs  # noqa: E402
 
 
 def logits_of(model, ids):
@@ -253,6 +254,56 @@ class Decompositions(unittest.TestCase):
         self.assertFalse([node for node in found.graph.nodes if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable])
 
 
+class SpelledOut(unittest.TestCase):
+    """Ops that say more than one thing are the ops that they stand for, with the same numbers."""
+
+    EQUATIONS = {"btd,df->btf": [(1, 5, 4), (4, 6)], "btd,dhk->bhtk": [(1, 5, 4), (4, 2, 3)], "bhtk,bhsk->bhts": [(1, 2, 5, 3), (1, 2, 7, 3)],
+                 "bhts,bhsk->bthk": [(1, 2, 5, 7), (1, 2, 7, 3)], "bthk,hkd->btd": [(1, 5, 2, 3), (2, 3, 4)], "btd,d->bt": [(1, 5, 4), (4,)],
+                 "btd,btd->bt": [(1, 5, 4), (1, 5, 4)], "bt,bt->bt": [(1, 5), (1, 5)], "...d,df->...f": [(1, 5, 4), (4, 6)], "btd->dbt": [(1, 5, 4)],
+                 "bte,btd,edf->btf": [(1, 5, 3), (1, 5, 4), (3, 4, 6)], "ij,jk": [(2, 3), (3, 4)], "i,i": [(3,), (3,)], "i,j->ij": [(2,), (3,)],
+                 "b t h, h k -> b t k": [(1, 5, 2), (2, 3)], "btd->bt": [(1, 5, 4)]}
+
+    def test_einsum(self):
+        torch.manual_seed(0)
+        for equation, shapes in self.EQUATIONS.items():
+            operands = [torch.randn(*shape).double() for shape in shapes]
+            expected, found = torch.einsum(equation, *operands), _spelled.einsum(equation, operands)
+            self.assertEqual(found.shape, expected.shape, equation)
+            self.assertLess((found - expected).abs().max(), 1e-12, equation)
+        self.assertIs(_spelled.einsum("ii->i", [torch.ones(2, 2)]), NotImplemented)
+
+    def calls_of(self, forward):
+        class Made(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.randn(8, 2, 4))
+
+            def forward(self, x):
+                return forward(self, x)
+        module, x = Made(), torch.randn(1, 13, 8)
+        program = export.exported(module.eval(), [x], ["x"])
+        self.assertLess((program.module()(x) - module(x)).abs().max(), 1e-5)
+        return {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
+
+    def test_programs(self):
+        calls = self.calls_of(lambda self, x: torch.einsum("btd,dhk->bhtk", x, self.weight))
+        self.assertTrue({"aten.matmul.default", "aten.permute.default"} <= calls and "aten.einsum.default" not in calls, calls)
+        calls = self.calls_of(lambda self, x: x / x.norm(dim=-1, keepdim=True) + torch.nn.functional.normalize(x, dim=-1))
+        self.assertTrue("aten.sqrt.default" in calls and "aten.linalg_vector_norm.default" not in calls, calls)
+
+    def test_flex_attention(self):
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+        def attend(_, x):
+            q, k, v = (part[:, None].expand(-1, heads, -1, -1) for part, heads in zip((x, x * 2, x + 1), (4, 2, 2)))
+            mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, x.shape[1], x.shape[1], device="cpu")
+            return flex_attention(q, k, v, lambda s, b, h, i, j: s - (i - j) * (h + 1) * .1, mask, enable_gqa=True).sum(1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's, that it is not compiled here
+            calls = self.calls_of(attend)
+        self.assertIn("aten.softmax.int", calls)
+
+
 class Positions(unittest.TestCase):
     def compare(self, model_type):
         torch.manual_seed(0)
@@ -313,7 +364,7 @@ def shapes(): return Block("shapes"), torch.randn(1, 6, 8)
 
 
 HELPERS = '''def gate(x, y):
-    return (x *
+    return (x /
             y)
 
 
@@ -367,8 +418,8 @@ class Lines(unittest.TestCase):
         return frames
 
     def test_helpers(self):
-        self.assertEqual(self.traces["mul"], [("helped.py", 15, "gated(self.norm(self.joined(x)))"), ("helpers_of_mine.py", 6, "gate(x, x.sigmoid())"),
-                                              ("helpers_of_mine.py", 2, "x *")])
+        self.assertEqual(self.traces["div"], [("helped.py", 15, "gated(self.norm(self.joined(x)))"), ("helpers_of_mine.py", 6, "gate(x, x.sigmoid())"),
+                                              ("helpers_of_mine.py", 2, "x /")])
         self.assertEqual(self.traces["add"], [("helped.py", 15, "self.joined(x)"), ("helped.py", 12, "x + self.linear(x)")])
 
     def test_code_of_packages(self):

@@ -1,0 +1,85 @@
+"""Ops that say more than one thing, spelled out in the ops that they stand for: einsum in products, a length in squares."""
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import torch
+
+
+def einsum(equation: str, operands: Sequence[torch.Tensor], path: Any = None) -> torch.Tensor:
+    """The same products, one pair of operands after the other. NotImplemented for diagonals and for spelling by numbers."""
+    equation = equation.replace(" ", "")
+    given, arrow, made = equation.partition("->")
+    inputs = given.split(",")
+    letters = given.replace(",", "").replace("...", "")
+    if len(inputs) != len(operands) or not letters.isalpha():
+        return NotImplemented  # type: ignore
+    free = [letter for letter in map(chr, range(0x3b1, 0x3ca))]  # of the axes that "..." stands for
+    most = 0
+    for at, (names, operand) in enumerate(zip(inputs, operands)):
+        if "..." in names:
+            rest = operand.dim() - len(names.replace("...", ""))
+            most = max(most, rest)
+            inputs[at] = names.replace("...", "".join(free[len(free) - rest:]))
+        if len(set(inputs[at])) < len(inputs[at]):
+            return NotImplemented  # type: ignore
+    ellipsis = "".join(free[len(free) - most:])
+    if not arrow:
+        made = "..." + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    made = made.replace("...", ellipsis)
+    left, names = operands[0], inputs[0]
+    for at in range(1, len(operands)):
+        needed = set(made).union(*inputs[at + 1:])
+        left, names = product(left, names, operands[at], inputs[at], needed)
+    return ordered(summed(left, names, set(made)), "".join(each for each in names if each in made), made)
+
+
+def summed(x: torch.Tensor, names: str, needed: set[str]) -> torch.Tensor:
+    axes = [at for at, name in enumerate(names) if name not in needed]
+    return x.sum(axes) if axes else x
+
+
+def ordered(x: torch.Tensor, names: str, made: str) -> torch.Tensor:
+    order = [names.index(name) for name in made]
+    return x if order == sorted(order) else x.permute(order)
+
+
+def merged(x: torch.Tensor, first: int, count: int) -> torch.Tensor:
+    """Axes `first` to `first` + `count` as one; a new one of size 1 where there are none."""
+    return x.unsqueeze(first) if count == 0 else x.flatten(first, first + count - 1) if count > 1 else x
+
+
+def product(a: torch.Tensor, of_a: str, b: torch.Tensor, of_b: str, needed: set[str]) -> tuple[torch.Tensor, str]:
+    """Σ a b over what is in both and not needed, and the names of its axes."""
+    a, of_a = summed(a, of_a, needed | set(of_b)), "".join(name for name in of_a if name in needed or name in of_b)
+    b, of_b = summed(b, of_b, needed | set(of_a)), "".join(name for name in of_b if name in needed or name in of_a)
+    inner = "".join(name for name in of_a if name in of_b and name not in needed)
+    both = "".join(name for name in of_a if name in of_b and name in needed)
+    own_a, own_b = ("".join(name for name in names if name not in other) for names, other in ((of_a, of_b), (of_b, of_a)))
+    if not inner:  # entry by entry
+        names = both + own_a + own_b
+        a, b = ordered(a, of_a, both + own_a), ordered(b, of_b, both + own_b)
+        a = a[(...,) + (None,) * len(own_b)]
+        return a * b.reshape([*b.shape[:len(both)], *[1] * len(own_a), *b.shape[len(both):]]), names
+    a, b = ordered(a, of_a, both + own_a + inner), ordered(b, of_b, both + inner + own_b)
+    sizes_a, sizes_b = a.shape[len(both):len(both) + len(own_a)], b.shape[len(both) + len(inner):]
+    a = merged(a, len(both) + len(own_a), len(inner))
+    b = merged(merged(b, len(both) + len(inner), len(own_b)), len(both), len(inner))
+    if both:
+        a = merged(a, len(both), len(own_a))
+    y = a @ b
+    if both and len(own_a) != 1:
+        y = y.reshape([*y.shape[:len(both)], *sizes_a, y.shape[-1]])
+    if len(own_b) != 1:
+        y = y.reshape([*y.shape[:-1], *sizes_b])
+    return y, both + own_a + own_b
+
+
+def length(x: torch.Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A Euclidean length as the root of a sum of squares."""
+    if ord != 2 or dtype is not None or not x.is_floating_point():
+        return NotImplemented  # type: ignore
+    return (x * x).sum(list(range(x.dim())) if dim is None else dim, keepdim).sqrt()
+
+
+TABLE: dict[Any, Any] = {torch.ops.aten.einsum.default: einsum, torch.ops.aten.linalg_vector_norm.default: length}
