@@ -41,6 +41,7 @@ table { overflow-wrap: normal; border-collapse: collapse; margin: .5rem 0 1.5rem
 caption { text-align: left; font-weight: 600; padding: .2rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); font-weight: normal; }
 thead th, footer, .soft { color: var(--soft); }
+mark { background: none; color: var(--bad); font-weight: 600; }
 pre { background: var(--lo); padding: .6rem .8rem; white-space: pre-wrap; font-size: .85rem; }
 code { font-size: .92em; overflow-wrap: anywhere; }
 </style>
@@ -113,9 +114,42 @@ static llvm::Expected<std::string> inlineDrawing(const VerdictGroup &group) {
   return drawing;
 }
 
-static void printCauses(llvm::raw_ostream &os, llvm::ArrayRef<Finding> causes) {
+/// Where an op is: its place, the line there with the expression marked, and its module.
+static void printPlace(llvm::raw_ostream &os, mlir::Operation *op,
+                       const CheckReportOptions &options) {
+  Place place = op ? placeOf(op) : Place();
+  if (!place.isKnown())
+    return;
+  os << "<p class=\"soft\"><code>" << escaped(text(place)) << "</code>";
+  if (place.line && !place.module.empty())
+    os << " in module <code>" << escaped(place.module) << "</code>";
+  os << "</p>\n";
+  std::string line = place.line && options.lineOf ? options.lineOf(place) : "";
+  if (line.empty())
+    return;
+  size_t first = std::min<size_t>(std::max(place.column, 1u) - 1, line.size());
+  StringRef before = StringRef(line).take_front(first), marked = StringRef(line).substr(first);
+  StringRef after = marked.substr(std::min<size_t>(place.width, marked.size()));
+  os << "<pre>" << escaped(before.ltrim()) << "<mark>" << escaped(marked.drop_back(after.size()))
+     << "</mark>" << escaped(after) << "</pre>\n";
+}
+
+static void printCauses(llvm::raw_ostream &os, llvm::ArrayRef<Finding> causes,
+                        const CheckReportOptions &options) {
   for (const Finding &cause : causes) {
     os << "<p>" << escaped(cause.message) << ".</p>\n";
+    printPlace(os, cause.op, options);
+    if (!cause.notes.empty()) {
+      os << "<ul>\n";
+      for (const Remark &note : cause.notes) {
+        Place place = note.op ? placeOf(note.op) : Place();
+        os << "<li>" << escaped(note.message);
+        if (place.isKnown())
+          os << " <code class=\"soft\">" << escaped(text(place)) << "</code>";
+        os << "</li>\n";
+      }
+      os << "</ul>\n";
+    }
     if (!cause.advice.empty())
       os << "<p><b>Way out:</b> " << escaped(cause.advice) << ".</p>\n";
     printRuleOf(os, findRule(cause.rule));
@@ -127,7 +161,8 @@ static void printKind(llvm::raw_ostream &os, VerdictKind kind, bool isSuccess) {
   os << "<span class=\"" << (isSuccess ? "good" : "bad") << "\">" << stringify(kind) << "</span>";
 }
 
-static Error printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
+static Error printSection(llvm::raw_ostream &os, const VerdictGroup &group,
+                          const CheckReportOptions &options) {
   const Verdict &verdict = *group.verdict;
   xf::BlockOp block = group.block;
   os << "<section>\n<h2>";
@@ -139,7 +174,7 @@ static Error printGroup(llvm::raw_ostream &os, const VerdictGroup &group) {
   os << "<code>" << escaped(block.getSymName()) << "</code>: ";
   printKind(os, verdict.kind, verdict.isSuccess());
   os << "</h2>\n<div class=\"columns\"><div>\n";
-  printCauses(os, verdict.causes);
+  printCauses(os, verdict.causes, options);
   if (!verdict.remark.empty())
     os << "<p>" << escaped(verdict.remark) << ".</p>\n";
   if (!verdict.plan.isEmpty())
@@ -175,11 +210,11 @@ Error ctxc::writeCheckPage(StringRef path, StringRef model, llvm::ArrayRef<Verdi
     os << "<section>\n<h2>The whole model: ";
     printKind(os, options.model->kind, options.model->isSuccess());
     os << "</h2>\n";
-    printCauses(os, options.model->causes);
+    printCauses(os, options.model->causes, options);
     os << "</section>\n";
   }
   for (const VerdictGroup &group : groups)
-    if (Error error = printGroup(os, group))
+    if (Error error = printSection(os, group, options))
       return makeError(path + ": " + llvm::toString(std::move(error)));
   os << "</main>\n<footer><p>ctxc " CTXC_VERSION ". A patch is exact for one token at its position "
         "(<i>Equivalence of Context and Parameter Updates in Modern Transformer Blocks</i>, arXiv "

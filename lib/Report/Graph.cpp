@@ -1,12 +1,16 @@
 // A verdict in graphviz's language.
 #include "ctxc/Report/Graph.h"
+#include "Folds.h"
 #include "GraphStyle.h"
 #include "Mixtures.h"
 #include "OpText.h"
 #include "ctxc/Analysis/ContextDependence.h"
 #include "ctxc/Analysis/Sites.h"
+#include "ctxc/Report/Place.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -23,6 +27,7 @@ public:
         sites(graph, zeros, group.options->bindings, group.options->scope),
         mixtures(findMixtures(group.block)) {
     readVerdict();
+    folds.emplace(group.block, [&](Operation *op) { return kindOf(op); });
   }
 
   /// Adds to `drawn` what the drawing has.
@@ -35,6 +40,12 @@ public:
 private:
   void readVerdict();
   Part partOf(Operation *op) const;
+  unsigned kindOf(Operation *op) const;
+  std::string nameOf(Operation *op) const;
+  unsigned shownVertex(Value value) const {
+    Operation *op = value.getDefiningOp();
+    return op ? graph.vertex(folds->shown(op)) : graph.vertex(value);
+  }
   std::string id(unsigned vertex) const {
     return "b" + std::to_string(number) + "_" + std::to_string(vertex);
   }
@@ -43,7 +54,8 @@ private:
   void printOp(Operation *op);
   void printCluster(StringRef name, const llvm::Twine &label, StringRef fill, StringRef border,
                     llvm::function_ref<bool(Operation *)> contains);
-  void printEdges(Operation *op, Drawn &drawn);
+  void readEdges(Operation *op, Drawn &drawn);
+  void printEdges();
   std::string parameterLine(Value parameter) const;
 
   llvm::raw_ostream &os;
@@ -55,6 +67,11 @@ private:
   ContextDependence context;
   Sites sites;
   llvm::SmallVector<Mixture> mixtures;
+  std::optional<Folds> folds;
+  struct Edge {
+    bool inChain = false, depends = false, selects = false;
+  };
+  llvm::MapVector<std::pair<unsigned, unsigned>, Edge> edges; ///< by their vertices
   using Ops = llvm::SmallPtrSet<Operation *, 8>;
   Ops causes, noted, inputs, outputs, matrices, links, goals;
   Ops clustered; ///< drawn in a frame
@@ -92,11 +109,36 @@ Part BlockDrawing::partOf(Operation *op) const {
                                  : Part::Plain;
 }
 
+/// The start of a small line below another.
+static std::string softLine(const llvm::Twine &text) {
+  return "<br/><font point-size=\"10\" color=\"#444444\">" + escape(text.str());
+}
+
+/// What the drawing says of an op beside its text.
+unsigned BlockDrawing::kindOf(Operation *op) const {
+  unsigned frame = sites.inContextualPart(op);
+  for (const Mixture &mixture : mixtures)
+    frame = mixture.router.contains(op) ? 2 : mixture.experts.contains(op) ? 3 : frame;
+  return unsigned(partOf(op)) * 8 + frame * 2 + goals.contains(op);
+}
+
+/// "mlp.norm", the path of the program's module within its layer; else the value's name, or
+/// nothing.
+std::string BlockDrawing::nameOf(Operation *op) const {
+  Place place = placeOf(op->getLoc());
+  if (!place.line || place.module.empty())
+    return names.name(op);
+  StringRef path = place.module;
+  if (!group.ops.empty() && path.consume_front(xf::LayerOp(group.ops.front()).getPrefix()))
+    path.consume_front(".");
+  return path.str();
+}
+
 /// "mlp.down_proj.weight 640×2048", with why it may not be patched.
 std::string BlockDrawing::parameterLine(Value parameter) const {
   Operation *source = parameter.getDefiningOp();
   auto param = dyn_cast<xf::ParamOp>(source);
-  std::string line = "<br/><font point-size=\"10\" color=\"#444444\">";
+  std::string line = softLine("");
   if (param) {
     line += escape(param.getName()) + " " + shapeText(parameter);
     if (sites.isFrozen(param))
@@ -119,10 +161,15 @@ void BlockDrawing::printInput(unsigned vertex, StringRef label) {
 
 void BlockDrawing::printOp(Operation *op) {
   const Style &style = styleOf(partOf(op));
-  std::string name = names.name(op), label;
+  std::string name = nameOf(op), label;
   if (!name.empty())
     label = "<b>" + escape(name) + "</b><br/>";
   label += escape(opText(op));
+  if (unsigned count = folds->count(op); count > 1)
+    label += ", " + std::to_string(count) + " times";
+  if (Place place = placeOf(op->getLoc()); place.width)
+    label +=
+        softLine(llvm::sys::path::filename(place.file) + ":" + llvm::Twine(place.line)) + "</font>";
   for (Value operand : op->getOperands())
     if (isSource(operand.getDefiningOp()))
       label += parameterLine(operand);
@@ -135,30 +182,37 @@ void BlockDrawing::printOp(Operation *op) {
      << ", label=<" << label << ">];\n";
 }
 
-void BlockDrawing::printEdges(Operation *op, Drawn &drawn) {
+/// Edges between two vertices are one, and a loop's edge to itself is none.
+void BlockDrawing::readEdges(Operation *op, Drawn &drawn) {
+  unsigned to = graph.vertex(folds->shown(op));
   for (OpOperand &operand : op->getOpOperands()) {
     Value value = operand.get();
-    if (isSource(value.getDefiningOp()))
+    if (isSource(value.getDefiningOp()) || shownVertex(value) == to)
       continue;
-    bool inChain = false;
+    Edge &edge = edges[{shownVertex(value), to}];
     for (const OutputPatch &output : group.verdict->plan.outputs)
-      inChain |= llvm::any_of(output.links, [&](ChainLink link) {
+      edge.inChain |= llvm::any_of(output.links, [&](ChainLink link) {
         return link.op == op && link.operand == operand.getOperandNumber();
       });
-    bool selects = getElementTypeOrSelf(value.getType()).isInteger();
-    drawn.contextEdge |= context.depends(value);
-    drawn.plainEdge |= !context.depends(value);
-    drawn.selection |= selects;
-    os << "    " << id(graph.vertex(value)) << " -> " << id(graph.vertex(op)) << " [color=\""
-       << (inChain                  ? chainEdge
-           : context.depends(value) ? contextColour
-                                    : plainEdge)
-       << "\", penwidth="
-       << (inChain                  ? "3"
-           : context.depends(value) ? "1.8"
-                                    : "1")
-       << (selects ? ", style=dashed" : "") << "];\n";
+    edge.selects |= getElementTypeOrSelf(value.getType()).isInteger();
+    edge.depends |= context.depends(value);
+    drawn.contextEdge |= edge.depends;
+    drawn.plainEdge |= !edge.depends;
+    drawn.selection |= edge.selects;
   }
+}
+
+void BlockDrawing::printEdges() {
+  for (const auto &[ends, edge] : edges)
+    os << "    " << id(ends.first) << " -> " << id(ends.second) << " [color=\""
+       << (edge.inChain   ? chainEdge
+           : edge.depends ? contextColour
+                          : plainEdge)
+       << "\", penwidth="
+       << (edge.inChain   ? "3"
+           : edge.depends ? "1.8"
+                          : "1")
+       << (edge.selects ? ", style=dashed" : "") << "];\n";
 }
 
 void BlockDrawing::printTitle() {
@@ -178,7 +232,7 @@ void BlockDrawing::printCluster(StringRef name, const llvm::Twine &label, String
                                 StringRef border, llvm::function_ref<bool(Operation *)> contains) {
   llvm::SmallVector<Operation *> inside;
   for (Operation &op : group.block->getRegion(0).front())
-    if (!isSource(&op) && !clustered.contains(&op) && contains(&op))
+    if (!isSource(&op) && folds->shown(&op) == &op && !clustered.contains(&op) && contains(&op))
       inside.push_back(&op);
   if (inside.empty())
     return;
@@ -215,10 +269,11 @@ void BlockDrawing::print(Drawn &drawn) {
     if (isSource(&op))
       continue;
     drawn.parts.insert(partOf(&op));
-    if (!clustered.contains(&op))
+    if (folds->shown(&op) == &op && !clustered.contains(&op))
       printOp(&op);
-    printEdges(&op, drawn);
+    readEdges(&op, drawn);
   }
+  printEdges();
   os << "  }\n";
 }
 

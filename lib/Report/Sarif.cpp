@@ -77,9 +77,12 @@ static int64_t indexOf(StringRef id) {
 
 static json::Object physicalLocation(const Place &place) {
   json::Object physical{{"artifactLocation", json::Object{{"uri", fileUri(place.file)}}}};
-  if (place.line)
-    physical["region"] =
-        json::Object{{"startLine", place.line}, {"startColumn", std::max(1u, place.column)}};
+  if (place.line) {
+    json::Object region{{"startLine", place.line}, {"startColumn", std::max(1u, place.column)}};
+    if (place.width)
+      region["endColumn"] = place.column + place.width;
+    physical["region"] = std::move(region);
+  }
   return physical;
 }
 

@@ -6,9 +6,13 @@ using namespace ctxc;
 using llvm::StringRef;
 
 ModelDiagnostic ctxc::toModelDiagnostic(mlir::Diagnostic &from, llvm::StringRef otherwise) {
+  constexpr auto isNote = mlir::DiagnosticSeverity::Note;
   ModelDiagnostic to{placeOf(from.getLocation()), from.getSeverity(), from.str(), "", {}};
   if (!to.place.isKnown())
     to.place.file = otherwise.str();
+  if (to.severity != isNote)
+    for (Place &caller : callersOf(from.getLocation()))
+      to.notes.push_back({std::move(caller), isNote, "called here", "", {}});
   for (mlir::Diagnostic &note : from.getNotes())
     to.notes.push_back(toModelDiagnostic(note, otherwise));
   return to;
@@ -40,8 +44,12 @@ static void print(const ModelDiagnostic &diagnostic, llvm::raw_ostream &os) {
   if (!diagnostic.sourceLine.empty()) {
     os << printable(diagnostic.sourceLine) << "\n";
     if (diagnostic.place.column)
-      os.indent(diagnostic.place.column - 1) << "^\n";
+      os.indent(diagnostic.place.column - 1)
+          << "^" << std::string(std::max(diagnostic.place.width, 1u) - 1, '~') << "\n";
   }
+  if (diagnostic.place.line && !diagnostic.place.module.empty() &&
+      diagnostic.severity != mlir::DiagnosticSeverity::Note)
+    os << "in module " << printableLine(diagnostic.place.module) << "\n";
   for (const ModelDiagnostic &note : diagnostic.notes)
     print(note, os);
 }

@@ -296,8 +296,6 @@ llvm::StringRef Model::storage() const {
 // Diagnostics
 //===----------------------------------------------------------------------===//
 
-/// The line of the file that is being read, from 1, or one that the model quotes; empty where there
-/// is none.
 std::string Model::lineOf(const Place &place) {
   if (auto quoted = sourceLines.find({place.file, place.line}); quoted != sourceLines.end())
     return quoted->second;

@@ -3,6 +3,7 @@
 #include "ctxc/Report/CheckPage.h"
 #include "ctxc/Report/CheckReport.h"
 #include "ctxc/Report/InspectReport.h"
+#include "ctxc/Report/Sarif.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <nanobind/stl/shared_ptr.h>
@@ -196,12 +197,31 @@ std::string checkJson(BoundModel &model, bool plans) {
   return textOf(report);
 }
 
+/// The report, and before it what `ctxc check` says in messages: why a verdict is against, at which
+/// line, and what to do. Diagnostics that nobody has taken are lost.
 std::string checkText(BoundModel &model, bool plans) {
   Verdicts verdicts = verdictsOf(model);
-  std::string text;
-  llvm::raw_string_ostream os(text);
+  auto severities = Severities::parse({});
+  auto findings = collectFindings(verdicts.groups, model.take(std::move(severities)));
+  model.takeDiagnostics();
+  emitFindings(verdicts.groups, findings);
+  if (verdicts.whole)
+    (void)emitVerdict(*verdicts.whole); // its causes are in the report
+  std::string said;
+  llvm::raw_string_ostream os(said);
+  for (const ModelDiagnostic &each : model.takeDiagnostics())
+    os << text(each);
   printCheckReport(os, verdicts.groups, verdicts.options(plans));
-  return text;
+  return said;
+}
+
+std::string checkSarif(BoundModel &model) {
+  Verdicts verdicts = verdictsOf(model);
+  auto severities = Severities::parse({});
+  auto findings = collectFindings(verdicts.groups, model.take(std::move(severities)));
+  CheckReportOptions options = verdicts.options(/*plans=*/false);
+  options.notCompared = model.get().notCompared();
+  return textOf(sarifLog(verdicts.groups, findings, verdicts.isPatchable() ? 0 : 1, options));
 }
 
 //===----------------------------------------------------------------------===//
@@ -348,6 +368,7 @@ void python::addModel(nb::module_ &m) {
            })
       .def("check_json", &checkJson)
       .def("check_text", &checkText)
+      .def("check_sarif", &checkSarif)
       .def("tokenize", [](BoundModel &self,
                           const std::string &text) { return self.take(self.get().tokenize(text)); })
       .def("decode",

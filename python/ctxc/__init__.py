@@ -21,10 +21,21 @@ try:
     from ctxc._model import Model, check, from_module, from_tensors, load
     from ctxc._patch import Origin, ParameterPatch, Patch
     from ctxc._report import CheckReport, Inspection, Verification
-except ModuleNotFoundError as missing:
-    # Without the compiled part only ctxc.export works, which needs none of it.
-    if missing.name != "ctxc._core":
+    from ctxc import testing
+except ImportError as _error:
+    # Without the compiled part only ctxc.export works, which needs none of it; all else says what is missing.
+    _missing = "nanobind-backend" if "nanobind" in str(_error) else _error.name or ""
+    if _missing not in ("ctxc._core", "nanobind-backend", "numpy"):
         raise
+
+    def __getattr__(name: str) -> object:
+        import sys
+        if name not in __all__ and name != "testing":
+            raise AttributeError(f"module 'ctxc' has no attribute {name!r}")
+        instead = ("the package is not compiled here: pip install a wheel, or build it (tools/setup.sh --python && tools/build.sh) and "
+                   "set PYTHONPATH=build/python" if _missing == "ctxc._core" else
+                   f"{_missing} is not installed for {sys.executable}: pip install 'nanobind-backend>=1.0,<2' 'numpy>=1.26'")
+        raise ImportError(f"ctxc.{name}: {instead}", name=_missing)
 
 __all__ = [
     "BadInput", "CheckReport", "Context", "Distilled", "Error", "Inspection", "JointPatch", "Mismatch", "Model", "Origin",

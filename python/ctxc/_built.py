@@ -111,12 +111,13 @@ def saves(source: str, pause: float = 0.05) -> Iterator[None]:
     first = importlib.util.find_spec(_module_name(source.partition(":")[0]).partition(".")[0])
     files = {first.origin} if first is not None and first.origin is not None else set()
     while True:
-        stamps = {file: _stamp(file) for file in files}
+        began, stamps = time.time_ns(), {file: _stamp(file) for file in files}
         yield
         own = {name: module.__file__ for name, module in sys.modules.items()
                if name not in others and getattr(module, "__file__", None) and whose(str(module.__file__)) == 0}
         for file in {str(file) for file in own.values()} - files:
-            stamps[file] = _stamp(file)
+            stamp = _stamp(file)
+            stamps[file] = stamp if stamp[0] <= began else (0, 0)  # it was saved meanwhile
         files = set(stamps)
         while all(_stamp(file) == stamp for file, stamp in stamps.items()):
             if os.getppid() != parent:

@@ -290,9 +290,9 @@ def check(model: Union[Model, str, os.PathLike[str], torch.nn.Module],
         model = Model(_core.Model.load(path, _checked(options) | {"need_weights": False}))
     elif options:
         raise TypeError("a loaded model has its options; give a path, or give them to ctxc.load")
-    report = CheckReport(json.loads(model._core.check_json(plans)), model._core.check_text(plans))
+    found = json.loads(model._core.check_json(plans))
     model._tell()
-    return report
+    return CheckReport(found, model._core.check_text(plans), json.loads(model._core.check_sarif()))
 
 
 def _dtype_of(key: str, array: NDArray[Any]) -> str:

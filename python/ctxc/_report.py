@@ -19,15 +19,16 @@ class Report:
 
 
 class CheckReport(Report):
-    """Verdicts on the layers of a model. print(report) shows them, as does a notebook.
+    """Verdicts on the layers of a model. print(report) shows them, as does a notebook; before a verdict against, what prevents a
+    patch, at which line, and the way out.
 
     >>> str(ctxc.check(model)).splitlines()[0]
     "layers 0-5, block 'gemma3': controllable"
     """
 
-    def __init__(self, json: dict[str, Any], text: str):
+    def __init__(self, json: dict[str, Any], text: str, sarif: dict[str, Any]):
         super().__init__(json)
-        self._text = text
+        self._text, self._sarif = text, sarif
 
     @property
     def patchable(self) -> bool:
@@ -56,6 +57,15 @@ class CheckReport(Report):
         """
         return [{"input": each["input"], "output": each["output"]} for each in self.verdicts
                 if each.get("input") or each.get("output")]
+
+    @property
+    def sarif(self) -> dict[str, Any]:
+        """The findings as a SARIF 2.1.0 log, as `ctxc check --format sarif` writes it.
+
+        >>> ctxc.check("test/python/Inputs/refused.mlir").sarif["runs"][0]["results"][0]["ruleId"]
+        'bounded-output'
+        """
+        return self._sarif
 
     def __getitem__(self, layer: Union[int, str]) -> dict[str, Any]:
         """The verdict on a layer: report[0] or report["layers.0"]. Raises KeyError for a layer that the model lacks.

@@ -169,7 +169,8 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
                 if attempt == "known masks" or (attempt == "one length" and not unknown):
                     raise
     assert program is not None
-    program = without_ops_in_place(program)
+    with quiet():
+        program = without_ops_in_place(program)
     taken = next(node for node in program.graph.nodes if node.op == "placeholder" and
                  node.name in program.graph_signature.user_inputs)
     return without_complex_tables(without_merged_axes(without_full_masks(program), taken.meta["val"].shape[1]))

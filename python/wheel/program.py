@@ -10,4 +10,5 @@ from importlib.machinery import PathFinder
 spec = PathFinder.find_spec("ctxc._core", [folder])
 core = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(core)
+os.environ.setdefault("CTXC_PYTHON", sys.executable)  # what `ctxc check --transformers` exports with: the Python that has ctxc
 sys.exit(core.run_program([os.path.basename(__file__), *sys.argv[1:]], os.path.join(folder, "_programs")))

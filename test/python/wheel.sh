@@ -35,6 +35,8 @@ unset PYTHONPATH
 ctxc --version
 ctxc-opt --version | grep LLVM
 ctxc-lsp-server --help >"$work/help"
+# It exports with the Python that it is installed in, which has no torch.
+ctxc check --transformers llama 2>&1 | grep -F "torch is not installed for $python; expected a Python with torch"
 "$python" - <<'END'
 import ctxc, pathlib
 maps = pathlib.Path("/proc/self/maps").read_text()

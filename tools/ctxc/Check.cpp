@@ -1,7 +1,7 @@
 // ctxc check
 #include "CheckEvidence.h"
 #include "Commands.h"
-#include "ExportedType.h"
+#include "Exported.h"
 #include "ctxc/Evidence/JointVerdict.h"
 #include "ctxc/Evidence/MakeProof.h"
 #include "ctxc/Report/CheckPage.h"
@@ -31,13 +31,18 @@ static llvm::Error writeProof(llvm::StringRef path, Model &model,
   });
 }
 
-static llvm::Expected<int> runCheck(const Arguments &arguments) {
-  if (auto file = arguments.get("--replay"))
-    return replayWitnesses(*file);
-  if (arguments.has("--joint"))
-    for (llvm::StringRef option : {"--proof", "--witness", "--try"})
-      if (arguments.has(option))
-        return makeError(option + ": is about patches for one token; leave --joint out");
+/// Which files were written, and what they are.
+static void sayWritten(const Arguments &arguments) {
+  for (auto [flag, what] : {std::pair("--graph", "the blocks, drawn with their verdicts"),
+                            {"--html", "a page of the verdicts"},
+                            {"--proof", "what the verdicts rest on, for `ctxc check-proof`"}})
+    if (auto path = arguments.get(flag))
+      out() << *path << ": " << what << "\n";
+}
+
+/// Checks the model at `path`, which the caller calls `name`, and writes and prints what was found.
+static llvm::Expected<int> check(const Arguments &arguments, llvm::StringRef path,
+                                 llvm::StringRef name) {
   auto options = loadOptions(arguments);
   if (!options)
     return options.takeError();
@@ -45,16 +50,6 @@ static llvm::Expected<int> runCheck(const Arguments &arguments) {
   if (!severities)
     return severities.takeError();
   options->needWeights = false;
-  std::optional<ExportedType> exported;
-  if (arguments.has("--transformers")) {
-    auto made = ExportedType::make(arguments);
-    if (!made)
-      return made.takeError();
-    exported.emplace(std::move(*made));
-  } else if (arguments.has("--python")) {
-    return makeError("--python is for --transformers");
-  }
-  llvm::StringRef path = exported ? exported->path() : arguments.positional(0);
   auto model = openModel(path, std::move(*options));
   if (!model)
     return model.takeError();
@@ -91,8 +86,9 @@ static llvm::Expected<int> runCheck(const Arguments &arguments) {
   shown.model = *whole ? &**whole : nullptr;
   shown.plans = arguments.has("--plans");
   shown.notCompared = (*model)->notCompared();
+  shown.lineOf = [&](const Place &place) { return (*model)->lineOf(place); };
   if (auto page = arguments.get("--html"))
-    if (llvm::Error error = writeCheckPage(*page, path, groups, shown))
+    if (llvm::Error error = writeCheckPage(*page, name, groups, shown))
       return std::move(error);
   llvm::StringRef format = arguments.get("--format", "text");
   if (format == "json") {
@@ -111,7 +107,44 @@ static llvm::Expected<int> runCheck(const Arguments &arguments) {
   if (auto path = arguments.get("--proof"))
     if (llvm::Error error = writeProof(*path, **model, groups))
       return std::move(error);
+  if (format == "text")
+    sayWritten(arguments);
   return code;
+}
+
+static llvm::Error watch(const Arguments &arguments) {
+  return watchFunction(arguments, [&](llvm::StringRef path) -> llvm::Error {
+    char now[16];
+    time_t seconds = time(nullptr);
+    strftime(now, sizeof(now), "%H:%M:%S", localtime(&seconds));
+    out() << "== " << arguments.positional(0) << " at " << now << "\n";
+    auto code = check(arguments, path, arguments.positional(0));
+    if (!code) // the next save may mend it
+      reportError(code.takeError());
+    out() << "\n";
+    return llvm::Error::success();
+  });
+}
+
+static llvm::Expected<int> runCheck(const Arguments &arguments) {
+  if (auto file = arguments.get("--replay"))
+    return replayWitnesses(*file);
+  if (arguments.has("--joint"))
+    for (llvm::StringRef option : {"--proof", "--witness", "--try"})
+      if (arguments.has(option))
+        return makeError(option + ": is about patches for one token; leave --joint out");
+  if (arguments.has("--watch"))
+    return watch(arguments);
+  if (!isExported(arguments)) {
+    if (arguments.has("--python"))
+      return makeError("--python is for --transformers and for FILE.py:FUNCTION");
+    return check(arguments, arguments.positional(0), arguments.positional(0));
+  }
+  auto exported = Exported::make(arguments);
+  if (!exported)
+    return exported.takeError();
+  auto type = arguments.get("--transformers");
+  return check(arguments, exported->path(), type ? *type : arguments.positional(0));
 }
 
 static std::vector<OptionSpec> options() {
@@ -138,7 +171,7 @@ static std::vector<OptionSpec> options() {
                       "Rules: conditional-obligation, fragile-plan, output-only (off)"};
   warnings.joined = warnings.repeatable = true;
   options.push_back(warnings);
-  llvm::append_range(options, exportedTypeOptions());
+  llvm::append_range(options, exportOptions());
   llvm::append_range(options, planOptions());
   return options;
 }
@@ -160,6 +193,7 @@ Command driver::checkCommand() {
       "  ctxc check rejected.mlir --witness=witness.json\n"
       "  ctxc check --replay witness.json\n"
       "  ctxc check --transformers qwen3\n"
+      "  ctxc check mine.py:build; ctxc check --watch mine.py:build\n"
       "  ctxc check gemma-3-270m --format json\n"
       "  ctxc check block.mlir -Werror --format sarif > check.sarif\n"
       "  ctxc check block.mlir --graph block.svg --html block.html\n"

@@ -4,6 +4,7 @@
 
 #include "ctxc/Planning/ModelVerdict.h"
 #include "ctxc/Report/Findings.h"
+#include "ctxc/Report/Place.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -15,6 +16,8 @@ struct CheckReportOptions {
   const ModelVerdict *model = nullptr;
   /// Why nothing says that an exported program was read rightly (Model::notCompared); else empty.
   llvm::StringRef notCompared;
+  /// The line of a program at a place, or an empty one; null where there is no program.
+  std::function<std::string(const Place &)> lineOf = nullptr;
 };
 
 /// Writes for each group of layers its verdict, the parameters patched for the input

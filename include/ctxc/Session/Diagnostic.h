@@ -26,14 +26,15 @@ struct ModelDiagnostic {
 /// Takes diagnostics in order, as they occur, in the thread that called the model.
 using DiagnosticHandler = std::function<void(const ModelDiagnostic &)>;
 
-/// An MLIR diagnostic with its notes. If its location is unknown, `otherwise` is used as the file.
+/// An MLIR diagnostic with its notes, before which stand those of the calls that lead to it. If its
+/// location is unknown, `otherwise` is used as the file.
 ModelDiagnostic toModelDiagnostic(mlir::Diagnostic &diagnostic, llvm::StringRef otherwise);
 
 /// "error", "warning", "note" or "remark".
 llvm::StringRef stringify(mlir::DiagnosticSeverity severity);
 
-/// "block.mlir:3:8: error: found …", then the source line, if known, with a caret, then the notes;
-/// each line ends in a newline.
+/// "block.mlir:3:8: error: found …", then the source line, if known, with a caret, then the module
+/// of a program, then the notes; each line ends in a newline.
 std::string text(const ModelDiagnostic &diagnostic);
 
 } // namespace ctxc

@@ -107,6 +107,9 @@ public:
   llvm::StringRef notCompared() const { return whyNotCompared; }
   /// The diagnostics since the last call; empty if a handler takes them.
   std::vector<ModelDiagnostic> takeDiagnostics();
+  /// The line at a place of the program, as the program quotes it, or of the .mlir file while that
+  /// is read; empty where there is none.
+  std::string lineOf(const Place &place);
 
   //===--- Structure: no weights are read ---------------------------------===//
 
@@ -314,7 +317,6 @@ private:
   mlir::LogicalResult measure(xf::BlockOp block, const PlanOptions &options,
                               PlanCandidate &candidate) const;
 
-  std::string lineOf(const Place &place);
   void addSourceLines(ModelDiagnostic &diagnostic);
   void handle(ModelDiagnostic diagnostic);
   std::string takeErrorTexts();

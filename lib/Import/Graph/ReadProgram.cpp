@@ -15,6 +15,8 @@ using namespace ctxc::pt2;
 
 /// The schema that this reads; another major version may mean something else by the same words.
 static constexpr int64_t schemaMajor = 8;
+/// The calls, each in the next, that a location keeps at most.
+static constexpr size_t mostCalls = 4;
 
 static Error checkVersion(JsonView file, StringRef where) {
   JsonView schema = file["schema_version"];
@@ -50,6 +52,7 @@ private:
   Error readNode(JsonView node);
   Error readOutputs();
   Error findTokens(StringRef name, graph::SymbolicType type);
+  mlir::Location calls(ArrayRef<SourceLine> innermostFirst);
   mlir::Location locationOf(StringRef name, JsonView metadata);
 
   JsonView graph, signature;
@@ -223,17 +226,6 @@ Error ProgramReader::checkFixedLength() const {
   return Error::success();
 }
 
-mlir::Location ProgramReader::locationOf(StringRef name, JsonView metadata) {
-  mlir::StringAttr as = builder.getStringAttr(name);
-  std::optional<StringRef> trace = metadata["stack_trace"].text();
-  std::optional<SourceLine> line = trace ? innermostLine(*trace) : std::nullopt;
-  if (!line)
-    return mlir::NameLoc::get(as);
-  lines.try_emplace({line->file.str(), line->line}, line->text.str());
-  return mlir::NameLoc::get(
-      as, mlir::FileLineColLoc::get(builder.getContext(), line->file, line->line, 1));
-}
-
 /// The path of the innermost module: entries "key,path,class" separated by semicolons.
 static StringRef innermostModule(JsonView metadata) {
   StringRef stack = metadata["nn_module_stack"].text().value_or("");
@@ -245,17 +237,43 @@ static StringRef innermostModule(JsonView metadata) {
   return path.starts_with("_empty_nn_module_stack") ? "" : path;
 }
 
+/// The line of the innermost call, and behind it those of the calls around it, as far as they are
+/// marked: torch alone writes every forward that leads to an op.
+mlir::Location ProgramReader::calls(ArrayRef<SourceLine> innermostFirst) {
+  const SourceLine &line = innermostFirst.front();
+  lines.try_emplace({line.file.str(), line.line}, line.text.str());
+  mlir::Location at = mlir::FileLineColRange::get(builder.getStringAttr(line.file), line.line,
+                                                  line.column, line.column + line.width);
+  innermostFirst = innermostFirst.drop_front();
+  if (innermostFirst.empty() || !innermostFirst.front().width)
+    return at;
+  return mlir::CallSiteLoc::get(at, calls(innermostFirst));
+}
+
+/// A value's name around its module's path around its lines.
+mlir::Location ProgramReader::locationOf(StringRef name, JsonView metadata) {
+  mlir::StringAttr as = builder.getStringAttr(name);
+  SmallVector<SourceLine> own = ownLines(metadata["stack_trace"].text().value_or(""));
+  if (own.empty())
+    return mlir::NameLoc::get(as);
+  own.truncate(std::min(own.size(), mostCalls));
+  mlir::Location at = calls(own);
+  if (StringRef path = innermostModule(metadata); !path.empty())
+    at = mlir::NameLoc::get(builder.getStringAttr(path), at);
+  return mlir::NameLoc::get(as, at);
+}
+
 Error ProgramReader::readNode(JsonView node) {
   std::optional<StringRef> target = node["target"].text();
   JsonView inputs = node["inputs"], outputs = node["outputs"];
   if (!target || !inputs.isArray() || !outputs.isArray())
     return makeError(where + ": a node has no target, no inputs or no outputs");
   if (target->starts_with("torch.ops.higher_order.")) {
-    std::optional<SourceLine> line =
-        innermostLine(node["metadata"]["stack_trace"].text().value_or(""));
-    bool isWritten = line && !line->file.starts_with("<");
+    SmallVector<SourceLine> own = ownLines(node["metadata"]["stack_trace"].text().value_or(""));
+    bool isWritten = !own.empty() && !own.front().file.starts_with("<");
     std::string place =
-        isWritten ? " (" + line->file.str() + ":" + std::to_string(line->line) + ")" : "";
+        isWritten ? " (" + own.front().file.str() + ":" + std::to_string(own.front().line) + ")"
+                  : "";
     return makeError(where + ": '" + target->drop_front(strlen("torch.ops.")) + "'" + place +
                      " runs other programs by what it reads, as branches and loops do; expected "
                      "calls of ops alone: write it without that, or export what it runs");

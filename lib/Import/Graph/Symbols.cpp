@@ -82,8 +82,22 @@ std::optional<Size> ctxc::pt2::readSize(StringRef srepr) {
   return SizeParser(srepr).whole();
 }
 
-std::optional<SourceLine> ctxc::pt2::innermostLine(StringRef stackTrace) {
-  std::optional<SourceLine> innermost;
+/// The expression of `found`, if `marks` is a line of carets below its text. Both are indented by
+/// four spaces more than the line in the file.
+static bool readMarks(StringRef marks, StringRef text, SourceLine &found) {
+  size_t first = marks.find_first_not_of(' ');
+  StringRef carets = marks.drop_front(std::min(first, marks.size())).rtrim(' ');
+  if (carets.empty() || carets.find_first_not_of("^~") != StringRef::npos || first < 4 ||
+      !text.consume_front("    "))
+    return false;
+  found.column = first - 3;
+  found.width = carets.size();
+  found.text = text.rtrim();
+  return true;
+}
+
+llvm::SmallVector<SourceLine> ctxc::pt2::ownLines(StringRef stackTrace) {
+  llvm::SmallVector<SourceLine> lines;
   while (!stackTrace.empty()) {
     StringRef line;
     std::tie(line, stackTrace) = stackTrace.split('\n');
@@ -95,8 +109,14 @@ std::optional<SourceLine> ctxc::pt2::innermostLine(StringRef stackTrace) {
     if (file.starts_with("torch/") || file.contains("-packages/torch/") ||
         !rest.consume_front(", line ") || rest.consumeInteger(10, number))
       continue;
-    StringRef text = stackTrace.split('\n').first.trim();
-    innermost = {file, number, text.starts_with("File \"") ? "" : text};
+    auto [text, below] = stackTrace.split('\n');
+    SourceLine found;
+    found.file = file;
+    found.line = number;
+    if (!text.ltrim().starts_with("File \"") && !readMarks(below.split('\n').first, text, found))
+      found.text = text.trim();
+    lines.push_back(found);
   }
-  return innermost;
+  std::reverse(lines.begin(), lines.end());
+  return lines;
 }

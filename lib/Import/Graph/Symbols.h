@@ -2,6 +2,7 @@
 #ifndef CTXC_IMPORT_SYMBOLS_H
 #define CTXC_IMPORT_SYMBOLS_H
 
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <optional>
@@ -22,11 +23,16 @@ std::optional<Size> readSize(llvm::StringRef srepr);
 struct SourceLine {
   llvm::StringRef file;
   unsigned line = 0;
-  llvm::StringRef text; ///< without the white space around it; may be empty
+  unsigned column = 1; ///< of the expression, from 1
+  unsigned width = 0;  ///< of the expression; 0 where the trace does not mark it
+  /// As it stands in the file where the expression is marked, else without the white space around
+  /// it; may be empty.
+  llvm::StringRef text;
 };
 
-/// The innermost line of a stack trace that is not torch's own.
-std::optional<SourceLine> innermostLine(llvm::StringRef stackTrace);
+/// The lines of a stack trace that are not torch's own, the innermost first. Expressions are marked
+/// as Python marks them, by a line of carets below.
+llvm::SmallVector<SourceLine> ownLines(llvm::StringRef stackTrace);
 
 } // namespace ctxc::pt2
 
