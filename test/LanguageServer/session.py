@@ -103,6 +103,63 @@ class XF(Session):
         self.assertEqual(found["range"]["start"]["line"], place(text, "@mine(%x:")["line"])
 
 
+class Verdicts(Session):
+    """What `ctxc check` says, while one types."""
+
+    BARE = BLOCK.replace("""  %m = xf.param "scale.weight" : tensor<48xf32>
+  %s = xf.scale %n by %m offset 1.0 : tensor<48xf32>, tensor<48xf32>
+  %y = xf.add %v, %s : tensor<48xf32>
+""", "  %y = xf.add %v, %n : tensor<48xf32>\n")
+
+    def test_a_rejection_stands_at_its_op_and_goes_when_it_is_mended(self):
+        found, = self.open(self.BARE)
+        self.assertEqual((found["severity"], found["source"], found["code"]), (1, "ctxc", "bounded-output"))
+        self.assertEqual(found["range"]["start"], place(self.BARE, "%n = xf.normalize", 5))
+        self.assertEqual(found["range"]["end"], place(self.BARE, "%n = xf.normalize", 17))
+        self.assertIn("no patch moves the output by more than", found["message"])
+        self.assertIn("way out: add a trainable scale after this norm", found["message"])
+        self.assertTrue(found["relatedInformation"])
+        self.assertEqual(self.change(BLOCK), [])
+
+    def test_an_error_comes_before_the_verdict(self):
+        self.open(self.BARE)
+        found, = self.change(self.BARE.replace("%n : tensor", "%nn : tensor"))
+        self.assertIn("undeclared", found["message"])
+        self.assertNotIn("code", found)
+
+    def test_hover_shows_the_rules_page_and_the_blocks_report(self):
+        self.open(self.BARE)
+        shown = self.at("hover", self.BARE, "%n = xf.normalize", 6)["contents"]["value"]
+        self.assertIn("tensor<48xf32>", shown)  # MLIR's own
+        self.assertIn("bounded-output", shown)
+        self.assertIn("Theorem 4", shown)
+        shown = self.at("hover", self.BARE, "xf.block @mine", 3)["contents"]["value"]
+        self.assertIn("block 'mine': rejected [bounded-output]", shown)
+
+    def test_a_quick_fix_mends_the_block(self):
+        found, = self.open(self.BARE)
+        actions = self.server.request("textDocument/codeAction", textDocument={"uri": self.uri}, range=found["range"],
+                                      context={"diagnostics": [found]})
+        fixes = [each for each in actions if each["kind"] == "quickfix" and "trainable scale" in each["title"]]
+        edit, = fixes[0]["edit"]["changes"][self.uri]
+        lines = self.BARE.splitlines(keepends=True)
+        start, end = edit["range"]["start"], edit["range"]["end"]
+        self.assertEqual((start["character"], end["character"]), (0, 0))
+        mended = "".join(lines[:start["line"]]) + edit["newText"] + "".join(lines[end["line"]:])
+        self.assertIn('%n = xf.scale %n_bare by %n_scale', mended)
+        self.assertEqual(self.change(mended), [])
+
+    def test_many_changes_end_in_the_last_verdict(self):
+        self.open(BLOCK)
+        for _ in range(5):
+            for text in (BLOCK, self.BARE):
+                self.version += 1
+                self.server.notify("textDocument/didChange", textDocument={"uri": self.uri, "version": self.version},
+                                   contentChanges=[{"text": text}])
+        found, = self.server.diagnostics(self.uri, self.version)
+        self.assertEqual(found["code"], "bounded-output")
+
+
 class Plugin(Session):
     @staticmethod
     def command():
