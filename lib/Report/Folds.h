@@ -4,6 +4,7 @@
 
 #include "dialects/XF/XF.h"
 #include "llvm/ADT/DenseMap.h"
+#include <string>
 
 namespace ctxc {
 
@@ -19,10 +20,13 @@ public:
     auto found = first.find(op);
     return found == first.end() ? op : found->second;
   }
+  /// "slice from 12", or "slice from, 16 times" where it stands for several.
+  std::string text(mlir::Operation *op) const;
+
+private:
   /// For how many ops `op` stands, with itself.
   unsigned count(mlir::Operation *op) const { return std::max(counts.lookup(op), 1u); }
 
-private:
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> first;
   llvm::DenseMap<mlir::Operation *, unsigned> counts;
 };

@@ -164,9 +164,7 @@ void BlockDrawing::printOp(Operation *op) {
   std::string name = nameOf(op), label;
   if (!name.empty())
     label = "<b>" + escape(name) + "</b><br/>";
-  label += escape(opText(op));
-  if (unsigned count = folds->count(op); count > 1)
-    label += ", " + std::to_string(count) + " times";
+  label += escape(folds->text(op));
   if (Place place = placeOf(op->getLoc()); place.width)
     label +=
         softLine(llvm::sys::path::filename(place.file) + ":" + llvm::Twine(place.line)) + "</font>";
