@@ -169,7 +169,8 @@ llvm::Error Sums::takeBetween(Layer &layer) {
     if (layerOf.contains(op))
       return makeError("layer " + quoted(layer.path) +
                        " runs more than once for a token, each time on what it made before; "
-                       "expected layers that run once");
+                       "expected layers that run once: export such a layer by itself, with its "
+                       "activations as input, for the verdict on one of its runs");
     between.push_back(cast<graph::CallOp>(op));
     for (Value operand : op->getOperands())
       work.push_back(operand.getDefiningOp());

@@ -20,6 +20,10 @@ struct Layer {
 /// is no such list. A layer that runs twice, so that what it makes comes back to it, is an error.
 llvm::Expected<std::vector<Layer>> findLayers(graph::ProgramOp program, const TokenAxes &axes);
 
+/// Of a program without such lists: the outermost modules that have one that joins tokens inside,
+/// and no embedding, such as "block". None where a module of the whole model joins tokens itself.
+std::vector<Layer> findModules(graph::ProgramOp program, const TokenAxes &axes);
+
 /// Leaves out the layers of which no op is in `live`. An error where none is left.
 llvm::Error keepLive(std::vector<Layer> &layers, const llvm::DenseSet<mlir::Operation *> &live,
                      graph::ProgramOp program);

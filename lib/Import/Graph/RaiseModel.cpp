@@ -354,8 +354,11 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise(llvm::StringSet<> *join
   layers = std::move(*found);
   bool isModel = hasTokens();
   if (layers.empty() && isModel)
-    return makeError("no layers were found: expected a list of modules ('layers.0', 'layers.1', …) "
-                     "that join tokens; export one block by itself, with its activations as input");
+    layers = findModules(program, axes);
+  if (layers.empty() && isModel)
+    return makeError("no layers were found: expected a list of modules ('layers.0', 'layers.1', …), "
+                     "or a module ('layer'), that join tokens; export one block by itself, with "
+                     "its activations as input");
   if (layers.empty()) {
     layers.push_back({""});
     for (auto call : program.getBody().getOps<graph::CallOp>())
