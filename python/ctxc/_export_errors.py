@@ -51,7 +51,7 @@ def _frames_of(error: BaseException) -> Iterator[str]:
     found: list[traceback.FrameSummary] = []
     seen: BaseException | None = error
     while seen is not None and not found:
-        frames = traceback.extract_tb(seen.__traceback__)
+        frames = list(traceback.extract_tb(seen.__traceback__))
         within = [at for at, each in enumerate(frames) if os.path.dirname(each.filename) == os.path.dirname(__file__)]
         frames = frames[within[0] if within else 0:]  # without those that called ctxc
         # Where none is a person's own, those of another package, such as transformers.

@@ -83,4 +83,4 @@ def kept(outermost: CodeType) -> Iterator[None]:
     try:
         yield
     finally:
-        TracerBase._filter_traceback_frames = hook
+        TracerBase._filter_traceback_frames = hook  # type: ignore
