@@ -186,11 +186,10 @@ Command driver::checkCommand() {
       "internals differ), rejected (no patch can exist; the message says where, why and by which\n"
       "bound, and proposes a change) or undecided. Identical layers are shown once. Weights are\n"
       "not needed. The word in brackets at the end of a diagnostic is its rule:\n"
-      "`ctxc explain RULE` explains it. MODEL may be FILE.py:FUNCTION, where FUNCTION returns a "
-      "module of\n"
-      "PyTorch, or a module and an example of its input: a Python exports it first. The exit code "
-      "is 0 if every block is controllable or\n"
-      "output-only, every plan was exact (with --try), and no warning is an error; otherwise 1.",
+      "`ctxc explain RULE` explains it. MODEL may be FILE.py:FUNCTION, where FUNCTION returns a\n"
+      "module of PyTorch, or a module and an example of its input: a Python exports it first. The\n"
+      "exit code is 0 if every block is controllable or output-only, every plan was exact (with\n"
+      "--try), and no warning is an error; otherwise 1.",
       "  ctxc check examples/models/gemma3-kjv-1m\n"
       "  ctxc check block.mlir --try\n"
       "  ctxc check rejected.mlir --witness=witness.json\n"
