@@ -497,5 +497,27 @@ class Errors(unittest.TestCase):
         self.assertIn("mine", written.getvalue())
 
 
+class WhatIsMissing(unittest.TestCase):
+    """Without its compiled part, or what that needs, the package says what to install where something is asked of it."""
+
+    def said_of(self, code, folder):
+        told = subprocess.run([sys.executable, "-S", "-c", code], env={"PYTHONPATH": str(folder)}, capture_output=True, text=True)
+        return (told.stdout + told.stderr).strip().splitlines()[-1]
+
+    def test_not_compiled(self):
+        for code in ("import ctxc; ctxc.check", "from ctxc import check"):
+            self.assertRegex(self.said_of(code, PACKAGE), "^ImportError: ctxc.check: the package is not compiled here: .* PYTHONPATH=build/python$")
+        self.assertEqual(self.said_of("import ctxc; print(hasattr(ctxc, 'no_such'))", PACKAGE), "False")
+
+    def test_without_the_backend(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder, "ctxc")
+            made.mkdir()
+            (made / "__init__.py").write_text(Path(PACKAGE, "ctxc/__init__.py").read_text())
+            (made / "_core.py").write_text("raise ImportError('the nanobind backend module is not installed')")
+            self.assertEqual(self.said_of("import ctxc; ctxc.load", folder), f"ImportError: ctxc.load: nanobind-backend is not installed for "
+                             f"{sys.executable}: pip install 'nanobind-backend>=1.0,<2' 'numpy>=1.26'")
+
+
 if __name__ == "__main__":
     unittest.main()
