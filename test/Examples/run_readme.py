@@ -147,6 +147,8 @@ def scratch_copy(folder, build, models, judges):
     (folder / "build/bin").symlink_to(build / "bin")
     if (build / "cmake_install.cmake").exists():  # needed by cmake --install build
         (folder / "build/cmake_install.cmake").symlink_to(build / "cmake_install.cmake")
+    if (build / "python").exists():
+        (folder / "build/python").symlink_to(build / "python")
     (folder / "build/models").symlink_to(models)
     (folder / "build/judges").symlink_to(judges)
 
