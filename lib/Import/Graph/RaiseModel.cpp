@@ -353,12 +353,9 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise(llvm::StringSet<> *join
     return found.takeError();
   layers = std::move(*found);
   bool isModel = hasTokens();
-  if (layers.empty() && isModel)
-    layers = findModules(program, axes);
-  if (layers.empty() && isModel)
-    return makeError("no layers were found: expected a list of modules ('layers.0', 'layers.1', …), "
-                     "or a module ('layer'), that join tokens; export one block by itself, with "
-                     "its activations as input");
+  if (isModel && layers.empty() && (layers = findModules(program, axes)).empty())
+    return makeError("no layers were found: expected modules that join tokens, alone or in a list; "
+                     "export one block by itself, with its activations as input");
   if (layers.empty()) {
     layers.push_back({""});
     for (auto call : program.getBody().getOps<graph::CallOp>())
