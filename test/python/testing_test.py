@@ -28,7 +28,7 @@ class Project(unittest.TestCase):
         self.assertNotIn("_model.py", told.stdout)  # only the test's own line
         result, = run["results"]
         physical = result["locations"][0]["physicalLocation"]
-        self.assertEqual(physical["artifactLocation"], {"uri": "examples/09-in-ci/block.py", "uriBaseId": "%SRCROOT%"})
+        self.assertEqual(physical["artifactLocation"], {"uri": "examples/10-in-ci/block.py", "uriBaseId": "%SRCROOT%"})
         self.assertEqual((physical["region"]["startLine"], result["ruleId"], result["level"]), (29, "bounded-output", "error"))
         self.assertEqual(run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"], "bounded-output")
         self.assertEqual(run["invocations"][0]["exitCode"], 1)
