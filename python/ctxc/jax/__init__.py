@@ -1,0 +1,15 @@
+"""Functions of JAX for ctxc: written as a file that it reads, and patches put back into their parameters.
+
+    ctxc.jax.export(f, params, example_ids, "model.pt2")       # then: ctxc check model.pt2, ctxc verify, ctxc patch
+    ctxc.jax.apply_patch(params, "patch.safetensors", "model.pt2")
+
+f(params, input_ids) or f(params, input_ids, position_ids) gives logits; params is any tree of arrays, as those of Flax, Haiku and
+Equinox are. This needs jax, and neither torch nor ctxc's compiled part. `python -m ctxc.jax my.module:build -o model.pt2` does the
+same from a shell.
+"""
+
+from ctxc.jax._export import Exported, export
+from ctxc.jax._graph import Unsupported
+from ctxc.jax._patch import apply_patch
+
+__all__ = ["Exported", "Unsupported", "apply_patch", "export"]
