@@ -18,7 +18,7 @@ from ctxc.jax._graph import Place, Size
 
 CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr", "remat2": "jaxpr",
          "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",
-         "custom_lin": "call_jaxpr"}
+         "custom_lin": "call_jaxpr", "composite": "jaxpr"}
 """Primitives that call a function, and the parameter that has it."""
 SAME = {"stop_gradient", "copy", "copy_p", "sharding_constraint", "optimization_barrier", "reduce_precision", "name", "pvary", "pcast",
         "device_put", "mesh_cast", "reshard", "layout_constraint"}

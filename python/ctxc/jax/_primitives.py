@@ -161,6 +161,18 @@ def concatenate(walk: Walk, equation: Any, *parts: Anything) -> Anything:
     return Tensor(made, first.axes) if alike else identity(made)
 
 
+def stack(walk: Walk, equation: Any, *rows: Anything) -> Anything:
+    aval, axis = equation.outvars[0].aval, equation.params["axis"]
+    dims = [*aval.shape[:axis], 1, *aval.shape[axis + 1:]]
+    parts = [walk.build.view(walk.build.real(row), dims) for row in rows]
+    return identity(walk.graph.emit("cat.default", aval.shape, aval.dtype, tensors=parts, dim=axis))
+
+
+def unstack(walk: Walk, equation: Any, x: Anything) -> list[Anything]:
+    axis, tensor = equation.params["axis"], x if isinstance(x, Tensor) else walk.build.concrete(x)
+    return [cut(walk, tensor, axis, i, i + 1, 1, 1).without_axis(axis) for i in range(tensor.shape[axis])]
+
+
 def pad(walk: Walk, equation: Any, x: Anything, value: Anything) -> Anything:
     aval, config = equation.outvars[0].aval, equation.params["padding_config"]
     if any(inner for _, _, inner in config) or number_of(value) is None:
@@ -309,7 +321,7 @@ def table() -> dict[str, Callable[..., Any]]:
         **{name: unary(op) for name, op in UNARY.items()}, **{name: binary(op) for name, op in BINARY.items()},
         "dim_as_value": dim_as_value, "iota": iota, "broadcast_in_dim": broadcast_in_dim, "reshape": reshape, "squeeze": reshape,
         "expand_dims": reshape, "transpose": transpose, "tile": tile, "slice": sliced, "split": split, "concatenate": concatenate,
-        "pad": pad, "rev": rev, "convert_element_type": convert, "integer_pow": integer_pow, "square": square, "is_finite": is_finite,
+        "stack": stack, "unstack": unstack, "pad": pad, "rev": rev, "convert_element_type": convert, "integer_pow": integer_pow, "square": square, "is_finite": is_finite,
         "clamp": clamp, "select_n": select_n, "reduce_sum": reduction("sum.dim_IntList"), "reduce_max": reduction("amax.default"),
         "reduce_min": reduction("amin.default"), "argmax": along_one("argmax.default"), "reduce_and": along_one("all.dim"),
         "reduce_or": along_one("any.dim"), "reduce_prod": along_one("prod.dim_int"), "cumsum": running_sum, "top_k": top_k, "sort": sort,
