@@ -14,6 +14,7 @@ SCALAR_FORMS = ("eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or",
 MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne", "add": "add", "mul": "mul", "maximum": "maximum",
             "minimum": "minimum", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor"}
 FORMS = {"pow": "pow.Tensor_Tensor", "maximum": "maximum.default", "minimum": "minimum.default", "atan2": "atan2.default"}
+HIDDEN = -1e9  # eˣ is nothing
 MOST_OVERLAP = 1 << 28  # entries of a leaf of which several parts are compared
 
 
@@ -97,8 +98,8 @@ class Builder:
         if own == sorted(own) and same_sizes(dims, base.dims):
             return base
         rest = [axis for axis in range(len(base.dims)) if axis not in own]
-        first = [axis for axis in rest if not own or axis < own[0] or axis < min(own)]
-        moved = self.permute(base, [*first, *own, *[axis for axis in rest if axis not in first]])
+        first = [axis for axis in rest if not own or axis < min(own)]
+        moved = base if own == sorted(own) else self.permute(base, [*first, *own, *[axis for axis in rest if axis not in first]])
         if same_sizes(dims, moved.dims):
             return moved
         while dims and same(dims[0], 1):
@@ -253,6 +254,8 @@ class Builder:
         return self.graph.emit(op + (".Scalar" if op in SCALAR_FORMS else ".Tensor"), a.dims, dtype, self=a, other=number)
 
     def where(self, condition: Anything, yes: Anything, no: Anything, shape: Sequence[Size], dtype: Any) -> Anything:
+        if number_of(no) == 0 and isinstance(yes, Tensor) and isinstance(condition, Tensor) and hides(yes.base, condition.base):
+            return yes
         tensors = [condition, *[each for each in (yes, no) if number_of(each) is None]]
         operands, dims, named = self.in_one_layout(tensors, shape)
         rest = iter(operands[1:])
@@ -296,6 +299,17 @@ class Builder:
         if at is None:
             raise Unsupported(f"{self.graph.place}: '{op.partition('.')[0]}' along an axis of one entry is not read")
         return Tensor(self.graph.emit(op, of.base.dims, dtype, self=of.base, dim=at, **more), of.axes)
+
+
+def hides(value: Any, condition: Any) -> bool:
+    """Whether eˣ or a softmax of x gives nothing where x was hidden by the same condition, as softmax(…, where=…) asks once more."""
+    if not isinstance(value, Value):
+        return False
+    x = value.made_by("exp.default", "softmax.int").get("self")
+    x = x.made_by("sub.Tensor").get("self", x) if isinstance(x, Value) else None
+    chosen = x.made_by("where.self") if isinstance(x, Value) else {}
+    filled_with = chosen["other"].made_by("full.default") if chosen else {}
+    return bool(chosen) and chosen["condition"] is condition and filled_with.get("fill_value", 0) < HIDDEN
 
 
 class Misfit(Exception):

@@ -99,6 +99,8 @@ def gather(walk: Walk, equation: Any, x: Anything, index: Anything) -> Anything:
         raise walk.unsupported("primitive 'gather' of parts of several axes is not read; expected rows (x[i]) or jnp.take_along_axis")
     k, at = chosen[0], starts[chosen[0]]
     places = component(walk, index, k, len(starts))
+    if isinstance(places, Known) and not batch and (found := evenly_spaced(walk, tensor, at, places.array, numbers)) is not None:
+        return found
     if batch:
         return along_axis(walk, numbers, tensor, places, at, batch)
     turned = tensor.transposed([at, *[i for i in range(len(tensor.shape)) if i != at]])
@@ -118,6 +120,17 @@ def gather(walk: Walk, equation: Any, x: Anything, index: Anything) -> Anything:
     return made_tensor.transposed([order.index(i) for i in range(len(order))])
 
 
+def evenly_spaced(walk: Walk, tensor: Tensor, at: int, line: np.ndarray, numbers: Any) -> Optional[Tensor]:
+    """x[..., a:b:c], which JAX writes as a gather."""
+    from ctxc.jax._primitives import cut
+    steps = set(np.diff(line).tolist()) if line.ndim == 1 and line.size > 1 else set()
+    rows = [i for i in range(len(tensor.shape)) if i not in numbers.offset_dims]
+    if len(steps) != 1 or rows != [at] or at not in numbers.collapsed_slice_dims or min(steps) < 1 or line[0] < 0:
+        return None
+    step = steps.pop()
+    return cut(walk, tensor, at, int(line[0]), int(line[-1]) + 1, step, line.size)
+
+
 def at_known_place(walk: Walk, tensor: Tensor, starts: dict[int, Any], sizes: Sequence[Size], shape: Sequence[Size]) -> Anything:
     from ctxc.jax._primitives import cut
     rows = first_rows(walk, tensor, sizes, [int(starts.get(axis, 0)) for axis in range(len(sizes))])
@@ -131,6 +144,8 @@ def at_known_place(walk: Walk, tensor: Tensor, starts: dict[int, Any], sizes: Se
 
 def component(walk: Walk, index: Anything, k: int, count: int) -> Anything:
     """Number k of the `count` indices of each place."""
+    if isinstance(index, Known):
+        return Known(index.array[..., k])
     if count > 1:
         base = index.base.made_by("cat.default") if isinstance(index, Tensor) and isinstance(index.base, Value) else {}
         if base and len(base["tensors"]) == count and same_sizes(index.base.dims, index.shape):

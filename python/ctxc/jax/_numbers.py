@@ -36,7 +36,7 @@ def run_of(f: Callable[..., Any], params: Any, inputs: Sequence[Any], in_doubles
     if in_doubles:
         try:
             with jax.experimental.enable_x64():
-                wide = jax.tree.map(lambda x: np.asarray(x, np.float64) if np.asarray(x).dtype == np.float32 else x, params)
+                wide = jax.tree.map(lambda x: np.asarray(x, np.float64) if jax.numpy.issubdtype(x.dtype, np.floating) else x, params)
                 exact = chosen(np.asarray(jax.jit(lambda *given: f(*given))(wide, *inputs), np.float64))
             rounding, made = float(np.abs(exact - made).max()), exact
         except Exception:  # a function may have types of its own

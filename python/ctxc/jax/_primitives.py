@@ -61,6 +61,8 @@ def dim_as_value(walk: Walk, equation: Any) -> Anything:
 
 def iota(walk: Walk, equation: Any, *_: Anything) -> Anything:
     p = equation.params
+    if is_known(p["shape"]) and not any(map(walk.graph.counts_tokens, p["shape"])):
+        return Known(internals.evaluated(equation, [])[0])
     size = p["shape"][p["dimension"]]
     line = walk.graph.emit("arange.default", (size,), p["dtype"], end=size)
     return identity(line).broadcast(p["shape"], (p["dimension"],))
@@ -230,12 +232,6 @@ def select_n(walk: Walk, equation: Any, which: Anything, *cases: Anything) -> An
     x, y = number_of(no), number_of(yes)
     if aval.dtype == bool and x is not None and y is not None:
         return which if y else walk.build.unary("bitwise_not.default", which, np.bool_)
-    # softmax(…, where=mask) gives nothing to what it has hidden, and is then told so once more.
-    if x == 0 and y is None and isinstance(yes, Tensor) and isinstance(yes.base, Value) and isinstance(which, Tensor):
-        hidden = yes.base.made_by("softmax.int").get("self")
-        condition = hidden.made_by("where.self").get("condition") if isinstance(hidden, Value) else None
-        if condition is not None and condition is which.base:
-            return yes
     return walk.build.where(which, yes, no, aval.shape, aval.dtype)
 
 
@@ -307,7 +303,7 @@ def recurrence(walk: Walk, decay: Anything, step: Anything) -> Anything:
     heads = product(shape[2:])
     flat = lambda value, dims: walk.build.view(walk.build.real(value), dims)
     one = walk.build.expand(walk.build.full(1.0, dtype), (shape[0], shape[1], 1, 1))
-    made = walk.graph.emit("ctxc.linear_attention.default", (shape[0], shape[1], heads, 1), dtype, query=one, key=one,
+    made = walk.graph.emit("linear_attention.default", (shape[0], shape[1], heads, 1), dtype, query=one, key=one,
                            value=flat(step, (shape[0], shape[1], heads, 1)),
                            decay=flat(walk.build.broadcast_to(logarithm, shape), (shape[0], shape[1], heads)))
     return identity(walk.build.view(made, shape))

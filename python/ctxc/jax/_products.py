@@ -64,14 +64,14 @@ def dot_general(walk: Walk, equation: Any, a: Anything, b: Anything) -> Anything
             made = by_experts(walk, x, w, cx, cw, bx[0], bw[0])
             has = [(names[0], i) for i in range(len(fx))] + [("batch", 0)] + [(names[1], i) for i in range(len(fw))]
             return made.transposed([has.index(name) for name in wanted])
-    return Product(walk, (a, b), (ca, cb), (ba, bb), (fa, fb), equation.outvars[0].aval).made(wanted)
+    return Product(walk, (a, b), (ca, cb), (ba, bb), (fa, fb), equation.outvars[0].aval, walk.turned.get(equation.outvars[0])).made(wanted)
 
 
 class Product:
-    """Of two values, or of one with itself."""
+    """Of two values, or of one with itself. `order` says how the author turns its axes at once."""
 
-    def __init__(self, walk: Walk, values: Any, contracted: Any, batch: Any, free: Any, aval: Any):
-        self.walk, self.aval = walk, aval
+    def __init__(self, walk: Walk, values: Any, contracted: Any, batch: Any, free: Any, aval: Any, order: Optional[Sequence[int]]):
+        self.walk, self.aval, self.order = walk, aval, order
         self.a, self.b = (walk.build.concrete(value) for value in values)
         (self.ca, self.cb), (self.ba, self.bb), (self.fa, self.fb) = contracted, batch, free
 
@@ -104,38 +104,31 @@ class Product:
         return self.walk.build.reduced("sum.dim_IntList", made, list(range(n, n + len(more))), self.aval.dtype)
 
     def matrices(self, size: Size, wanted: list[tuple[str, int]]) -> Anything:
-        """One free axis of each is the matrices': the tokens', or the last. Others are repeated."""
-        walk, a, b, counts = self.walk, self.a, self.b, self.walk.graph.counts_tokens
-        pick = lambda of, free: next((i for i in free if counts(of.shape[i])), free[-1] if free else None)
-        ra, rb = pick(a, self.fa), pick(b, self.fb)
-        ea, eb = [i for i in self.fa if i != ra], [i for i in self.fb if i != rb]
-        one = lambda of, axis: [] if axis is None else [axis]
+        """One free axis of each is the matrices': the tokens', or the last. Others are repeated. The rows are the tokens that ask: those
+        whose axis stands first in what the author writes."""
+        graph, order = self.walk.graph, self.order or list(range(len(wanted)))
+        pick = lambda of, free: next((i for i in free if graph.counts_tokens(of.shape[i])), free[-1] if free else None)
+        sides = [("a", self.a, self.ba, self.ca, self.fa, pick(self.a, self.fa)), ("b", self.b, self.bb, self.cb, self.fb, pick(self.b, self.fb))]
+        of_tokens = [row is not None and graph.counts_tokens(of.shape[row]) for _, of, _, _, _, row in sides]
+        place = lambda name, free, row: order.index(wanted.index((name, free.index(row))))
+        if of_tokens == [False, True] or (all(of_tokens) and place("b", self.fb, sides[1][5]) < place("a", self.fa, sides[0][5])):
+            sides.reverse()
+        (first, a, ba, ca, fa, ra), (second, b, bb, cb, fb, rb) = sides
+        several = lambda of, free, row: [i for i in free if i != row and not same(of.shape[i], 1)]
+        one = lambda axis: [] if axis is None else [axis]
         length = lambda of, axis: 1 if axis is None else of.shape[axis]
-        batch, extra_a, extra_b = self.sizes(a, self.ba), self.sizes(a, ea), self.sizes(b, eb)
-        left = walk.build.real(a.transposed([*self.ba, *ea, *one(a, ra), *self.ca]),
-                               [*batch, *extra_a, *[1] * len(eb), length(a, ra), size])
-        right = walk.build.real(b.transposed([*self.bb, *eb, *self.cb, *one(b, rb)]),
-                                [*batch, *[1] * len(ea), *extra_b, size, length(b, rb)])
-        lead, m, n = [*batch, *extra_a, *extra_b], left.dims[-2], right.dims[-1]
-        names: list[Optional[tuple[str, int]]] = [("batch", i) for i in range(len(batch))]
-        names += [("a", self.fa.index(i)) for i in ea] + [("b", self.fb.index(i)) for i in eb]
-        last = [None if ra is None else ("a", self.fa.index(ra)), None if rb is None else ("b", self.fb.index(rb))]
-        if (counts(n) and not counts(m)) or self.weighs(b, self.cb, rb):  # what weighs tokens stands on the left
-            turned = [*range(len(lead)), len(lead) + 1, len(lead)]
-            left, right, m, n = walk.build.permute(right, turned), walk.build.permute(left, turned), n, m
-            last = last[::-1]
-        made = walk.graph.emit("matmul.default", [*lead, m, n], self.aval.dtype, self=left, other=right)
-        names += last
-        tensor = Tensor(made, tuple(() if same(size, 1) else (i,) for i, size in enumerate(made.dims)))
-        for i in reversed([i for i, name in enumerate(names) if name is None]):
-            tensor = tensor.without_axis(i)
-        has = [name for name in names if name is not None]
-        return tensor.transposed([has.index(name) for name in wanted])
-
-    def weighs(self, of: Tensor, contracted: Sequence[int], row: Optional[int]) -> bool:
-        """Whether the second operand has weights of tokens: both its axes are theirs."""
-        counts = self.walk.graph.counts_tokens
-        return row is not None and counts(of.shape[row]) and len(contracted) == 1 and counts(of.shape[contracted[0]])
+        ea, eb = several(a, fa, ra), several(b, fb, rb)
+        batch, extra_a, extra_b = self.sizes(a, ba), self.sizes(a, ea), self.sizes(b, eb)
+        dropped = lambda of, free, row, extra: [i for i in free if i != row and i not in extra]
+        left = self.walk.build.real(a.transposed([*dropped(a, fa, ra, ea), *ba, *ea, *one(ra), *ca]),
+                                    [*batch, *extra_a, *[1] * len(eb), length(a, ra), size])
+        right = self.walk.build.real(b.transposed([*dropped(b, fb, rb, eb), *bb, *eb, *cb, *one(rb)]),
+                                     [*batch, *[1] * len(ea), *extra_b, size, length(b, rb)])
+        made = graph.emit("matmul.default", [*batch, *extra_a, *extra_b, length(a, ra), length(b, rb)], self.aval.dtype, self=left, other=right)
+        names = [*[("batch", i) for i in range(len(batch))], *[(first, fa.index(i)) for i in ea], *[(second, fb.index(i)) for i in eb],
+                 (first, fa.index(ra)) if ra is not None else None, (second, fb.index(rb)) if rb is not None else None]
+        axes = dict(zip(names, identity(made).axes))
+        return Tensor(made, tuple(axes.get(name, ()) for name in wanted))
 
 
 def convolution(walk: Walk, equation: Any, x: Anything, w: Anything) -> Anything:

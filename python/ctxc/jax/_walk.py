@@ -20,6 +20,7 @@ class Walk:
     def __init__(self, graph: Graph):
         from ctxc.jax._primitives import table
         self.graph, self.build = graph, Builder(graph)
+        self.turned: dict[Any, list[int]] = {}  # the order in which a variable's axes are taken at once
         self.table, self.outer = table(), ()  # type: tuple[dict[str, Any], tuple[str, ...]]
 
     def run(self, called: Any, arguments: Sequence[Anything]) -> list[Anything]:
@@ -31,6 +32,8 @@ class Walk:
         def read(variable: Any) -> Anything:
             return Known(np.asarray(variable.val)) if internals.is_literal(variable) else values[variable]
         outer = self.outer
+        self.turned.update({e.invars[0]: list(e.params["permutation"]) for e in jaxpr.eqns if e.primitive.name == "transpose"
+                            if not internals.is_literal(e.invars[0])})
         for equation in jaxpr.eqns:
             if all(map(internals.is_dropped, equation.outvars)):
                 continue
