@@ -18,12 +18,12 @@ try:
     from ctxc._distil import Distilled, distil
     from ctxc._joint import JointPatch, joint_patch
     from ctxc._context import Context, inspect, positions, verify
-    from ctxc._model import Model, check, from_module, from_tensors, load
+    from ctxc._model import Model, check, check_jax, from_module, from_tensors, load
     from ctxc._patch import Origin, ParameterPatch, Patch
     from ctxc._report import CheckReport, Inspection, Verification
     from ctxc import testing
 except ImportError as _error:
-    # Without the compiled part only ctxc.export works, which needs none of it; all else says what is missing.
+    # Without the compiled part only ctxc.export and ctxc.jax work, which need none of it; all else says what is missing.
     _missing = "nanobind-backend" if "nanobind" in str(_error) else _error.name or ""
     if _missing not in ("ctxc._core", "nanobind-backend", "numpy"):
         raise
@@ -39,6 +39,6 @@ except ImportError as _error:
 
 __all__ = [
     "BadInput", "CheckReport", "Context", "Distilled", "Error", "Inspection", "JointPatch", "Mismatch", "Model", "Origin",
-    "ParameterPatch", "Patch", "Refused", "Undecided", "Verification", "__version__", "check", "distil", "from_module",
+    "ParameterPatch", "Patch", "Refused", "Undecided", "Verification", "__version__", "check", "check_jax", "distil", "from_module",
     "from_tensors", "inspect", "joint_patch", "load", "positions", "verify",
 ]

@@ -295,6 +295,25 @@ def check(model: Union[Model, str, os.PathLike[str], torch.nn.Module],
     return CheckReport(found, model._core.check_text(plans), json.loads(model._core.check_sarif()))
 
 
+def check_jax(f: Callable[..., Any], params: Any, example: Any, *, plans: bool = False, **options: Any) -> CheckReport:
+    """The verdict on every layer of a function of JAX, f(params, input_ids) or f(params, input_ids, position_ids) → logits, as `check`
+    gives it for a module of PyTorch. `params` is any tree of arrays; `example` are ids of shape (1, tokens), or activations
+    (1, tokens, …). The function is exported first, as `python -m ctxc.jax` does. Raises BadInput for what ctxc does not read, with the
+    primitive and your line.
+
+    >>> ctxc.check_jax(f, params, np.array([[1, 2, 3]])).patchable  # doctest: +SKIP
+    True
+    """
+    from ctxc import jax
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "model.pt2")
+        try:
+            jax.export(f, params, example, file)
+        except jax.Unsupported as refusal:
+            raise BadInput(str(refusal)) from None
+        return check(file, plans=plans, **options)
+
+
 def _dtype_of(key: str, array: NDArray[Any]) -> str:
     names = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "uint16": "BF16"}
     try:

@@ -138,6 +138,14 @@ def recurrences_kept() -> Iterator[None]:
         jax.lax.associative_scan = scan
 
 
+def in_doubles() -> Any:
+    """Inside of this context, JAX computes with numbers of 64 bits."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    from jax.experimental import enable_x64  # before 0.8
+    return enable_x64()
+
+
 def named_leaves(tree: Any) -> tuple[list[tuple[list[str], Any]], Any]:
     """The leaves of a tree of parameters with their paths, and the tree's form."""
     leaves, form = jax.tree_util.tree_flatten_with_path(tree)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 import jax
 import numpy as np
 
-from ctxc.jax import _file
+from ctxc.jax import _file, _jax_internals as internals
 from ctxc.jax._graph import Graph, Value
 
 LENGTHS = (7, 17, 11, 5, 3, 2)
@@ -35,7 +35,7 @@ def run_of(f: Callable[..., Any], params: Any, inputs: Sequence[Any], in_doubles
     made, rounding = chosen(logits), 0.0
     if in_doubles:
         try:
-            with jax.experimental.enable_x64():
+            with internals.in_doubles():
                 wide = jax.tree.map(lambda x: np.asarray(x, np.float64) if jax.numpy.issubdtype(x.dtype, np.floating) else x, params)
                 exact = chosen(np.asarray(jax.jit(lambda *given: f(*given))(wide, *inputs), np.float64))
             rounding, made = float(np.abs(exact - made).max()), exact

@@ -31,9 +31,16 @@ REFUSED = {
     "custom_partitioning": "divides the function over devices; export the function of one device",
     "pure_callback": "calls Python, which is not read", "io_callback": "calls Python, which is not read",
     "random_bits": "draws random numbers; export the function as it is used, without dropout",
-    "random_seed": "draws random numbers; export the function as it is used, without dropout",
+    "random_unwrap": "draws random numbers; export the function as it is used, without dropout",
     "threefry2x32": "draws random numbers; export the function as it is used, without dropout",
 }
+
+KEYS = ("random_seed", "random_wrap", "random_split", "random_fold_in", "random_clone")
+"""They make keys of random numbers, which nothing may draw."""
+
+
+def key(walk: Walk, equation: Any, *_: Anything) -> Anything:
+    return Known(np.zeros(equation.outvars[0].aval.shape, np.uint32))
 
 
 def refused(name: str, why: str) -> Callable[..., Any]:
@@ -314,7 +321,7 @@ def table() -> dict[str, Callable[..., Any]]:
     """What writes each primitive: a function of the walk, the equation and its inputs."""
     return {
         **{name: refused(name, why) for name, why in REFUSED.items()},
-        **{name: unary(op) for name, op in UNARY.items()}, **{name: binary(op) for name, op in BINARY.items()},
+        **{name: key for name in KEYS}, **{name: unary(op) for name, op in UNARY.items()}, **{name: binary(op) for name, op in BINARY.items()},
         "dim_as_value": dim_as_value, "iota": iota, "broadcast_in_dim": broadcast_in_dim, "reshape": reshape, "squeeze": reshape,
         "expand_dims": reshape, "transpose": transpose, "tile": tile, "slice": sliced, "split": split, "concatenate": concatenate,
         "stack": stack, "unstack": unstack, "pad": pad, "rev": rev, "convert_element_type": convert, "integer_pow": integer_pow, "square": square, "is_finite": is_finite,

@@ -56,7 +56,7 @@ class Walk:
         loops = {"scan": self.scan, "while": self.loop, "cond": self.branch}
         if name in loops:
             return loops[name](equation, inputs)
-        if (known := self.folded(equation, inputs)) is not None:
+        if not name.startswith("random_") and (known := self.folded(equation, inputs)) is not None:
             return known
         if name not in self.table:
             raise self.unsupported(f"primitive '{name}' is not read")
@@ -81,6 +81,8 @@ class Walk:
         numbers = [number_of(each) for each in inputs]
         if equation.primitive.name not in ENTRYWISE or any(number is None for number in numbers):
             return None
+        if equation.primitive.name == "select_n" and not isinstance(numbers[0], internals.SYMBOLIC):
+            return [inputs[1 + int(numbers[0])]]
         aval = equation.outvars[0].aval
         if any(isinstance(number, internals.SYMBOLIC) for number in numbers):
             made = internals.arithmetic(equation.primitive.name, numbers)
