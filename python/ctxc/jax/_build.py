@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
@@ -71,6 +71,10 @@ class Builder:
             return value
         return self.graph.emit("expand.default", dims, value.dtype, self=value, size=list(dims))
 
+    def tensor(self, value: Anything) -> Tensor:
+        """Its axes; a parameter is not written by that."""
+        return value if isinstance(value, Tensor) else self.concrete(value)
+
     def concrete(self, value: Anything) -> Tensor:
         """On a tensor of the program, with the same axes."""
         if isinstance(value, Tensor):
@@ -78,7 +82,7 @@ class Builder:
                 return value
             own = value.own()
             at = {axis: i for i, axis in enumerate(own)}
-            rename = lambda f: at[f] if isinstance(f, int) else f
+            rename: Callable[..., Any] = lambda f: at[f] if isinstance(f, int) else f
             part = value.base.ordered(own)
             return Tensor(self.stored(part, part.dims), tuple(tuple(map(rename, axis)) for axis in value.axes))
         if isinstance(value, Known) and value.number is None:
@@ -111,7 +115,7 @@ class Builder:
         if isinstance(value, Tensor) and isinstance(value.base, Part) and not any(isinstance(f, Repeat) for f in value.factors()):
             return self.stored(value.base.ordered(value.own()), value.shape if dims is None else dims)
         tensor = self.concrete(value)
-        order = [factor if isinstance(factor, int) else None for factor in tensor.factors()]
+        order: list[Any] = [factor if isinstance(factor, int) else None for factor in tensor.factors()]
         made = self.arranged(tensor, order)
         if any(isinstance(factor, Repeat) for factor in tensor.factors()):
             ones = [1 if axis is None else tensor.base.dims[axis] for axis in order]
@@ -166,7 +170,7 @@ class Builder:
             raise Misfit
         return size // by
 
-    def in_one_layout(self, values: Sequence[Anything], shape: Sequence[Size]) -> tuple[list[Value], list[Size], Any]:
+    def in_one_layout(self, values: Sequence[Anything], shape: Sequence[Size]) -> tuple[list[Value], list[Size], Callable[[Value], Tensor]]:
         """The values as operands that broadcast, the sizes of what is made of them, and a function that gives this the axes of
         `shape`."""
         tensors = [self.concrete(value) for value in values]
@@ -176,28 +180,29 @@ class Builder:
         except Misfit:
             tensors = [identity(self.real(t)) for t in tensors]
             tensors, places, counts = self.aligned(tensors)
-        own = lambda t: sum(isinstance(place[t], int) for place in places)
+        own: Callable[..., Any] = lambda t: sum(isinstance(place[t], int) for place in places)
         first = max(range(len(tensors)), key=lambda t: (own(t), tensors[t].data))
         covers = all(isinstance(place[first], int) or all(isinstance(f, Repeat) for f in place) for place in places)
         if covers:  # the layout of this one
             base = tensors[first].base
             at = {place[first]: place for place in places if isinstance(place[first], int)}
-            layout = [at.get(axis) for axis in range(len(base.dims))]
-            rename = lambda place: place[first]
+            layout: list[Any] = [at.get(axis) for axis in range(len(base.dims))]
+            rename: Callable[..., Any] = lambda place: place[first]
         else:
             layout, rest = [], iter(places)
             for count in counts:  # an axis of one entry keeps its place
                 layout += [p for p in (next(rest) for _ in range(count)) if any(isinstance(f, int) for f in p)] or [None]
             number = {place: i for i, place in enumerate(layout) if place}
             rename = lambda place: number.get(place, place[0])
-        operands, dims = [], [1] * len(layout)
+        operands: list[Value] = []
+        dims: list[Size] = [1] * len(layout)
         for t, tensor in enumerate(tensors):
             order = [place[t] if place and isinstance(place[t], int) else None for place in layout]
             operands.append(tensor.base if covers and t == first else self.arranged(tensor, order))
             dims = [tensor.base.dims[axis] if axis is not None and same(size, 1) else size for axis, size in zip(order, dims)]
         factors = iter(places)
         axes = tuple(tuple(rename(next(factors)) for _ in range(count)) for count in counts)
-        return operands, dims, lambda made: Tensor(made, axes) if isinstance(made, Value) else made
+        return operands, dims, lambda made: Tensor(made, axes)
 
     def unary(self, op: str, x: Anything, dtype: Any, **more: Any) -> Anything:
         x = self.concrete(x)
@@ -222,8 +227,8 @@ class Builder:
         last = "exponent" if op == "pow" else "other"
         return self.graph.emit(FORMS.get(op, op + ".Tensor"), dims, dtype, **{"self": a, last: b})
 
-    def broadcast_to(self, value: Tensor, shape: Sequence[Size]) -> Tensor:
-        return value.broadcast(shape, range(len(shape) - len(value.axes), len(shape)))
+    def broadcast_to(self, value: Anything, shape: Sequence[Size]) -> Tensor:
+        return self.tensor(value).broadcast(shape, range(len(shape) - len(value.shape), len(shape)))
 
     def from_number(self, op: str, number: Any, b: Anything, shape: Sequence[Size], dtype: Any) -> Anything:
         """Number − b, number / b, numberᵇ."""

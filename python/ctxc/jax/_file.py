@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Writer:
         return {"as_name": self.symbols.setdefault(json.dumps(written), f"size_{len(self.symbols)}")}
 
     def argument(self, argument: Any) -> dict[str, Any]:
-        tensor = lambda value: {"name": self.names[id(value)]}
+        tensor: Callable[..., Any] = lambda value: {"name": self.names[id(value)]}
         if isinstance(argument, Value):
             return {"as_tensor": tensor(argument)}
         if isinstance(argument, DType):
@@ -164,7 +164,7 @@ def write(graph: Graph, result: Value, path: str | os.PathLike[str], note: dict[
 
 def entry_of(value: Value, name: str) -> dict[str, Any]:
     array = value.array = np.ascontiguousarray(value.array).reshape(value.dims)
-    meta = {"dtype": DTYPES[array.dtype.name], "sizes": [{"as_int": int(n)} for n in array.shape], "requires_grad": is_trained(value),
+    meta = {"dtype": DTYPES[array.dtype.name], "sizes": [{"as_int": int(size)} for size in value.dims], "requires_grad": is_trained(value),
             "device": CPU, "strides": [{"as_int": s // array.itemsize} for s in array.strides], "storage_offset": {"as_int": 0}, "layout": 7}
     return {"path_name": name, "is_param": is_trained(value), "use_pickle": False, "tensor_meta": meta}
 
@@ -187,8 +187,8 @@ def computed(graph: Graph, value: Value, known: dict[int, Optional[np.ndarray]])
 
 
 def of_call(graph: Graph, value: Value, call: Call, known: dict[int, Optional[np.ndarray]]) -> Optional[np.ndarray]:
-    at = lambda size: internals.at_tokens(size, graph.length)
-    given = {name: computed(graph, each, known) if isinstance(each, Value) else each for name, each in call.arguments.items()}
+    at: Callable[..., Any] = lambda size: internals.at_tokens(size, graph.length)
+    given: dict[str, Any] = {name: computed(graph, each, known) if isinstance(each, Value) else each for name, each in call.arguments.items()}
     if any(each is None for each in given.values()):
         return None
     dims, base = tuple(map(at, value.dims)), call.base
@@ -205,7 +205,7 @@ def of_call(graph: Graph, value: Value, call: Call, known: dict[int, Optional[np
     if base == "permute":
         return np.asarray(given["self"].transpose(given["dims"]))
     if base == "where":
-        return np.where(given["condition"], given["self"], given["other"])
+        return np.asarray(np.where(given["condition"], given["self"], given["other"]))
     if base == "bitwise_not":
         return np.asarray(~given["self"])
     return np.asarray(given["self"].astype(value.dtype)) if base == "_to_copy" else None
@@ -213,7 +213,8 @@ def of_call(graph: Graph, value: Value, call: Call, known: dict[int, Optional[np
 
 def visible_masks(graph: Graph) -> list[tuple[Value, bool]]:
     """For each value of (…, tokens, tokens) that is made of positions alone: whether it lets a token see one before it."""
-    found, known = [], {}  # type: tuple[list[tuple[Value, bool]], dict[int, Optional[np.ndarray]]]
+    found: list[tuple[Value, bool]] = []
+    known: dict[int, Optional[np.ndarray]] = {}
     for call in graph.calls:
         for value in call.results:
             if value.data or len(value.dims) < 2 or not all(graph.counts_tokens(size) for size in value.dims[-2:]):

@@ -70,7 +70,7 @@ def taken_rows(walk: Walk, table: Tensor, at: int, line: Value, shape: Sequence[
 
 def dynamic_slice(walk: Walk, equation: Any, x: Anything, *starts: Anything) -> Anything:
     from ctxc.jax._primitives import cut
-    sizes, tensor = equation.params["slice_sizes"], walk.build.concrete(x) if not isinstance(x, Tensor) else x
+    sizes, tensor = equation.params["slice_sizes"], walk.build.tensor(x)
     numbers = [number_of(start) for start in starts]
     if None not in numbers and (rows := first_rows(walk, tensor, sizes, numbers)) is not None:
         return rows
@@ -90,7 +90,7 @@ def gather(walk: Walk, equation: Any, x: Anything, index: Anything) -> Anything:
     """x[i] along one axis, or for each row the entries that its own indices name."""
     numbers, sizes, aval = equation.params["dimension_numbers"], equation.params["slice_sizes"], equation.outvars[0].aval
     starts, batch = list(numbers.start_index_map), list(getattr(numbers, "operand_batching_dims", ()))
-    tensor = x if isinstance(x, Tensor) else walk.build.concrete(x)
+    tensor = walk.build.tensor(x)
     if isinstance(index, Known) and not batch and index.array.size == len(starts):
         return at_known_place(walk, tensor, dict(zip(starts, index.array.reshape(-1))), sizes, aval.shape)
     chosen = [k for k, axis in enumerate(starts) if not same(sizes[axis], tensor.shape[axis])] or [0]
@@ -147,8 +147,9 @@ def component(walk: Walk, index: Anything, k: int, count: int) -> Anything:
     if isinstance(index, Known):
         return Known(index.array[..., k])
     if count > 1:
-        base = index.base.made_by("cat.default") if isinstance(index, Tensor) and isinstance(index.base, Value) else {}
-        if base and len(base["tensors"]) == count and same_sizes(index.base.dims, index.shape):
+        tensor = walk.build.concrete(index)
+        base = tensor.base.made_by("cat.default")
+        if base and len(base["tensors"]) == count and same_sizes(tensor.base.dims, tensor.shape):
             one = base["tensors"][k]
         else:
             whole = walk.build.real(index)

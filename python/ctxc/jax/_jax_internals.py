@@ -46,13 +46,13 @@ SYMBOLIC = type(number_of_tokens(64))
 
 def arithmetic(name: str, numbers: Sequence[Any]) -> Any:
     """A primitive's result for sizes; None where it is none."""
-    known = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "convert_element_type": lambda a: a}
+    known: dict[str, Callable[..., Any]] = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "convert_element_type": lambda a: a}
     return known[name](*numbers) if name in known else None
 
 
 def at_tokens(size: Size, tokens: int) -> int:
     """A size for so many tokens."""
-    return size if isinstance(size, (int, np.integer)) else int(size._evaluate({"t": tokens}))
+    return int(size) if isinstance(size, (int, np.integer)) else int(size._evaluate({"t": tokens}))
 
 
 def unpacked(called: Any) -> tuple[Any, list[Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 from ctxc.jax._graph import Call, Graph, Value
 
@@ -36,7 +36,7 @@ def element_of(name: str) -> Optional[Element]:
 
 
 def joins_tokens(graph: Graph, call: Call) -> bool:
-    tokens = lambda value: sum(graph.counts_tokens(size) for size in value.dims)
+    tokens: Callable[..., Any] = lambda value: sum(graph.counts_tokens(size) for size in value.dims)
     return call.base in ("linear_attention", "cumsum", "conv1d", "flip") or any(tokens(result) > 1 for result in call.results) or \
         any(tokens(each) and not tokens(call.results[0]) for each in call.operands() if each.data)
 
@@ -106,7 +106,7 @@ class Layers:
                 path = f"{element[0]}.{element[1]}"
                 path = next((f"{name}.{i}" for name, i in lists if path == f"{name}.{i}" or path.endswith(f".{name}.{i}")), path)
             paths.append(path)
-        lists_of = lambda path: path.rpartition(".")[0]
+        lists_of: Callable[..., Any] = lambda path: path.rpartition(".")[0]
         joining = {lists_of(path) for call, path in zip(self.calls, paths) if path and joins_tokens(self.graph, call)}
         for call, path in zip(self.calls, paths):
             call.layer = path if path and lists_of(path) in joining else ""

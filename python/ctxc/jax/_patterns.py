@@ -20,13 +20,14 @@ def near(found: Any, number: float) -> bool:
     return isinstance(found, (int, float)) and abs(found - number) <= 1e-3 * abs(number)
 
 
-def times(value: Operand, number: float) -> Optional[Value]:
+def times(value: Operand, number: float) -> Any:
     """y of y · number, or of y / (1 / number)."""
     if not isinstance(value, Value):
         return None
-    for op, factor in (("mul.Tensor", lambda c: c), ("div.Tensor", lambda c: 1 / c)):
+    for op, inverse in (("mul.Tensor", False), ("div.Tensor", True)):
         made = value.made_by(op)
-        if made and isinstance(made["other"], (int, float)) and made["other"] and near(factor(made["other"]), number):
+        by = made.get("other")
+        if isinstance(by, (int, float)) and by and near(1 / by if inverse else by, number):
             return made["self"]
     if number == -1 and (made := value.made_by("neg.default")):
         return made["self"]
@@ -52,7 +53,7 @@ def summands(value: Operand) -> list[tuple[Value, Any]]:
     return pairs + [(made["other"], made["self"])] if isinstance(made["other"], Value) else pairs
 
 
-def squared(value: Operand) -> Optional[Value]:
+def squared(value: Operand) -> Any:
     """x of x²."""
     power = value.made_by("pow.Tensor_Scalar") if isinstance(value, Value) else {}
     if power and power["exponent"] == 2:

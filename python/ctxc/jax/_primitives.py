@@ -79,7 +79,7 @@ def broadcast_in_dim(walk: Walk, equation: Any, x: Anything, *_: Anything) -> An
     shape = equation.outvars[0].aval.shape
     if number_of(x) is not None:
         return Filled(number_of(x), tuple(shape), x.dtype)
-    tensor = x if isinstance(x, Tensor) else walk.build.concrete(x)
+    tensor = walk.build.tensor(x)
     return tensor.broadcast(shape, equation.params["broadcast_dimensions"])
 
 
@@ -131,7 +131,7 @@ def cut(walk: Walk, x: Tensor, axis: int, start: int, stop: int, step: int, size
 
 def sliced(walk: Walk, equation: Any, x: Anything) -> Anything:
     p, shape = equation.params, equation.outvars[0].aval.shape
-    tensor = walk.build.concrete(x) if not isinstance(x, Tensor) else x
+    tensor = walk.build.tensor(x)
     if (rows := _indexing.first_rows(walk, tensor, shape, p["start_indices"])) is not None and p["strides"] is None:
         return rows
     for axis, (start, stop) in enumerate(zip(p["start_indices"], p["limit_indices"])):
@@ -141,7 +141,7 @@ def sliced(walk: Walk, equation: Any, x: Anything) -> Anything:
 
 def split(walk: Walk, equation: Any, x: Anything) -> list[Anything]:
     sizes, axis = equation.params["sizes"], equation.params["axis"]
-    tensor = x if isinstance(x, Tensor) else walk.build.concrete(x)
+    tensor = walk.build.tensor(x)
     if tensor.is_parameter or len(tensor.axes[axis]) != 1 or isinstance(tensor.axes[axis][0], Repeat):
         ends = [sum(sizes[:i + 1]) for i in range(len(sizes))]
         return [cut(walk, tensor, axis, end - size, end, 1, size) for size, end in zip(sizes, ends)]
@@ -178,7 +178,7 @@ def stack(walk: Walk, equation: Any, *rows: Anything) -> Anything:
 
 
 def unstack(walk: Walk, equation: Any, x: Anything) -> list[Anything]:
-    axis, tensor = equation.params["axis"], x if isinstance(x, Tensor) else walk.build.concrete(x)
+    axis, tensor = equation.params["axis"], walk.build.tensor(x)
     return [cut(walk, tensor, axis, i, i + 1, 1, 1).without_axis(axis) for i in range(tensor.shape[axis])]
 
 
@@ -308,7 +308,7 @@ def recurrence(walk: Walk, decay: Anything, step: Anything) -> Anything:
     power = tensor.base.made_by("exp.default") if isinstance(tensor.base, Value) else {}
     logarithm = Tensor(power["self"], tensor.axes) if power else walk.build.unary("log.default", decay, dtype)
     heads = product(shape[2:])
-    flat = lambda value, dims: walk.build.view(walk.build.real(value), dims)
+    flat: Callable[..., Any] = lambda value, dims: walk.build.view(walk.build.real(value), dims)
     one = walk.build.expand(walk.build.full(1.0, dtype), (shape[0], shape[1], 1, 1))
     made = walk.graph.emit("linear_attention.default", (shape[0], shape[1], heads, 1), dtype, query=one, key=one,
                            value=flat(step, (shape[0], shape[1], heads, 1)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
 
 from ctxc.jax._graph import Size, product, same
 from ctxc.jax._values import Anything, Part, Tensor, identity
@@ -50,7 +50,7 @@ def by_experts(walk: Walk, x: Anything, w: Tensor, cx: Sequence[int], cw: Sequen
 
 def dot_general(walk: Walk, equation: Any, a: Anything, b: Anything) -> Anything:
     (ca, cb), (ba, bb) = equation.params["dimension_numbers"]
-    free = lambda v, c, batch: [i for i in range(len(v.shape)) if i not in (*c, *batch)]
+    free: Callable[..., Any] = lambda v, c, batch: [i for i in range(len(v.shape)) if i not in (*c, *batch)]
     fa, fb = free(a, ca, ba), free(b, cb, bb)
     wanted = [("batch", i) for i in range(len(ba))] + [("a", i) for i in range(len(fa))] + [("b", i) for i in range(len(fb))]
     for x, w, cx, cw, bx, bw, fx, fw, names in ((a, b, ca, cb, ba, bb, fa, fb, "ab"), (b, a, cb, ca, bb, ba, fb, fa, "ba")):
@@ -91,7 +91,7 @@ class Product:
         """Products of entries: [batch, free of a, free of b, contracted]."""
         a, b = self.a, self.b
         shape = [*self.sizes(a, self.ba), *self.sizes(a, self.fa), *self.sizes(b, self.fb), *more]
-        places = lambda own, start: [*range(len(self.ba)), *range(start, start + len(own)), *range(len(shape) - len(more), len(shape))]
+        places: Callable[..., Any] = lambda own, start: [*range(len(self.ba)), *range(start, start + len(own)), *range(len(shape) - len(more), len(shape))]
         x = a.transposed([*self.ba, *self.fa, *(self.ca if more else [])]).broadcast(shape, places(self.fa, len(self.ba)))
         y = b.transposed([*self.bb, *self.fb, *(self.cb if more else [])]).broadcast(shape, places(self.fb, len(self.ba) + len(self.fa)))
         return self.walk.build.binary("mul", x, y, shape, self.aval.dtype)
@@ -107,19 +107,19 @@ class Product:
         """One free axis of each is the matrices': the tokens', or the last. Others are repeated. The rows are the tokens that ask: those
         whose axis stands first in what the author writes."""
         graph, order = self.walk.graph, self.order or list(range(len(wanted)))
-        pick = lambda of, free: next((i for i in free if graph.counts_tokens(of.shape[i])), free[-1] if free else None)
+        pick: Callable[..., Any] = lambda of, free: next((i for i in free if graph.counts_tokens(of.shape[i])), free[-1] if free else None)
         sides = [("a", self.a, self.ba, self.ca, self.fa, pick(self.a, self.fa)), ("b", self.b, self.bb, self.cb, self.fb, pick(self.b, self.fb))]
         of_tokens = [row is not None and graph.counts_tokens(of.shape[row]) for _, of, _, _, _, row in sides]
-        place = lambda name, free, row: order.index(wanted.index((name, free.index(row))))
+        place: Callable[..., Any] = lambda name, free, row: order.index(wanted.index((name, free.index(row))))
         if of_tokens == [False, True] or (all(of_tokens) and place("b", self.fb, sides[1][5]) < place("a", self.fa, sides[0][5])):
             sides.reverse()
         (first, a, ba, ca, fa, ra), (second, b, bb, cb, fb, rb) = sides
-        several = lambda of, free, row: [i for i in free if i != row and not same(of.shape[i], 1)]
-        one = lambda axis: [] if axis is None else [axis]
-        length = lambda of, axis: 1 if axis is None else of.shape[axis]
+        several: Callable[..., Any] = lambda of, free, row: [i for i in free if i != row and not same(of.shape[i], 1)]
+        one: Callable[..., Any] = lambda axis: [] if axis is None else [axis]
+        length: Callable[..., Any] = lambda of, axis: 1 if axis is None else of.shape[axis]
         ea, eb = several(a, fa, ra), several(b, fb, rb)
         batch, extra_a, extra_b = self.sizes(a, ba), self.sizes(a, ea), self.sizes(b, eb)
-        dropped = lambda of, free, row, extra: [i for i in free if i != row and i not in extra]
+        dropped: Callable[..., Any] = lambda of, free, row, extra: [i for i in free if i != row and i not in extra]
         left = self.walk.build.real(a.transposed([*dropped(a, fa, ra, ea), *ba, *ea, *one(ra), *ca]),
                                     [*batch, *extra_a, *[1] * len(eb), length(a, ra), size])
         right = self.walk.build.real(b.transposed([*dropped(b, fb, rb, eb), *bb, *eb, *cb, *one(rb)]),
@@ -136,7 +136,7 @@ def convolution(walk: Walk, equation: Any, x: Anything, w: Anything) -> Anything
     lhs, rhs, out = p["dimension_numbers"]
     if len(lhs) != 3 or p["batch_group_count"] != 1 or tuple(p["lhs_dilation"]) != (1,) or tuple(p["window_strides"]) != (1,):
         raise walk.unsupported("primitive 'conv_general_dilated' of two dimensions, or with strides, is not read")
-    rows, kernel = (walk.build.real(walk.build.concrete(v).transposed(order) if not isinstance(v, Tensor) else v.transposed(order))
+    rows, kernel = (walk.build.real(walk.build.tensor(v).transposed(order))
                     for v, order in ((x, lhs), (w, rhs)))
     low, high = p["padding"][0]
     dilation, width, padding = p["rhs_dilation"][0], kernel.dims[2], max(low, high)

@@ -8,7 +8,7 @@ tokens] ones are the same tensor. Parts of a parameter (slices, rows, transposes
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
@@ -130,7 +130,8 @@ Factor = Union[int, Repeat]
 @dataclass(frozen=True)
 class Tensor:
     """A tensor whose axes are products of factors: axes of `base`, or repetitions."""
-    base: Union[Value, Part]
+    base: Any
+    """A Value, or a Part of a parameter."""
     axes: tuple[tuple[Factor, ...], ...]
 
     def size(self, factor: Factor) -> Size:
@@ -179,7 +180,8 @@ class Tensor:
 
     def grouped(self, shape: Sequence[Size]) -> Optional[Tensor]:
         """With another shape, if its sizes are products of factors; a factor of a part is split where necessary."""
-        rest, axes, tensor = self.factors(), [], self
+        rest, tensor = self.factors(), self
+        axes: list[tuple[Factor, ...]] = []
         for size in shape:
             taken: list[Factor] = []
             while not same(product([tensor.size(f) for f in taken]), size):
@@ -192,7 +194,7 @@ class Tensor:
                     if halves is None:
                         return None
                     tensor, at = halves
-                    moved = lambda f: f + 1 if isinstance(f, int) and isinstance(rest[0], int) and f > rest[0] else f
+                    moved: Callable[..., Any] = lambda f: f + 1 if isinstance(f, int) and isinstance(rest[0], int) and f > rest[0] else f
                     taken, axes = [moved(f) for f in taken], [tuple(map(moved, axis)) for axis in axes]
                     rest = [*at, *[moved(f) for f in rest[1:]]]
                     continue

@@ -14,6 +14,7 @@ from ctxc.jax._values import Anything, Filled, Known, Part, Tensor, filled, iden
 
 MOST_FOLDED = 1 << 20  # numbers of a constant that is computed while reading
 MOST_STEPS = 1024  # of a loop
+UNREAD = Known(np.zeros(()))
 
 
 class Walk:
@@ -76,13 +77,13 @@ class Walk:
             sum(int(product(each.shape)) for each in inputs) <= MOST_FOLDED
         if not of_tokens and small and is_known([n for shape in shapes for n in shape]) and \
                 not any(isinstance(number_of(each), internals.SYMBOLIC) for each in inputs):
-            arrays = [each.array if isinstance(each, Known) else np.full(each.shape, each.number, each.dtype) for each in inputs]
+            arrays = [each.array if isinstance(each, Known) else np.full(each.shape, number_of(each), each.dtype) for each in inputs]
             return [Known(array) for array in internals.evaluated(equation, arrays)]
         numbers = [number_of(each) for each in inputs]
         if equation.primitive.name not in ENTRYWISE or any(number is None for number in numbers):
             return None
         if equation.primitive.name == "select_n" and not isinstance(numbers[0], internals.SYMBOLIC):
-            return [inputs[1 + int(numbers[0])]]
+            return [inputs[1 + bool(numbers[0])]]
         aval = equation.outvars[0].aval
         if any(isinstance(number, internals.SYMBOLIC) for number in numbers):
             made = internals.arithmetic(equation.primitive.name, numbers)
@@ -119,7 +120,7 @@ class Walk:
             results = self.run(p["jaxpr"], [*constants, *carry, *[self.row(each, i, stem) for each in rows]])
             carry, made[i] = list(results[:kept]), results[kept:]
         self.outer, self.graph.place = outer, place
-        return [*carry, *[None if internals.is_dropped(variable) else self.stack([made[i][k] for i in range(length)], variable.aval)
+        return [*carry, *[UNREAD if internals.is_dropped(variable) else self.stack([made[i][k] for i in range(length)], variable.aval)
                           for k, variable in enumerate(equation.outvars[kept:])]]
 
     def row(self, value: Anything, i: int, stem: str) -> Anything:
