@@ -1,11 +1,9 @@
 """More decoders in JAX, written after the exporter: what programs.py has none of, and what has to be refused."""
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from programs import HEAD, HEADS, KEYS, LAYERS, MOST, WIDTH, WORDS, Draw, halves_rotated, layer_norm, nnx_function, rms_norm, shaken
+from programs import HEAD, HEADS, LAYERS, MOST, WIDTH, WORDS, Draw, halves_rotated, layer_norm, nnx_function, rms_norm, shaken
 
 
 def seen_of(t):
@@ -128,6 +126,30 @@ def skips_in_scopes():
     return skips(True)
 
 
+def folded_net():
+    """What the first layer gives is added behind every other one, so that no value separates them; no name says which they are."""
+    w = Draw(15)
+    params = {"embed": w(WORDS, WIDTH, scale=1), "first": attention_block(w), "second": attention_block(w), "third": attention_block(w),
+              "head": w(WIDTH, WORDS)}
+
+    def f(params, ids, positions):
+        first = plain_layer(params["first"], params["embed"][ids], positions)
+        x = plain_layer(params["second"], first, positions) + 0.5 * first
+        x = plain_layer(params["third"], x, positions) + 0.5 * first
+        return rms_norm(x, 1.0) @ params["head"]
+    return f, params
+
+
+def last_norm_without_scale():
+    """A norm without a scale is behind the last layer, and not at its end, where it would be a reason to reject it."""
+    w = Draw(16)
+    params = {"embed": w(WORDS, WIDTH, scale=1), "only": attention_block(w), "head": w(WIDTH, WORDS)}
+
+    def f(params, ids, positions):
+        return rms_norm(plain_layer(params["only"], params["embed"][ids], positions), 1.0) @ params["head"]
+    return f, params
+
+
 def nnx_scanned():
     from flax import nnx
 
@@ -233,5 +255,5 @@ def scaled():
     return bounded(True)
 
 
-PROGRAMS = [alibi, latent, ngpt, mixture_taken, skips_unnamed, skips_in_scopes, nnx_scanned, linen_scanned, table_of_positions, half_precision,
+PROGRAMS = [alibi, latent, ngpt, mixture_taken, skips_unnamed, skips_in_scopes, folded_net, last_norm_without_scale, nnx_scanned, linen_scanned, table_of_positions, half_precision,
             vision_block, bare, scaled]

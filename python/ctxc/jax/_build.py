@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
-from ctxc.jax._graph import DType, Graph, Size, Unsupported, Value, is_known, product, same, same_sizes
+from ctxc.jax._graph import DType, Graph, Size, Unsupported, Value, is_known, same, same_sizes
 from ctxc.jax._patterns import matched
 from ctxc.jax._values import Anything, Factor, Filled, Known, Part, Repeat, Tensor, identity, number_of
 

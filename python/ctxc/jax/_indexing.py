@@ -20,18 +20,19 @@ def not_negative(value: Any) -> bool:
     if not isinstance(value, Value):
         return isinstance(value, (int, float)) and value >= 0
     if value.call is None:
-        return value.array is None or (value.array.size > 0 and bool((value.array >= 0).all()))
+        return value.dtype.kind in "iu" if value.array is None else value.part is None and bool((value.array >= 0).all())
     arguments, base = value.call.arguments, value.call.base
     if value.call.op in SAME_ENTRIES:
         return not_negative(arguments["self"])
-    if base in ("arange", "argmax", "topk", "sort"):
-        return value.dtype.kind in "iu"
+    if base in ("arange", "argmax", "topk", "sort"):  # the last result has places
+        return value is value.call.results[-1]
     if base in ("add", "mul", "minimum"):
         return not_negative(arguments["self"]) and not_negative(arguments["other"])
     if base == "maximum":
         return not_negative(arguments["self"]) or not_negative(arguments["other"])
     if base == "clamp":
-        return not_negative(arguments.get("min")) or ("max" in arguments and not_negative(arguments["self"]) and not_negative(arguments["max"]))
+        below = arguments["self"] if "max" in arguments else arguments["min"]
+        return not_negative(below) and not_negative(arguments.get("max", 0))
     if base in ("fmod", "_to_copy"):
         return not_negative(arguments["self"]) or arguments["self"].dtype == bool
     if base == "where":

@@ -166,7 +166,9 @@ class Layers:
         return True
 
     def by_stretches(self, stretches: Sequence[Stretch]) -> str:
-        """From one stretch that joins tokens up to the next. The last layer is like the one before it, or ends where the head begins."""
+        """From one stretch that joins tokens up to the next. The last layer is like the one before it, or ends before the head. What follows
+        a layer's last parameter is no part of it: a norm there would keep the layer's output on a sphere, and the next one's input is
+        what is patched."""
         begins = [i for i, stretch in enumerate(stretches) if stretch.joins]
         if not begins:
             return "nothing"
@@ -177,6 +179,7 @@ class Layers:
             like = [stretch.ops for stretch in stretches[begins[-2]:begins[-1]]]
             if [stretch.ops for stretch in stretches[begins[-1]:begins[-1] + size]] == like:
                 ends[-1] = begins[-1] + size
+        ends = [1 + max((i for i in range(a, b) if stretches[i].has_parameters), default=a) for a, b in zip(begins, ends)]
         is_block = not any(value.dtype.kind in "iu" for value in self.graph.inputs)
         if is_block and len(begins) == 1:
             self.take([])

@@ -79,7 +79,7 @@ class Product:
         return [of.shape[axis] for axis in axes]
 
     def made(self, wanted: list[tuple[str, int]]) -> Anything:
-        a, b, counts = self.a, self.b, self.walk.graph.counts_tokens
+        a, counts = self.a, self.walk.graph.counts_tokens
         if not self.ca:
             return self.entrywise((), ())
         size = product(self.sizes(a, self.ca))
