@@ -115,7 +115,7 @@ class Graph:
         return self.emit_several(op, [(dims, dtype)], **arguments)[0]
 
     def emit_several(self, op: str, results: Sequence[tuple[Sequence[Size], Any]], /, **arguments: Any) -> list[Value]:
-        """The results of a call. The same call of the same layer is written once."""
+        """The results of a call. The same call is written once."""
         def key_of(argument: Any) -> Any:
             if isinstance(argument, Value):
                 return id(argument)
