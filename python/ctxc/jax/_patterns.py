@@ -99,6 +99,13 @@ def variance(graph: Graph, a: Value, b: Any) -> Optional[Value]:
     return emitted(graph, "var.correction", a, a.dims, self=average["self"], dim=average["dim"], correction=0, keepdim=True)
 
 
+def added_to_scores(graph: Graph, a: Value, b: Any) -> Optional[Value]:
+    """x − c = x + (−c), where c has a number for each pair of tokens, as a slope by their distance has."""
+    if not isinstance(b, Value) or not a.data or b.data or len(b.dims) < 2 or not all(map(graph.counts_tokens, b.dims[-2:])):
+        return None
+    return emitted(graph, "add.Tensor", a, a.dims, self=a, other=emitted(graph, "neg.default", b, b.dims, self=b))
+
+
 def no_limit(graph: Graph, a: Value, b: Any) -> Optional[Value]:
     """max(variance, 0)."""
     return a if b == 0 and not isinstance(b, Value) and a.made_by("var.correction") else None
@@ -192,7 +199,7 @@ def flag(graph: Graph, a: Value, b: Any) -> Optional[Value]:
 
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "reciprocal.default": (inverse_root,), "div": (mean_by_quotient, softmax, scaled_norm), "mul": (mean_by_product, norm_scaled, gelu),
-    "sub": (variance,), "maximum": (no_limit,), "ne": (flag,)}
+    "sub": (variance, added_to_scores), "maximum": (no_limit,), "ne": (flag,)}
 
 
 def matched(graph: Graph, op: str, a: Value, b: Operand = None) -> Optional[Value]:
