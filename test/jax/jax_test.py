@@ -36,7 +36,7 @@ UNDECIDED = {"mixture_dense", "mixture_taken", "ngpt"}
 # These are run in the form of the exported program; all others by kernels.
 AS_PROGRAMS = {"mixture_dense", "t5_bias", "mamba", "ngpt"}
 LAYERS = {"llama_scanned": "scopes", "linen_gpt": "scopes", "gemma": "scopes", "skips_in_scopes": "scopes", "nnx_scanned": "scopes",
-          "linen_scanned": "scopes", "haiku_gpt": "values", "skips_unnamed": "values", "folded_net": "values", "last_norm_without_scale": "nothing", "vision_block": "nothing", "bare": "nothing",
+          "linen_scanned": "scopes", "haiku_gpt": "values", "skips_unnamed": "values", "folded_net": "values", "linen_flat": "values", "last_norm_without_scale": "nothing", "vision_block": "nothing", "bare": "nothing",
           "scaled": "nothing"}
 LIBRARIES = {"linen": "flax", "gemma": "flax", "nnx": "flax", "equinox": "equinox", "haiku": "haiku"}
 

@@ -175,6 +175,22 @@ def nnx_scanned():
     return nnx_function(Gpt(nnx.Rngs(0)))
 
 
+def linen_flat():
+    """All in one module: only attention has a scope of its own, which is a part of a layer."""
+    import flax.linen as nn
+
+    class Decoder(nn.Module):
+        @nn.compact
+        def __call__(self, ids, positions):
+            x = nn.Embed(WORDS, WIDTH)(ids) + nn.Embed(MOST, WIDTH)(positions)
+            for _ in range(LAYERS):
+                x = x + nn.MultiHeadDotProductAttention(HEADS)(nn.LayerNorm()(x), mask=nn.make_causal_mask(ids))
+                x = x + nn.Dense(WIDTH)(nn.gelu(nn.Dense(48)(nn.LayerNorm()(x))))
+            return nn.Dense(WORDS)(nn.LayerNorm()(x))
+    model, ids = Decoder(), jnp.zeros((1, 5), jnp.int32)
+    return model.apply, shaken(model.init(jax.random.key(0), ids, ids))
+
+
 def linen_scanned():
     import flax.linen as nn
 
@@ -255,5 +271,5 @@ def scaled():
     return bounded(True)
 
 
-PROGRAMS = [alibi, latent, ngpt, mixture_taken, skips_unnamed, skips_in_scopes, folded_net, last_norm_without_scale, nnx_scanned, linen_scanned, table_of_positions, half_precision,
+PROGRAMS = [alibi, latent, ngpt, mixture_taken, skips_unnamed, skips_in_scopes, folded_net, last_norm_without_scale, nnx_scanned, linen_flat, linen_scanned, table_of_positions, half_precision,
             vision_block, bare, scaled]

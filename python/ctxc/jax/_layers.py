@@ -87,12 +87,12 @@ class Layers:
 
     def place(self) -> str:
         """Gives each call the path of its layer. Says by what the layers were told."""
-        if self.by_scopes():
+        scoped = self.by_scopes()
+        if scoped and self.have_all_between():
             return "scopes"
         stretches = self.stretches()
-        if self.by_names(stretches):
-            return "parameters"
-        return self.by_stretches(stretches)
+        told = "parameters" if self.by_names(stretches) else self.by_stretches(stretches)
+        return "scopes" if told == "nothing" and scoped and self.by_scopes() else told
 
     # Of the author.
 
@@ -111,6 +111,11 @@ class Layers:
         for call, path in zip(self.calls, paths):
             call.layer = path if path and lists_of(path) in joining else ""
         return bool(joining) and all(call.layer for call in self.calls if joins_tokens(self.graph, call)) and self.is_convex()
+
+    def have_all_between(self) -> bool:
+        """Whether no parameter is read between the layers: scopes of attention alone are parts of layers."""
+        inside = [i for i, call in enumerate(self.calls) if call.layer]
+        return not any(self.own(call) for call in self.calls[inside[0]:inside[-1]] if not call.layer)
 
     def is_convex(self) -> bool:
         """Whether no layer reads what others have made of its own results."""
