@@ -178,8 +178,9 @@ llvm::Expected<JointVerification> JointGenerator::run(int64_t count, StepObserve
     observe(*step);
     const int64_t next = step->next;
     result.steps.push_back(std::move(*step));
-    if (next < 0)
-      break; // the full run has no largest logit: nothing can follow it
+    result.ended = llvm::is_contained(request.stops, next);
+    if (result.ended || next < 0)
+      break; // without a largest logit, nothing can follow either
     if (i + 1 < count)
       text.tokens.push_back(next);
   }

@@ -87,7 +87,7 @@ static std::string footerOf(const Subject &of) {
       (run.updateApplies ? escaped(run.update) : std::string("none applies")) + "; plan " +
       escaped(run.plan) + "; " + escaped(run.backend) + " backend; ctxc " CTXC_VERSION "." +
       (run.notCompared.empty() ? ""
-                               : " What was read of the model was not compared with PyTorch: " +
+                               : " What was read of the model was not compared with its source: " +
                                      escaped(run.notCompared) + ".") +
       "</p>\n";
   if (!run.request.kept.empty())

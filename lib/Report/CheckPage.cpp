@@ -205,7 +205,7 @@ Error ctxc::writeCheckPage(StringRef path, StringRef model, llvm::ArrayRef<Verdi
   os << "<p>" << good << " of " << total << (isModel ? " layers" : " blocks")
      << " can take the context into their parameters.</p>\n";
   if (!options.notCompared.empty())
-    os << "<p><b>Not compared with PyTorch:</b> " << escaped(options.notCompared) << ".</p>\n";
+    os << "<p><b>Not compared with its source:</b> " << escaped(options.notCompared) << ".</p>\n";
   if (options.model && !options.model->causes.empty()) {
     os << "<section>\n<h2>The whole model: ";
     printKind(os, options.model->kind, options.model->isSuccess());

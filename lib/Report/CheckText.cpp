@@ -159,5 +159,5 @@ void ctxc::printCheckReport(llvm::raw_ostream &os, ArrayRef<VerdictGroup> groups
   os << good << " of " << total << (isModel ? " layers" : " blocks")
      << " can take the context into their parameters\n";
   if (!options.notCompared.empty())
-    os << "not compared with PyTorch: " << options.notCompared << "\n";
+    os << "not compared with its source: " << options.notCompared << "\n";
 }

@@ -44,7 +44,10 @@ llvm::json::Value ctxc::jointJson(const JointVerification &result, const VerifyS
                                   const SetupTimes &setup, const TokenName &name,
                                   size_t directions) {
   // Steps and settings are those of every verification.
-  VerifyResult steps{result.steps, result.times, std::nullopt};
+  VerifyResult steps;
+  steps.steps = result.steps;
+  steps.times = result.times;
+  steps.ended = result.ended;
   llvm::json::Value whole = verifyJson(steps, settings, setup, name);
   Object &all = *whole.getAsObject();
   (*all.getObject("summary"))["verified"] = isVerified(result);

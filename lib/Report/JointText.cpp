@@ -118,6 +118,9 @@ void ctxc::writeJointEnd(llvm::raw_ostream &os, const JointVerification &result,
   os << "\n";
   if (!text.empty())
     os << "text       " << fitColumns(text, 88, false) << "\n";
+  if (result.ended)
+    os << "end        the model ends its text after " << counted(result.steps.size(), "token")
+       << " of at most " << settings.generate << "\n";
   os << "tokens     patched " << summary.matches << " of " << summary.steps << " match; unpatched "
      << summary.controlMatches << " of " << summary.steps << "\n"
      << "logits     L∞ patched at most " << figure(summary.worstLinf) << ", unpatched "

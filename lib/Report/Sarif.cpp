@@ -173,7 +173,7 @@ json::Value ctxc::sarifLog(ArrayRef<VerdictGroup> groups, ArrayRef<GroupFinding>
   if (!options.notCompared.empty())
     invocation["toolExecutionNotifications"] = json::Array{
         json::Object{{"level", level(Severity::Warning)},
-                     {"message", message("not compared with PyTorch: " + options.notCompared)}}};
+                     {"message", message("not compared with its source: " + options.notCompared)}}};
   json::Object run{{"tool", json::Object{{"driver", std::move(driver)}}},
                    {"invocations", json::Array{std::move(invocation)}},
                    {"columnKind", "unicodeCodePoints"},

@@ -46,7 +46,7 @@ static void writeReadings(const Tuning &tuning, llvm::raw_ostream &os) {
   }
 }
 
-static llvm::StringRef nameOf(PromptProducts products) {
+static llvm::StringRef productsName(PromptProducts products) {
   switch (products) {
   case PromptProducts::Exact:
     return "exact";
@@ -73,7 +73,7 @@ void ctxc::writeTuneText(const Tuning &tuning, llvm::StringRef kept, llvm::raw_o
   if (!tuning.prompts.empty()) {
     os << "prompts    bfloat16 weights: ";
     llvm::interleaveComma(tuning.prompts, os, [&](const Tuning::TimedPrompt &each) {
-      os << formatv("{0:F1} ms {1}", each.milliseconds, nameOf(each.products));
+      os << formatv("{0:F1} ms {1}", each.milliseconds, productsName(each.products));
     });
     os << formatv(" (256 tokens, {0} × {1})\n", tuning.kinds[1].outputs, tuning.kinds[1].inputs);
   }
@@ -114,7 +114,7 @@ void ctxc::writeTuneJson(const Tuning &tuning, llvm::raw_ostream &os) {
     });
     json.attributeObject("promptMilliseconds", [&] {
       for (const Tuning::TimedPrompt &each : tuning.prompts)
-        json.attribute(nameOf(each.products), each.milliseconds);
+        json.attribute(productsName(each.products), each.milliseconds);
     });
   });
   os << "\n";

@@ -62,7 +62,7 @@ static std::string contextText(const RunRequest &request) {
 std::string ctxc::notComparedLine(const VerifySettings &settings) {
   return settings.notCompared.empty()
              ? ""
-             : "read       not compared with PyTorch: " + printableLine(settings.notCompared) +
+             : "read       not compared with its source: " + printableLine(settings.notCompared) +
                    "\n";
 }
 

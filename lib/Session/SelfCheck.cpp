@@ -92,7 +92,7 @@ static std::string withoutNumerics(mlir::ModuleOp module) {
 }
 
 namespace {
-/// By how much rows of ctxc differ from PyTorch's, and the largest number of these.
+/// By how much rows of ctxc differ from its source's, and the largest number of these.
 struct Difference {
   double most = 0, largest = 0;
 
@@ -172,7 +172,7 @@ Expected<std::string> Comparison::compare(StringRef name) {
     return "it cannot be run: " + llvm::toString(logits.takeError());
   if (int64_t(logits->size()) != tokens * run.logits.width)
     return makeError(what + "ctxc gives " + llvm::Twine(logits->size() / tokens) +
-                     " logits for a token, and PyTorch " + llvm::Twine(run.logits.width));
+                     " logits for a token, and its source " + llvm::Twine(run.logits.width));
   Difference difference;
   difference.add(run.logits, *logits, tokens);
   if (difference.most <= difference.explained(run.rounding))
@@ -181,10 +181,10 @@ Expected<std::string> Comparison::compare(StringRef name) {
   if (!first.empty())
     where = "; the first layer whose output differs is '" + first + "'";
   else if (compared)
-    where = "; the layers' outputs are PyTorch's up to '" + before + "'";
+    where = "; the layers' outputs are its source's up to '" + before + "'";
   return makeError(
       what + "of " + llvm::Twine(tokens) + " tokens a logit differs by " + shown(difference.most) +
-      " from PyTorch's, of which the largest is " + shown(difference.largest) +
+      " from its source's, of which the largest is " + shown(difference.largest) +
       ", and rounding explains " + shown(difference.explained(run.rounding)) + where +
       ". This is an error of ctxc, which would make its verdicts and patches wrong: "
       "please report it. Without the comparison with its source it is used all the same");
@@ -231,19 +231,20 @@ Error Model::compareWithSource(const ImportedModel &read) {
     return Error::success();
   auto tell = [&](const llvm::Twine &why) {
     whyNotCompared = why.str();
-    handle({Place(),
-            mlir::DiagnosticSeverity::Warning,
-            path +
-                ": was not compared with PyTorch, so that nothing says that it was read rightly: " +
-                whyNotCompared,
-            "",
-            {}});
+    handle(
+        {Place(),
+         mlir::DiagnosticSeverity::Warning,
+         path +
+             ": was not compared with its source, so that nothing says that it was read rightly: " +
+             whyNotCompared,
+         "",
+         {}});
     return Error::success();
   };
   if (!settings.selfCheck)
     return tell("the comparison with its source was turned off");
   if (!read.source->why.empty())
-    return tell("it has no numbers of PyTorch: " + read.source->why);
+    return tell("it has none of its source's numbers: " + read.source->why);
   UserCache known = comparisons();
   std::string key = keyOfComparison(module(), *read.source);
   if (known.find(key))
@@ -253,7 +254,7 @@ Error Model::compareWithSource(const ImportedModel &read) {
   if (!whole)
     return whole.takeError();
   if (whole->weightsDigest != read.source->weights)
-    return tell("its weights are not those that PyTorch's numbers in it were computed with");
+    return tell("its weights are not those that its source's numbers in it were computed with");
   std::unique_ptr<Weights> weights = read.source->random ? selfCheckWeights()
                                      : whole->checkpoint ? checkpointWeights(*whole->checkpoint)
                                                          : selfCheckWeights();

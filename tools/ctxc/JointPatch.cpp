@@ -102,6 +102,8 @@ static Error generate(Model &model, int64_t count, JointTask &task) {
   request.length = count;
   request.temperature = 0;
   request.written = progressOnTerminal();
+  if (Error error = model.stopTokens().moveInto(request.stops))
+    return error;
   for (const TextSequence &text : task.request.texts)
     request.prompts.push_back(text.tokens);
   auto written = model.sample(request);

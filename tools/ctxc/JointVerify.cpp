@@ -43,6 +43,8 @@ static JointRequest requestOf(const RunRequest &run) {
 static Expected<JointVerification> grow(Model &model, const VerifySettings &settings,
                                         const TokenName &name, StepObserver observe) {
   JointRequest request = requestOf(settings.request);
+  if (Error error = model.stopTokens().moveInto(request.stops))
+    return std::move(error);
   if (model.hasTokenizer())
     request.nameOf = [&](int64_t token) { return "'" + name(token) + "'"; };
   return model.verifyJointly(request, settings.generate, observe);

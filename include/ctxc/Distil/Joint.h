@@ -33,6 +33,7 @@ struct JointRequest {
   /// stand where they stand with the context. None: the texts directly follow the prefix.
   std::optional<std::vector<int64_t>> kept;
   std::vector<TextSequence> texts; ///< each directly follows the context
+  std::vector<int64_t> stops;      ///< tokens after which verifyJointly generates none
   /// A token, as messages name it; none: by its id.
   std::function<std::string(int64_t token)> nameOf;
   ProgressCall fitted; ///< progress over the matrices; may be empty
@@ -109,12 +110,13 @@ llvm::Expected<JointCheck> checkJointly(SplitModel model, const Adapter &adapter
 /// A patch that has grown while the model generated, and what was found.
 struct JointVerification {
   std::vector<VerifyStep> steps; ///< while it grew: one for each token that was generated
+  bool ended = false;            ///< the last of them is one of the request's `stops`
   JointCheck reread; ///< of the whole text by the final weights alone, from its first token
   JointPatch patch;
   RunTimes times;
 };
 
-/// Generates `count` tokens behind the request's one text, the likeliest ones of the full run.
+/// Generates up to `count` tokens behind the request's one text, the likeliest ones of the full run.
 /// Before each, the patch grows by the token before it; what the patched run keeps of earlier
 /// tokens stays valid. Then the final weights read the whole text without the context. `observe`
 /// sees each step. Errors: those of patchJointly and checkJointly, before anything is computed

@@ -26,7 +26,7 @@ public:
 private:
   Error rows(JsonView text, JsonView width, size_t tokens, SampledRows &to) const;
   Error wrong(const Twine &what) const {
-    return makeError(where + ": " + what + "; write the file with 'python -m ctxc.export' again");
+    return makeError(where + ": " + what + "; write the file again");
   }
 
   std::string where;
@@ -87,7 +87,7 @@ Expected<SourceNumbers> ctxc::pt2::readNumbers(const Archive &archive) {
   if (!archive.has(numbersEntry)) {
     result.why = archive.has("extra/ctxc.json")
                      ? "it was exported by an older version of ctxc; export it again"
-                     : "it was not written by 'python -m ctxc.export'";
+                     : "it was not written by ctxc";
     return result;
   }
   Expected<JsonTree> file = readJson(archive, numbersEntry);
