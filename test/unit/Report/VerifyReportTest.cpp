@@ -31,7 +31,7 @@ VerifyResult sample() {
   step.fusedLinf = 2e-7;
   step.layers = {{{3, 0.1, 4, 0.2}, {1, 0}, 1e-6}};
   step.norm = {3, 0.1, 4, 0.2};
-  return {{step}, {0.1, 0.2, 0.3, 0.4, {20, 1, 0, 1}}, std::nullopt};
+  return {{step}, false, {0.1, 0.2, 0.3, 0.4, {20, 1, 0, 1}}, std::nullopt};
 }
 
 /// All tokens are the first byte of a character.
@@ -87,6 +87,14 @@ TEST_F(VerifyReportTest, noLineIsWiderThan100Columns) {
   llvm::StringRef(out).split(lines, '\n');
   for (llvm::StringRef line : lines)
     EXPECT_LE(llvm::sys::unicode::columnWidthUTF8(line), 100) << line.str();
+}
+
+TEST_F(VerifyReportTest, theTextSaysWhereTheModelEndsIt) {
+  EXPECT_EQ(text().find("\nend "), std::string::npos);
+  result.ended = true;
+  settings.generate = 20;
+  EXPECT_NE(text().find("\nend        with 7, after 1 token of at most 20\n"), std::string::npos)
+      << text();
 }
 
 TEST_F(VerifyReportTest, aToleranceIsPartOfTheVerdict) {
