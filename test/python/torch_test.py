@@ -216,16 +216,26 @@ class Check(unittest.TestCase):
         self.assertIn("self.last", Path(file).read_text().splitlines()[int(line) - 1])
 
     def test_tokens_under_another_name(self):
+        class Layer(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up, self.down = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+
+            def forward(self, x):
+                x = x + x.cumsum(1)
+                return x + self.down(self.up(x).relu())
+
         class Small(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.wte, self.up, self.down = torch.nn.Embedding(11, 8), torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+                self.wte, self.layers = torch.nn.Embedding(11, 8), torch.nn.ModuleList([Layer(), Layer()])
                 self.head = torch.nn.Linear(8, 11)
 
             def forward(self, idx, targets=None):
                 x = self.wte(idx)
-                x = x + x.cumsum(1)
-                return self.head(x + self.down(self.up(x).relu()))
+                for layer in self.layers:
+                    x = layer(x)
+                return self.head(x)
 
         self.assertTrue(ctxc.check(Small()).patchable)
 
