@@ -1,5 +1,6 @@
 """generation_config.json: the tokens that `ctxc verify --generate` writes, against transformers' greedy generate()."""
 import atexit
+import copy
 import json
 import shutil
 import tempfile
@@ -69,13 +70,13 @@ def ctxc(path):
 
 def judge(path):
     try:
-        model.__dict__.pop("_cache", None)  # which may be of a size that an earlier file asked for
+        one = copy.deepcopy(model)  # some settings stay in it
         has = (path / "generation_config.json").exists()
-        model.generation_config = transformers.GenerationConfig.from_pretrained(path) if has else own
+        one.generation_config = transformers.GenerationConfig.from_pretrained(path) if has else own
         given = torch.tensor([TOKENS])
         with torch.no_grad():
-            made = model.generate(given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=COUNT,
-                                  num_return_sequences=1, return_dict_in_generate=False)
+            made = one.generate(given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=COUNT,
+                                num_return_sequences=1, return_dict_in_generate=False)
         return made[0, len(TOKENS):].tolist(), ""
     except Exception as error:
         return None, f"{type(error).__name__}: {str(error)[:200]}"
