@@ -51,7 +51,8 @@ def joint_patch(model: Any, context: Text, texts: Sequence[Text], *, generate: i
                 tokenizer: Any = None) -> JointPatch:
     """One change of each layer with which the model, without `context`, reads every token of `texts` as it does behind the
     context. Texts are strings, or token ids; with `generate`, the model first continues each of them by so many tokens. `keep`
-    has positions of the context that stay in front, such as "0". `model` is a checkpoint's directory, a ctxc.Model of one, or a live
+    has positions of the context that stay in front, such as "0", or "none"; without it these are what every text has in front, or else the
+    token on which attention rests. `model` is a checkpoint's directory, a ctxc.Model of one, or a live
     model of transformers, with its `tokenizer`.
 
     Raises BadInput: among others for more tokens than one patch can serve, and for two tokens that no change serves.

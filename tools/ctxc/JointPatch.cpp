@@ -91,6 +91,7 @@ namespace {
 struct JointTask {
   JointRequest request;
   int64_t generated = 0;
+  std::string whyKept; ///< the line that says what is kept, where nobody asked for it
 };
 
 } // namespace
@@ -114,6 +115,31 @@ static Error generate(Model &model, int64_t count, JointTask &task) {
   return Error::success();
 }
 
+/// The positions of the context that stay in front of each text: those that are asked for, or where
+/// nothing stands there, what other patches keep as well.
+static Expected<std::vector<int64_t>> keptOf(const Arguments &arguments, Model &model,
+                                             JointTask &task) {
+  auto given = keptPositions(arguments);
+  if (!given)
+    return given.takeError();
+  if (*given || !task.request.prefix.empty() || task.request.texts.empty())
+    return given->value_or(std::vector<int64_t>());
+  std::vector<int64_t> tokens = task.request.context;
+  llvm::append_range(tokens, task.request.texts.front().tokens);
+  auto kept = model.keptByDefault(toInputs(tokens));
+  if (!kept)
+    return kept.takeError();
+  // Of a text that is shorter than what is kept, nothing is left.
+  llvm::erase_if(kept->positions,
+                 [&](int64_t place) { return place >= int64_t(task.request.context.size()); });
+  VerifySettings about;
+  about.whyKept = kept->why;
+  if (!kept->positions.empty())
+    task.whyKept = "in front   of each text: what the context has at " +
+                   positionsText(kept->positions) + whyKeptText(about, "           ") + "\n";
+  return std::move(kept->positions);
+}
+
 static Expected<JointTask> taskOf(const Arguments &arguments, Opened &opened) {
   JointTask task;
   task.request.context = opened.context.context;
@@ -125,12 +151,12 @@ static Expected<JointTask> taskOf(const Arguments &arguments, Opened &opened) {
   if (Error error = readTexts(arguments, "--text", *opened.model, opened.context)
                         .moveInto(task.request.texts))
     return std::move(error);
-  auto kept = keptPositions(arguments);
+  auto kept = keptOf(arguments, *opened.model, task);
   if (!kept)
     return kept.takeError();
-  if (*kept)
+  if (arguments.has("--keep"))
     task.request.prefix.clear();
-  for (int64_t place : kept->value_or(std::vector<int64_t>())) {
+  for (int64_t place : *kept) {
     if (place >= int64_t(task.request.context.size()))
       return makeError("--keep: found position " + llvm::Twine(place) +
                        ", expected one of the context's " +
@@ -199,7 +225,7 @@ Expected<int> driver::runJoint(const Arguments &arguments) {
   auto check = model.checkJointly(patch->adapter, task->request);
   if (!check)
     return check.takeError();
-  const std::string report = jointSitesText(*patch) +
+  const std::string report = task->whyKept + jointSitesText(*patch) +
                              jointObligationsText(*patch, task->request.prefix.size()) +
                              jointCheckText(*check, task->generated);
   out() << report;
