@@ -116,6 +116,7 @@ public:
 
   llvm::Error takeBetween(Layer &layer);
   void takeBehind();
+  void takeBefore();
 
 private:
   bool isOf(Operation *op, const Layer &layer) const {
@@ -238,6 +239,34 @@ void Sums::takeBehind() {
     take(layer, own);
 }
 
+/// What stands between layers and leads to one alone is a part of that one: a skip from an earlier
+/// layer, a scale of the stream.
+void Sums::takeBefore() {
+  // The one layer that reads what an op makes, through others of no layer; null where there are
+  // several, or what comes behind all layers reads it too.
+  llvm::DenseMap<Operation *, Layer *> reader;
+  llvm::DenseSet<Operation *> isBehind; // some layer
+  SmallVector<graph::CallOp> calls(program.getBody().getOps<graph::CallOp>());
+  for (graph::CallOp call : calls)
+    if (llvm::any_of(call.getOperands(), [&](Value operand) {
+          Operation *from = operand.getDefiningOp();
+          return layerOf.contains(from) || isBehind.contains(from);
+        }))
+      isBehind.insert(call);
+  for (graph::CallOp call : llvm::reverse(calls)) {
+    SmallVector<Layer *> readers;
+    for (Operation *user : call->getUsers())
+      readers.push_back(layerOf.contains(user) ? layerOf.lookup(user) : reader.lookup(user));
+    bool isPart = !layerOf.contains(call) && isBehind.contains(call) && !readers.empty() &&
+                  llvm::all_equal(readers) && axes.mixing(call) == Mixing::None &&
+                  llvm::all_of(call.getResults(), [&](Value v) { return isOfOneToken(v, axes); });
+    reader[call] = isPart ? readers.front() : nullptr;
+  }
+  for (graph::CallOp call : calls)
+    if (Layer *layer = reader.lookup(call))
+      take(*layer, call);
+}
+
 llvm::Error ctxc::pt2::takeSums(std::vector<Layer> &layers, graph::ProgramOp program,
                                 const TokenAxes &axes) {
   Sums sums(layers, program, axes);
@@ -245,5 +274,6 @@ llvm::Error ctxc::pt2::takeSums(std::vector<Layer> &layers, graph::ProgramOp pro
     if (llvm::Error error = sums.takeBetween(layer))
       return error;
   sums.takeBehind();
+  sums.takeBefore();
   return llvm::Error::success();
 }

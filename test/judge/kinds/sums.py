@@ -93,8 +93,34 @@ CASES["the same pair twice"] = (lambda: Parent(many(layers=pair), lambda m, x, i
 CASES["one of two again"] = (lambda: Parent(many(layers=pair), lambda m, x, i: both(x, *m.layers[i % 2]), 3)), "runs more than once"
 
 
+class Linked(nn.Module):
+    """Layer i reads the stream, scaled, and the streams `links[i]` as well, each times a trained number or vector."""
+
+    def __init__(self, links, width=1, scaled=False):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, WORDS)
+        self.layers, self.links, self.scaled = nn.ModuleList(Block() for _ in links), links, scaled
+        self.own, self.other = nn.Parameter(torch.rand(len(links), width) + 0.5), nn.Parameter(torch.rand(len(links), width) + 0.5)
+
+    def forward(self, input_ids):
+        streams = [self.embed(input_ids)]
+        for i, layer in enumerate(self.layers):
+            x = streams[-1] * self.own[i] if self.scaled else streams[-1]
+            for j in self.links[i]:
+                x = x + self.other[i] * streams[j]
+            streams.append(layer(x))
+        return self.head(streams[-1])
+
+
+CASES["skips as in a U-Net"] = (lambda: Linked([[], [], [1], [0]])), None
+CASES["the embedding again in each layer"] = (lambda: Linked([[0]] * 3, WIDTH, True)), None
+
+
 def generated(choose):
     """Another module of the kind."""
+    if choose([True, False, False]):
+        links = [[j for j in range(i + 1) if choose([True, False])] for i in range(choose([2, 3, 4]))]
+        return f"linked {links}", Linked(links, choose([1, WIDTH]), choose([True, False])), None
     name = choose([each for each in HOW if each != "blocks"])
     lists, how = HOW[name][:2]
     count, factor = choose([1, 2, 4]), choose([1.0, 1.0, 0.5])
