@@ -26,6 +26,20 @@ static size_t longestContext(const DistilRequest &request) {
   return longest;
 }
 
+llvm::Expected<Vector> ctxc::normScaleOf(const SplitModel &model, const SplitSite &site) {
+  Program program = model.split.program;
+  auto type = RankedTensorType::get({site.shape[site.transposed]},
+                                    Float32Type::get(program.module.getContext()));
+  auto stored = model.weights.get(site.scale, type);
+  if (!stored)
+    return stored.takeError();
+  Vector m =
+      Eigen::Map<const Eigen::VectorXf>(static_cast<const float *>(*stored), type.getNumElements())
+          .cast<double>();
+  m.array() += site.offset;
+  return m;
+}
+
 namespace {
 
 using Numbers = std::vector<float>;
@@ -222,17 +236,10 @@ llvm::Expected<SiteRows> Distiller::rowsOf(size_t number) {
 llvm::Expected<SiteFit> Distiller::solve(const SplitSite &site, const SiteRows &rows) {
   if (site.scale.empty())
     return fitProduct(rows, options, model.steps.parallelFor());
-  Program program = model.split.program;
-  auto type =
-      RankedTensorType::get({rows.product.cols()}, Float32Type::get(program.module.getContext()));
-  auto stored = model.weights.get(site.scale, type);
-  if (!stored)
-    return stored.takeError();
-  Vector m =
-      Eigen::Map<const Eigen::VectorXf>(static_cast<const float *>(*stored), rows.product.cols())
-          .cast<double>();
-  m.array() += site.offset;
-  return fitThroughNorm(rows, m, site.eps, options, model.steps.parallelFor());
+  auto m = normScaleOf(model, site);
+  if (!m)
+    return m.takeError();
+  return fitThroughNorm(rows, *m, site.eps, options, model.steps.parallelFor());
 }
 
 /// Fits all experts of a mixture, and puts the changes into the student and into the result.

@@ -41,17 +41,10 @@ std::vector<JointMatrix> ctxc::findJointMatrices(const LayerVerdict &layer) {
   return matrices;
 }
 
-/// Of a layer's sites the one with room for the most tokens.
-static const SplitSite &widestOf(const SplitModel &model, llvm::ArrayRef<size_t> candidates) {
-  return model.split.sites[*llvm::max_element(candidates, [&](size_t a, size_t b) {
-    return inputsOf(model.split.sites[a]) < inputsOf(model.split.sites[b]);
-  })];
-}
-
 int64_t ctxc::jointCapacity(const SplitModel &model) {
   int64_t least = 0;
   for (const auto &candidates : jointSites(model.split)) {
-    int64_t own = inputsOf(widestOf(model, candidates));
+    int64_t own = inputsOf(model.split.sites[widestOf(model.split, candidates)]);
     least = least ? std::min(least, own) : own;
   }
   return least;
@@ -79,8 +72,8 @@ llvm::Error ctxc::checkJointRequest(const SplitModel &model, const JointRequest 
     if (const SplitSite &first = model.split.sites[candidates.front()]; first.experts)
       return makeError(first.matrix + ": one patch for several tokens cannot change a mixture's "
                                       "experts; patch one token at a time");
-    const SplitSite &site = widestOf(model, candidates);
-    if (tokens > inputsOf(site))
+    const SplitSite &site = model.split.sites[widestOf(model.split, candidates)];
+    if (tokens > inputsOf(site) && !request.goesOn)
       return makeError(site.matrix + " reads " + llvm::Twine(inputsOf(site)) +
                        " numbers, so that one patch is exact for at most as many tokens; found " +
                        llvm::Twine(tokens) + " (" + llvm::Twine(request.prefix.size()) +
@@ -155,8 +148,11 @@ llvm::Expected<JointPatch> ctxc::patchJointly(SplitModel model, const JointReque
   JointPatcher patcher(model, rowsOf(request), /*chooses=*/true);
   const int64_t from = reduced->firstRow(learned);
   if (llvm::Error error = patcher.read(
-          {*full, *reduced, full->firstRow(taught), from, rowNames(request)}, request.fitted))
+          {*full, *reduced, full->firstRow(taught), /*begin=*/0, from, rowNames(request)},
+          request.fitted))
     return std::move(error);
+  if (patcher.served() < reduced->rows())
+    return makeError(patcher.whyNotServed());
   auto patch = patcher.patch(reduced->rows() - from);
   if (patch)
     patch->adapter.prefix = request.prefix;

@@ -12,16 +12,15 @@ Matrix JointFit::products(const FloatMatrix &data) const {
   return (data.cast<double>() * basis().transpose()) * written();
 }
 
-bool JointFit::grow(const Vector &data, const Vector &missing, double scale) {
-  // Data and products are known to float32: a smaller distance from the span of other rows says
-  // nothing.
-  constexpr double least = 1e-5, rounding = 1e-4;
+bool JointFit::grow(const Vector &data, const Vector &missing, double scale, double least) {
+  constexpr double rounding = 1e-4; // products are known to float32
   Vector own = basis() * data, rest = data - basis().transpose() * own;
   // Gram and Schmidt twice: what the first time's roundings leave of the span is gone.
   const Vector again = basis() * rest;
   rest -= basis().transpose() * again;
   own += again;
   const double length = data.norm(), distance = length > 0 ? rest.norm() / length : 0;
+  rests.push_back(distance);
   if (distance < least) {
     coefficients.push_back(std::move(own));
     return missing.norm() <= rounding * scale;
@@ -37,40 +36,44 @@ bool JointFit::grow(const Vector &data, const Vector &missing, double scale) {
   return true;
 }
 
-JointFit::Nearest JointFit::nearestToLast() const {
-  const Vector &last = coefficients.back();
+JointFit::Nearest JointFit::nearestTo(size_t row) const {
+  constexpr double same = 1e-5;
+  const Vector &own = coefficients[row];
   Nearest found;
-  for (size_t row = 0; row + 1 < coefficients.size(); ++row) {
-    const Vector &other = coefficients[row];
-    const int64_t common = std::min(other.size(), last.size());
-    const double cosine = std::abs(other.head(common).dot(last.head(common))) /
-                          std::max(other.norm() * last.norm(), 1e-300);
-    if (cosine > found.cosine)
-      found = {row, cosine};
+  double most = 0;
+  for (size_t i = 0; i < row; ++i) {
+    const Vector &other = coefficients[i];
+    const int64_t common = std::min(other.size(), own.size());
+    const double cosine = std::abs(other.head(common).dot(own.head(common))) /
+                          std::max(other.norm() * own.norm(), 1e-300);
+    if (cosine > most) {
+      most = cosine;
+      found = {i, cosine > 1 - same * same && rests[row] < same};
+    }
   }
   return found;
 }
 
 double JointFit::norm() const { return written().norm(); }
 
-std::vector<int64_t> JointFit::used() const {
+std::vector<int64_t> JointFit::used(int64_t first) const {
   std::vector<int64_t> columns;
-  for (int64_t j = 0; j < rank(); ++j)
+  for (int64_t j = first; j < rank(); ++j)
     if (!written().row(j).isZero(0))
       columns.push_back(j);
   return columns;
 }
 
-Matrix JointFit::left() const {
-  const std::vector<int64_t> columns = used();
+Matrix JointFit::left(int64_t first) const {
+  const std::vector<int64_t> columns = used(first);
   Matrix some(outputs, columns.size());
   for (auto [i, j] : llvm::enumerate(columns))
     some.col(i) = written().row(j).transpose();
   return some;
 }
 
-Matrix JointFit::right() const {
-  const std::vector<int64_t> columns = used();
+Matrix JointFit::right(int64_t first) const {
+  const std::vector<int64_t> columns = used(first);
   Matrix some(columns.size(), inputs);
   for (auto [i, j] : llvm::enumerate(columns))
     some.row(i) = basis().row(j);

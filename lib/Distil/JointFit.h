@@ -18,39 +18,40 @@ public:
   /// ΔW h for each row h of `data`.
   Matrix products(const FloatMatrix &data) const;
   /// Lets ΔW also write `missing` for `data`, beside what it writes already; O(width · rank).
-  /// `scale`: the length of a product, to which what is missing is compared. A row that depends on
-  /// those before it, and that they already serve, adds no rank. False where it depends on them and
-  /// something is missing: no change serves all.
-  bool grow(const Vector &data, const Vector &missing, double scale);
+  /// `scale`: the length of a product, to which what is missing is compared; `least`: the distance
+  /// from the span of the rows before it, relative to its length, below which a row depends on
+  /// them. One that depends on them, and that they already serve, adds no rank. False, with nothing
+  /// changed, where it depends on them and something is missing: no change serves all.
+  bool grow(const Vector &data, const Vector &missing, double scale, double least);
 
   int64_t width() const { return inputs; }
-  /// How many rows it has seen, and which of those before the last one is most nearly parallel to
-  /// it.
+  /// How many rows it has seen, and which of those before `row` is most nearly parallel to it.
   size_t rows() const { return coefficients.size(); }
   struct Nearest {
     size_t row = 0;
-    double cosine = 0; ///< without its sign
+    bool isSame = false; ///< but for its length and for roundings
   };
-  Nearest nearestToLast() const;
+  Nearest nearestTo(size_t row) const;
   double leastDistance() const { return independence; } ///< JointSite::independence
   double norm() const;                                  ///< ‖ΔW‖
 
-  /// Without the columns of zeros.
-  Matrix left() const, right() const;
+  int64_t rank() const { return q.size() / inputs; }
+  /// From rank `first` on, without the columns of zeros.
+  Matrix left(int64_t first = 0) const, right(int64_t first = 0) const;
   /// The singular values of ΔW, descending, and JointSite::shares of each row.
   std::vector<double> spectrum() const;
   std::vector<std::vector<double>> shares() const;
 
 private:
   using Rows = Eigen::Map<const Matrix>;
-  int64_t rank() const { return q.size() / inputs; }
   Rows basis() const { return Rows(q.data(), rank(), inputs); }
   Rows written() const { return Rows(l.data(), rank(), outputs); }
-  std::vector<int64_t> used() const;
+  std::vector<int64_t> used(int64_t first = 0) const;
 
   int64_t outputs, inputs;
   std::vector<double> q, l;         ///< q_j and l_j, one after the other
   std::vector<Vector> coefficients; ///< of each row h: Qᵀ h, with the q_j that there were
+  std::vector<double> rests;        ///< of each row: its distance from their span
   double independence = 1;
 };
 

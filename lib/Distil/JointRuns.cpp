@@ -54,22 +54,31 @@ std::vector<llvm::SmallVector<size_t, 2>> ctxc::jointSites(const SplitProgram &s
 
 int64_t ctxc::inputsOf(const SplitSite &site) { return site.shape[!site.transposed]; }
 
+size_t ctxc::widestOf(const SplitProgram &split, llvm::ArrayRef<size_t> candidates) {
+  return *llvm::max_element(candidates, [&](size_t a, size_t b) {
+    return inputsOf(split.sites[a]) < inputsOf(split.sites[b]);
+  });
+}
+
 /// `count` rows of `all`, which has `rows`.
 static FloatMatrix rowsOf(const Numbers &all, int64_t rows, int64_t from, int64_t count) {
   const int64_t width = all.size() / rows;
   return Eigen::Map<const FloatMatrix>(all.data() + from * width, count, width);
 }
 
-static FloatMatrix rowsOf(const Passage &run, Value value) {
-  return rowsOf(run.values(value), run.rows(), 0, run.rows());
+/// The rows of `run` from `from` on.
+static FloatMatrix rowsOf(const Passage &run, Value value, int64_t from) {
+  return rowsOf(run.values(value), run.rows(), from, run.rows() - from);
 }
 
-/// Puts what `fit` adds to the product behind what the matrix itself has given.
-static void addTo(Passage &run, const SplitSite &site, const JointFit &fit) {
+/// Puts what `fit` adds to the products from row `from` on behind what the matrix itself has given.
+static void addTo(Passage &run, const SplitSite &site, const JointFit &fit, int64_t from = 0) {
   const FloatMatrix sum =
-      (rowsOf(run, site.product).cast<double>() + fit.products(rowsOf(run, site.data)))
+      (rowsOf(run, site.product, from).cast<double>() + fit.products(rowsOf(run, site.data, from)))
           .cast<float>();
-  run.replace(site.product, Numbers(sum.data(), sum.data() + sum.size()));
+  Numbers all = run.values(site.product);
+  std::copy_n(sum.data(), sum.size(), all.end() - sum.size());
+  run.replace(site.product, std::move(all));
 }
 
 llvm::Expected<JointChanges> JointChanges::of(const SplitProgram &split, const Adapter &adapter) {
@@ -109,14 +118,46 @@ llvm::Error JointChanges::runUpTo(const SplitProgram &split, Passage &passage, s
   return passage.runUpTo(end);
 }
 
+/// The step of `program` that computes `value`.
+static size_t stepOf(const Program &program, Value value) {
+  auto step = llvm::find_if(program.steps, [&](const ProgramStep &each) {
+    return xf::LayerOp(each.layer) == value.getDefiningOp();
+  });
+  return step - program.steps.begin();
+}
+
+/// Whether the layer's result depends on what stands before the site by the site's goal alone. In
+/// a block in parallel, the MLP reads the layer's input.
+static bool endsInGoal(const SplitProgram &split, const SplitSite &site) {
+  llvm::SmallPtrSet<Value, 8> known = {site.goal};
+  const auto &steps = split.program.steps;
+  for (size_t i = stepOf(split.program, site.goal); steps[i].index != site.layer;) {
+    xf::LayerOp layer = steps[++i].layer;
+    if (!llvm::all_of(layer.getInputs(), [&](Value input) { return known.contains(input); }))
+      return false;
+    known.insert(layer.getOutputs().begin(), layer.getOutputs().end());
+  }
+  return true;
+}
+
 JointPatcher::JointPatcher(SplitModel model, int64_t tokens, bool chooses)
     : model(model), layers(jointSites(model.split)) {
   for (auto &candidates : layers) {
-    llvm::erase_if(candidates,
-                   [&](size_t number) { return inputsOf(model.split.sites[number]) < tokens; });
+    auto isSmall = [&](size_t number) { return inputsOf(model.split.sites[number]) < tokens; };
+    if (llvm::all_of(candidates, isSmall)) // then it is exact for the first tokens
+      candidates = {widestOf(model.split, candidates)};
+    if (candidates.size() > 1)
+      llvm::erase_if(candidates, isSmall);
     if (!chooses)
       candidates.truncate(std::min<size_t>(candidates.size(), 1));
+    bringsBack &= llvm::all_of(candidates, [&](size_t number) {
+      return endsInGoal(model.split, model.split.sites[number]);
+    });
   }
+}
+
+bool JointPatcher::mayLeave(const SplitSite &site) const {
+  return bringsBack && site.layer != model.split.sites[layers.back().front()].layer;
 }
 
 /// JointSite::replayError: roundings of what the site reads, which go through its change.
@@ -124,20 +165,16 @@ static double replayErrorOf(const JointFit &fit, double stretch) {
   return float32UnitRoundoff * stretch * fit.norm() / std::sqrt(double(fit.width()));
 }
 
-/// What the matrix should write for each token of the texts.
-llvm::Expected<FloatMatrix> JointPatcher::wantedOf(size_t number, JointPassages &passages) const {
-  const SplitSite &site = model.split.sites[number];
-  auto &[full, reduced, taught, learned, names] = passages;
-  const int64_t count = reduced.rows() - learned;
-  // Behind a norm that forgets lengths, what the same matrix writes in the full run is one of the
-  // products that the norm's result asks for, and needs no inversion.
-  if (!site.scale.empty())
-    return rowsOf(full.values(site.product), full.rows(), taught, count);
+/// What the chain behind the matrix asks of its product for each token of the texts, or of the
+/// norm and scale that follow it.
+llvm::Expected<FloatMatrix> JointPatcher::targetOf(size_t number, JointPassages &passages) const {
   xf::LayerOp target = model.split.targets.steps[number].layer;
+  const int64_t count = passages.rows() - passages.learned;
   std::vector<Numbers> inputs;
   for (auto [i, value] : llvm::enumerate(target.getInputs())) {
-    const Passage &run = i == 0 ? full : reduced;
-    FloatMatrix rows = rowsOf(run.values(value), run.rows(), i == 0 ? taught : learned, count);
+    const Passage &run = i == 0 ? passages.full : passages.reduced;
+    FloatMatrix rows = rowsOf(run.values(value), run.rows(),
+                              i == 0 ? passages.taught : passages.begin + passages.learned, count);
     inputs.emplace_back(rows.data(), rows.data() + rows.size());
   }
   std::vector<const Numbers *> pointers;
@@ -149,43 +186,85 @@ llvm::Expected<FloatMatrix> JointPatcher::wantedOf(size_t number, JointPassages 
   return rowsOf(solved->front(), count, 0, count);
 }
 
-/// The last row depends on those before it, and something is missing.
-llvm::Error JointPatcher::whyNone(const JointFit &fit) const {
-  const JointFit::Nearest nearest = fit.nearestToLast();
-  const std::string &last = names[fit.rows() - 1], &other = names[nearest.row];
-  constexpr double same = 1 - 1e-9;
-  if (nearest.cosine > same)
-    return makeError("it reads the same for " + other + " and for " + last +
-                     ", and should write different things, so that no change serves both; keep "
-                     "another token of the context in front, or leave one of the two out");
-  return makeError("what it reads for " + last + " is a combination of what it reads for the " +
-                   llvm::Twine(fit.rows() - 1) + " tokens before it, most nearly " + other +
-                   ", and it should write something else, so that no change serves all; in a text "
-                   "of few different tokens the first layer has few states: keep other tokens of "
-                   "the context in front, or take a shorter text");
+/// What the matrix should write for each token of the texts.
+llvm::Expected<FloatMatrix> JointPatcher::wantedOf(size_t number, JointPassages &passages,
+                                                   std::map<int64_t, double> &remains) const {
+  const SplitSite &site = model.split.sites[number];
+  if (site.scale.empty())
+    return targetOf(number, passages);
+  // Behind a norm that forgets lengths, what the same matrix writes in the full run is one of the
+  // products that the norm's result asks for, and needs no inversion; unless what stands beside the
+  // norm's result is not that of the full run.
+  const int64_t count = passages.rows() - passages.learned, first = names.size() - count;
+  FloatMatrix wanted =
+      rowsOf(passages.full.values(site.product), passages.full.rows(), passages.taught, count);
+  if (llvm::none_of(llvm::seq(first, first + count), [&](int64_t row) { return astray[row] > 0; }))
+    return wanted;
+  auto target = targetOf(number, passages);
+  if (!target)
+    return target.takeError();
+  auto scale = normScaleOf(model, site);
+  if (!scale)
+    return scale.takeError();
+  const FloatMatrix goals =
+      rowsOf(passages.full.values(site.goal), passages.full.rows(), passages.taught, count);
+  for (int64_t row = 0; row < count; ++row) {
+    if (astray[first + row] == 0)
+      continue;
+    const Vector asked = target->row(row).transpose().cast<double>(),
+                 near = nearestThroughNorm(asked, wanted.row(row).transpose().cast<double>(),
+                                           *scale, site.eps, FitOptions()),
+                 normed = near / std::sqrt(near.squaredNorm() / near.size() + site.eps);
+    remains[first + row] = (asked - scale->cwiseProduct(normed)).norm() /
+                           std::max<double>(goals.row(row).norm(), 1e-30);
+    wanted.row(row) = near.transpose().cast<float>();
+  }
+  return wanted;
+}
+
+/// `row` depends on those before it, and something is missing.
+std::string JointPatcher::whyNone(const JointFit &fit, int64_t row, const SplitSite &site) const {
+  const JointFit::Nearest nearest = fit.nearestTo(row);
+  const std::string &last = names[row], &other = names[nearest.row];
+  if (nearest.isSame)
+    return site.matrix + ": it reads the same for " + other + " and for " + last +
+           ", and should write different things, so that no change serves both; keep another "
+           "token of the context in front, or leave one of the two out";
+  return site.matrix + ": what it reads for " + last +
+         " is a combination of what it reads for the " + std::to_string(row) +
+         " tokens before it, most nearly " + other +
+         ", and it should write something else, so that no change serves all; keep other tokens of "
+         "the context in front, or take a shorter text";
 }
 
 /// Row by row, with what the matrix has written without its change.
-llvm::Error JointPatcher::grow(size_t number, Grown &grown, JointPassages &passages,
+llvm::Error JointPatcher::grow(const SplitSite &site, Grown &grown, JointPassages &passages,
                                const FloatMatrix &wanted) const {
-  const SplitSite &site = model.split.sites[number];
   JointFit &fit = grown.fit;
-  const FloatMatrix data = rowsOf(passages.reduced, site.data),
-                    product = rowsOf(passages.reduced, site.product);
+  const FloatMatrix data = rowsOf(passages.reduced, site.data, passages.begin),
+                    product = rowsOf(passages.reduced, site.product, passages.begin);
   const FloatMatrix goals =
       rowsOf(passages.full.values(site.goal), passages.full.rows(), passages.taught, wanted.rows());
   const int64_t learned = passages.learned;
   if (!data.allFinite() || !product.allFinite() || !wanted.allFinite())
-    return makeError("what it reads or should write is not finite");
-  const double scale = std::max<double>(wanted.norm(), product.norm()) / std::sqrt(wanted.rows());
+    return makeError(site.matrix + ": what it reads or should write is not finite");
+  // Data and products are known to float32: a smaller distance from the span of other rows says
+  // nothing. What would be amplified by much is left to the next layer where that brings it back.
+  const double least = mayLeave(site) ? 1e-3 : 1e-5,
+               scale = std::max<double>(wanted.norm(), product.norm()) / std::sqrt(wanted.rows());
   for (int64_t row = 0; row < data.rows(); ++row) {
     const bool stays = row < learned;
     const Vector own =
         (stays ? product.row(row) : wanted.row(row - learned)).transpose().cast<double>();
     const Vector missing = own - product.row(row).transpose().cast<double>() -
                            fit.products(data.row(row)).row(0).transpose();
-    if (!fit.grow(data.row(row).transpose().cast<double>(), missing, scale))
-      return whyNone(fit);
+    if (!fit.grow(data.row(row).transpose().cast<double>(), missing, scale, least)) {
+      grown.left.push_back(fit.rows() - 1);
+      // Equal states stay equal in all layers.
+      if (fit.nearestTo(fit.rows() - 1).isSame)
+        return makeError(whyNone(fit, fit.rows() - 1, site));
+      continue;
+    }
     if (const double length = stays ? 0 : goals.row(row - learned).cast<double>().norm())
       grown.stretch = std::max(grown.stretch, data.row(row).cast<double>().norm() / length);
   }
@@ -193,21 +272,44 @@ llvm::Error JointPatcher::grow(size_t number, Grown &grown, JointPassages &passa
 }
 
 /// The change of one site, with the tokens that the passages bring; the reduced run stands behind
-/// the site.
+/// the site, or further.
 llvm::Expected<JointPatcher::Grown> JointPatcher::tried(size_t number, JointPassages &passages) {
   const SplitSite &site = model.split.sites[number];
   if (llvm::Error error = passages.reduced.runUpTo(site.step + 1))
     return std::move(error);
-  auto wanted = wantedOf(number, passages);
+  auto known = changes.find(number);
+  Grown grown = known == changes.end()
+                    ? Grown{JointFit(site.shape[site.transposed], inputsOf(site)), 0, 0, {}, {}}
+                    : std::move(known->second);
+  grown.remains.clear();
+  auto wanted = wantedOf(number, passages, grown.remains);
   if (!wanted)
     return wanted.takeError();
-  auto known = all.fits.find(number);
-  Grown grown{known == all.fits.end() ? JointFit(site.shape[site.transposed], inputsOf(site))
-                                      : std::move(known->second),
-              stretches[number]};
-  if (llvm::Error error = grow(number, grown, passages, *wanted))
-    return makeError(site.matrix + ": " + llvm::toString(std::move(error)));
+  grown.before = grown.fit.rank();
+  if (llvm::Error error = grow(site, grown, passages, *wanted))
+    return std::move(error);
   return std::move(grown);
+}
+
+/// What the change of a layer leaves of the last rows.
+void JointPatcher::note(const Grown &grown, const SplitSite &site) {
+  constexpr double rounding = 1e-4;
+  const bool isLast = site.layer == model.split.sites[layers.back().front()].layer;
+  llvm::fill(astray, 0);
+  for (auto [row, distance] : grown.remains)
+    astray[row] = distance;
+  for (int64_t row : grown.left)
+    astray[row] = 1;
+  for (int64_t row = 0; row < served() && (isLast || !bringsBack); ++row) {
+    if (astray[row] <= rounding)
+      continue;
+    exact = row;
+    reason = llvm::is_contained(grown.left, row)
+                 ? whyNone(grown.fit, row, site)
+                 : site.matrix + ": what a layer before it leaves of " + names[row] +
+                       ", whose state is a combination of others', is not brought back behind "
+                       "norms; keep other tokens of the context in front, or take a shorter text";
+  }
 }
 
 /// Tries the candidates one after the other, none with the change of another, and goes back to the
@@ -217,8 +319,6 @@ llvm::Error JointPatcher::fit(llvm::ArrayRef<size_t> candidates, JointPassages &
   const auto &steps = model.split.program.steps;
   const size_t begin = model.split.sites[candidates.front()].step;
   size_t end = begin;
-  while (end < steps.size() && steps[end++].index != model.split.sites[candidates.front()].layer)
-    ;
   llvm::SmallVector<Value> taught, read;
   for (size_t number : candidates) {
     const SplitSite &site = model.split.sites[number];
@@ -226,17 +326,17 @@ llvm::Error JointPatcher::fit(llvm::ArrayRef<size_t> candidates, JointPassages &
     llvm::append_values(taught, site.goal, site.product);
     llvm::append_range(read, llvm::drop_begin(target.getInputs()));
     llvm::append_values(read, site.data, site.product);
+    end = std::max(end, stepOf(model.split.program, site.goal) + 1);
   }
-  if (candidates.size() > 1)
-    for (size_t step = begin; step < end; ++step) {
-      xf::LayerOp layer = steps[step].layer;
-      llvm::append_range(read, layer.getInputs());
-    }
+  for (size_t step = begin; step < end; ++step) { // they may come again
+    xf::LayerOp layer = steps[step].layer;
+    llvm::append_range(read, layer.getInputs());
+  }
   for (Value value : taught)
     full.keep(value);
   for (Value value : read)
     reduced.keep(value);
-  // The full run ends the layer, since its goal may be behind other sites.
+  // The full run goes ahead, since its goal may be behind other sites.
   if (llvm::Error error = full.runUpTo(end))
     return error;
   std::optional<Grown> best;
@@ -246,19 +346,18 @@ llvm::Error JointPatcher::fit(llvm::ArrayRef<size_t> candidates, JointPassages &
     if (!grown)
       return grown.takeError();
     // A second site has to be worth that the MLP then computes something else inside.
-    if (!best ||
-        replayErrorOf(grown->fit, grown->stretch) < replayErrorOf(best->fit, best->stretch) / 2) {
+    auto error = [](const Grown &of) { return replayErrorOf(of.fit, of.stretch); };
+    if (!best || std::make_pair(grown->left.size(), 2 * error(*grown)) <
+                     std::make_pair(best->left.size(), error(*best))) {
       best = std::move(*grown);
       chosen = number;
     }
   }
   const SplitSite &site = model.split.sites[chosen];
-  if (chosen != candidates.back())
-    if (llvm::Error error = reduced.run(site.step))
-      return error;
-  addTo(reduced, site, best->fit);
-  stretches[chosen] = best->stretch;
-  all.fits.insert_or_assign(chosen, std::move(best->fit));
+  reduced.goBackTo(site.step + 1);
+  addTo(reduced, site, best->fit, passages.begin);
+  note(*best, site);
+  changes.insert_or_assign(chosen, std::move(*best));
   for (Value value : read)
     reduced.release(value);
   for (Value value : taught)
@@ -268,6 +367,7 @@ llvm::Error JointPatcher::fit(llvm::ArrayRef<size_t> candidates, JointPassages &
 
 llvm::Error JointPatcher::read(JointPassages passages, const ProgressCall &fitted) {
   llvm::append_range(names, passages.names);
+  astray.assign(names.size(), 0);
   for (auto [done, candidates] : llvm::enumerate(layers)) {
     tell(fitted, done, layers.size());
     if (llvm::Error error = fit(candidates, passages))
@@ -275,7 +375,7 @@ llvm::Error JointPatcher::read(JointPassages passages, const ProgressCall &fitte
   }
   tell(fitted, layers.size(), layers.size());
   for (auto &candidates : layers) // what is chosen stays
-    llvm::erase_if(candidates, [&](size_t number) { return !all.fits.count(number); });
+    llvm::erase_if(candidates, [&](size_t number) { return !changes.count(number); });
   return llvm::Error::success();
 }
 
@@ -283,7 +383,8 @@ llvm::Expected<JointPatch> JointPatcher::patch(int64_t tokens) const {
   JointPatch made;
   made.tokens = tokens;
   auto norms = programNorms(model.split.program, model.weights);
-  for (const auto &[number, fit] : all.fits) {
+  for (const auto &[number, grown] : changes) {
+    const JointFit &fit = grown.fit;
     const SplitSite &site = model.split.sites[number];
     auto stored = norms->squaredNorm(site.matrix);
     if (!stored)
@@ -294,7 +395,8 @@ llvm::Expected<JointPatch> JointPatcher::patch(int64_t tokens) const {
     about.capacity = inputsOf(site);
     about.change = *stored > 0 ? fit.norm() / std::sqrt(*stored) : 0;
     about.independence = fit.leastDistance();
-    about.replayError = replayErrorOf(fit, stretches.at(number));
+    about.replayError = replayErrorOf(fit, grown.stretch);
+    about.left = mayLeave(site) ? grown.left.size() : 0;
     about.spectrum = fit.spectrum();
     about.shares = fit.shares();
     made.sites.push_back(std::move(about));
@@ -303,4 +405,16 @@ llvm::Expected<JointPatch> JointPatcher::patch(int64_t tokens) const {
       made.adapter.matrices.push_back(std::move(change));
   }
   return std::move(made);
+}
+
+std::vector<MatrixChange> JointPatcher::added() const {
+  std::vector<MatrixChange> all;
+  for (const auto &[number, grown] : changes) {
+    const SplitSite &site = model.split.sites[number];
+    MatrixChange change =
+        changeOf(grown.fit.left(grown.before), grown.fit.right(grown.before), site, site.matrix);
+    if (change.rank > 0)
+      all.push_back(std::move(change));
+  }
+  return all;
 }

@@ -20,12 +20,15 @@ struct JointChanges {
   std::map<size_t, JointFit> fits; ///< by the sites' numbers
 };
 
-/// Tokens that both runs read at once.
+/// Tokens that both runs read at once, in two passages or as the sequences of one.
 struct JointPassages {
   Passage &full, &reduced;
   int64_t taught = 0;             ///< the first row of the texts in the full run
-  int64_t learned = 0;            ///< and in the reduced run; the rows before it stay as they are
+  int64_t begin = 0;              ///< the first row of the reduced run, to the end of its passage
+  int64_t learned = 0;            ///< of these rows, the first of the texts: those before it stay
   std::vector<std::string> names; ///< of the reduced run's rows
+
+  int64_t rows() const { return reduced.rows() - begin; }
 };
 
 /// Grows one change of each layer by the tokens that it is given.
@@ -36,33 +39,54 @@ public:
   /// run may be of a cache.
   JointPatcher(SplitModel model, int64_t tokens, bool chooses);
 
-  /// Takes both runs through all layers, and lets the changes serve the reduced run's rows.
-  /// Errors: two tokens that no change serves, named; numbers that are not finite; those of a
-  /// passage.
+  /// Takes both runs through all layers, and lets the changes serve the reduced run's rows. A token
+  /// whose state depends on others' is left to the next layer. Errors: two tokens that no change
+  /// serves, named; numbers that are not finite; those of a passage.
   llvm::Error read(JointPassages passages, const ProgressCall &fitted = nullptr);
+
+  /// How many rows, from the first one on, are served.
+  int64_t served() const { return exact.value_or(names.size()); }
+  /// Why the row behind them is not served; empty where all are.
+  const std::string &whyNotServed() const { return reason; }
 
   /// What there is now, of `tokens` tokens. Errors: weights that cannot be read.
   llvm::Expected<JointPatch> patch(int64_t tokens) const;
+  /// What the last call of `read` has added to the change of each matrix.
+  std::vector<MatrixChange> added() const;
 
 private:
   /// A change of one site, and how long what the site reads is, relative to what it should write.
   struct Grown {
     JointFit fit;
+    int64_t before = 0; ///< its rank before the last rows
     double stretch = 0;
+    std::vector<int64_t> left; ///< the rows that it does not serve
+    /// Of the last rows those that a layer before has left, and how far a norm keeps this one from
+    /// bringing them back, relative to the goal.
+    std::map<int64_t, double> remains;
   };
 
+  bool mayLeave(const SplitSite &site) const; ///< a token to the next layer
   llvm::Error fit(llvm::ArrayRef<size_t> candidates, JointPassages &passages);
   llvm::Expected<Grown> tried(size_t number, JointPassages &passages);
-  llvm::Expected<FloatMatrix> wantedOf(size_t number, JointPassages &passages) const;
-  llvm::Error whyNone(const JointFit &fit) const;
-  llvm::Error grow(size_t number, Grown &grown, JointPassages &passages,
+  void note(const Grown &grown, const SplitSite &site);
+  llvm::Expected<FloatMatrix> targetOf(size_t number, JointPassages &passages) const;
+  llvm::Expected<FloatMatrix> wantedOf(size_t number, JointPassages &passages,
+                                       std::map<int64_t, double> &remains) const;
+  std::string whyNone(const JointFit &fit, int64_t row, const SplitSite &site) const;
+  llvm::Error grow(const SplitSite &site, Grown &grown, JointPassages &passages,
                    const FloatMatrix &wanted) const;
 
   SplitModel model;
   std::vector<llvm::SmallVector<size_t, 2>> layers; ///< the sites that may be changed
-  JointChanges all;
-  std::map<size_t, double> stretches;
+  std::map<size_t, Grown> changes;
   std::vector<std::string> names; ///< of all rows so far
+  /// Of each, how far from the full run's residual stream the last layers have left it, relative to
+  /// that.
+  std::vector<double> astray;
+  bool bringsBack = true;       ///< each layer what the one before it has left
+  std::optional<int64_t> exact; ///< the first row that is not served
+  std::string reason;           ///< and why
 };
 
 /// Fails where no patch can be exact for the request's texts and `more` tokens, as sizes show.
@@ -77,15 +101,19 @@ std::vector<PassageSequence> behindPrefix(const JointRequest &request);
 /// What messages call the rows of behindPrefix.
 std::vector<std::string> rowNames(const JointRequest &request);
 
+/// The step that gives each token's logits by itself. Errors: there is none.
+llvm::Expected<size_t> headOf(const SplitModel &model);
+
 /// Reads the texts in three runs, of which the second one has the changes and none of the last two
 /// the context, and compares the logits of each token.
 llvm::Expected<JointCheck> compareRuns(SplitModel model, const JointChanges &changes,
                                        const JointRequest &request);
 
 /// Of each layer the sites by which a joint patch can be exact (findJointMatrices), in their order;
-/// how much a site reads.
+/// how much a site reads; which one has room for the most tokens.
 std::vector<llvm::SmallVector<size_t, 2>> jointSites(const SplitProgram &split);
 int64_t inputsOf(const SplitSite &site);
+size_t widestOf(const SplitProgram &split, llvm::ArrayRef<size_t> candidates);
 
 } // namespace ctxc
 

@@ -246,17 +246,38 @@ static Vector lengths(const Matrix &rows, double eps, const ParallelFor &threads
   return all;
 }
 
-/// What the matrix should add to its product: from the row d, of length `length`, a step on its
-/// sphere towards the target of m ⊙ d / length that is not long.
-static Eigen::RowVectorXd wantedChange(const SiteRows &rows, int64_t t, const Eigen::RowVectorXd &d,
-                                       double length, const Eigen::RowVectorXd &m,
-                                       const Eigen::RowVectorXd &gain, double trust) {
+/// From the row d, of length `length`, a step on its sphere towards the target of m ⊙ d / length
+/// that is not long.
+static Eigen::RowVectorXd stepOnSphere(const Eigen::RowVectorXd &target,
+                                       const Eigen::RowVectorXd &d, double length,
+                                       const Eigen::RowVectorXd &m, const Eigen::RowVectorXd &gain,
+                                       double trust) {
   Eigen::RowVectorXd n = d / length;
-  Eigen::RowVectorXd step =
-      (rows.target.row(t).cast<double>() - n.cwiseProduct(m)).cwiseProduct(gain);
+  Eigen::RowVectorXd step = (target - n.cwiseProduct(m)).cwiseProduct(gain);
   step -= step.cwiseProduct(n).mean() * n;
   const double size = 1 / std::sqrt(step.squaredNorm() / step.size() / (trust * trust) + 1);
-  return length * (n + size * step) - rows.product.row(t).cast<double>();
+  return length * (n + size * step);
+}
+
+/// What a residual of m ⊙ Norm is multiplied by; damped where m is small.
+static Eigen::RowVectorXd gainOf(const Vector &m, double tau) {
+  return m.array() / (m.array().square() + tau);
+}
+
+static double dampingOf(const Vector &m, const FitOptions &options) {
+  const double typical = median(m.cwiseAbs());
+  return options.tau * typical * typical;
+}
+
+Vector ctxc::nearestThroughNorm(const Vector &target, const Vector &from, const Vector &m,
+                                double eps, const FitOptions &options) {
+  constexpr int64_t rounds = 3;
+  const Eigen::RowVectorXd gain = gainOf(m, dampingOf(m, options));
+  Eigen::RowVectorXd d = from.transpose();
+  for (int64_t round = 0; round < rounds; ++round)
+    d = stepOnSphere(target.transpose(), d, std::sqrt(d.squaredNorm() / d.size() + eps),
+                     m.transpose(), gain, options.trust);
+  return d.transpose();
 }
 
 /// The scale with which the normed rows of `changed` come closest to the targets, and near m.
@@ -295,8 +316,8 @@ llvm::Expected<SiteFit> ctxc::fitThroughNorm(const SiteRows &rows, const Vector 
   auto ridge = Ridge::make(rows.data, weights, rows.sinks, options.lambda, threads);
   if (!ridge)
     return ridge.takeError();
-  const double typical = median(m.cwiseAbs()), tau = options.tau * typical * typical;
-  const Vector metric = m.cwiseAbs().cwiseMax(1e-2 * typical);
+  const double tau = dampingOf(m, options);
+  const Vector metric = m.cwiseAbs().cwiseMax(1e-2 * median(m.cwiseAbs()));
   Vector scale = m;
   Matrix d = product;
   for (int64_t round = 0; round < options.rounds; ++round) {
@@ -306,9 +327,11 @@ llvm::Expected<SiteFit> ctxc::fitThroughNorm(const SiteRows &rows, const Vector 
       if (options.scales)
         scale = fitScale(rows, d, m, eps, options.lambdaScale, threads);
     }
-    const Eigen::RowVectorXd gain = scale.array() / (scale.array().square() + tau);
+    const Eigen::RowVectorXd gain = gainOf(scale, tau);
     overRows(d.rows(), threads, [&](int64_t t) {
-      d.row(t) = wantedChange(rows, t, d.row(t), length[t], scale, gain, options.trust);
+      d.row(t) = stepOnSphere(rows.target.row(t).cast<double>(), d.row(t), length[t], scale, gain,
+                              options.trust) -
+                 product.row(t);
     });
     ridge->solve(d);
   }

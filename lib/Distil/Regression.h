@@ -122,6 +122,14 @@ llvm::Expected<std::vector<SiteFit>> fitExperts(const ExpertRows &rows, int64_t 
 llvm::Expected<SiteFit> fitThroughNorm(const SiteRows &rows, const Vector &m, double eps,
                                        const FitOptions &options, const ParallelFor &threads);
 
+/// The scale of the norm behind the site's matrix, as it multiplies. Errors: it cannot be read.
+llvm::Expected<Vector> normScaleOf(const SplitModel &model, const SplitSite &site);
+
+/// A product near `from` whose m ⊙ Norm is as near to `target` as that can be: no length is left to
+/// a norm's result.
+Vector nearestThroughNorm(const Vector &target, const Vector &from, const Vector &m, double eps,
+                          const FitOptions &options);
+
 } // namespace ctxc
 
 #endif // CTXC_LIB_DISTIL_REGRESSION_H

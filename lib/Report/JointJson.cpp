@@ -16,6 +16,7 @@ Array ctxc::jointSitesJson(const JointPatch &patch, size_t directions) {
     Object about{{"matrix", site.matrix},
                  {"layer", site.layer},
                  {"capacity", site.capacity},
+                 {"left", site.left},
                  {"change", finiteJson(site.change)},
                  {"independence", site.independence},
                  {"replayError", finiteJson(site.replayError)},
@@ -54,6 +55,7 @@ llvm::json::Value ctxc::jointJson(const JointVerification &result, const VerifyS
   all.erase("replay"); // that of patches for one token
   all["joint"] = Object{{"inFront", int64_t(settings.request.kept.size())},
                         {"tokens", result.patch.tokens},
+                        {"exact", result.exact},
                         {"reread", jointCheckJson(result.reread)},
                         {"sites", jointSitesJson(result.patch, directions)}};
   return whole;

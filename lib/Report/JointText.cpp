@@ -90,12 +90,19 @@ std::string ctxc::jointObligationsText(const JointPatch &patch, int64_t inFront)
                   &largest = worst(patch, &JointSite::replayError, std::greater<>());
   std::string text;
   llvm::raw_string_ostream os(text);
+  const JointSite &most = worst(patch, &JointSite::left, std::greater<>());
+  const int64_t leaving =
+      llvm::count_if(patch.sites, [](const JointSite &s) { return s.left > 0; });
   os << "capacity   " << counted(patch.tokens + inFront, "token") << " of at most "
      << least.capacity << ", which " << least.matrix << " reads as numbers\n"
      << "states     independent: at least "
      << llvm::format("%.1e of its length from the span of those before it, in layer %lld\n",
-                     nearest.independence, (long long)nearest.layer)
-     << "collisions none: no two tokens read the same and should write different things\n"
+                     nearest.independence, (long long)nearest.layer);
+  if (leaving)
+    os << "left       " << counted(leaving, "layer") << " to the next one: " << "at most "
+       << counted(most.left, "token") << ", in layer " << most.layer
+       << ", whose states are combinations of others'\n";
+  os << "collisions none: no two tokens read the same and should write different things\n"
      << "replay     predicted error in another program in float32: at most "
      << llvm::format("%.1e of a product, in layer %lld\n", largest.replayError,
                      (long long)largest.layer);
@@ -103,7 +110,7 @@ std::string ctxc::jointObligationsText(const JointPatch &patch, int64_t inFront)
 }
 
 bool ctxc::isVerified(const JointVerification &result) {
-  const VerifySummary summary = summarize(result.steps);
+  const VerifySummary summary = summarize(llvm::ArrayRef(result.steps).take_front(result.exact));
   return summary.steps > 0 && summary.finite && summary.matches == summary.steps &&
          summary.worstLinf <= 0.01 * summary.worstControlLinf && result.reread.verified();
 }
@@ -111,7 +118,10 @@ bool ctxc::isVerified(const JointVerification &result) {
 void ctxc::writeJointEnd(llvm::raw_ostream &os, const JointVerification &result,
                          const VerifySettings &settings, const SetupTimes &setup,
                          llvm::StringRef text) {
-  const VerifySummary summary = summarize(result.steps);
+  const auto [exact, beyond] =
+      std::make_pair(llvm::ArrayRef(result.steps).take_front(result.exact),
+                     llvm::ArrayRef(result.steps).drop_front(result.exact));
+  const VerifySummary summary = summarize(exact);
   const JointCheck &reread = result.reread;
   auto figure = [](double value) { return llvm::format("%.3g", value); };
   auto seconds = [](double value) { return llvm::format("%.2f s", value); };
@@ -124,8 +134,16 @@ void ctxc::writeJointEnd(llvm::raw_ostream &os, const JointVerification &result,
   os << "tokens     patched " << summary.matches << " of " << summary.steps << " match; unpatched "
      << summary.controlMatches << " of " << summary.steps << "\n"
      << "logits     L∞ patched at most " << figure(summary.worstLinf) << ", unpatched "
-     << figure(summary.leastControlLinf) << " to " << figure(summary.worstControlLinf) << "\n"
-     << "again      the final weights alone read the text: " << reread.agree << " of "
+     << figure(summary.leastControlLinf) << " to " << figure(summary.worstControlLinf) << "\n";
+  if (!beyond.empty()) {
+    const VerifySummary rest = summarize(beyond);
+    os << "beyond     the " << counted(beyond.size(), "token")
+       << " that follow get the change for those before them: " << rest.matches
+       << " match; unpatched " << rest.controlMatches << "\n           L∞ at most "
+       << figure(rest.worstLinf) << ", unpatched " << figure(rest.worstControlLinf)
+       << "\n           " << result.whyInexact << "\n";
+  }
+  os << "again      the final weights alone read the text: " << reread.agree << " of "
      << reread.tokens << " match, L∞ at most " << figure(reread.difference)
      << "\n           without them " << reread.agreeControl << " of " << reread.tokens
      << " match, L∞ at most " << figure(reread.control) << "\n"
@@ -141,9 +159,12 @@ void ctxc::writeJointEnd(llvm::raw_ostream &os, const JointVerification &result,
      << ", compile " << seconds(setup.compile) << ", prefill " << seconds(times.prefill) << "\n"
      << "           patch " << seconds(times.patch) << ", verify " << seconds(times.verify)
      << ", control " << seconds(times.control) << "\n\n";
-  if (isVerified(result))
+  if (isVerified(result) && beyond.empty())
     os << "verified: one patch that grew with the text gives every token of the model with the "
           "context,\n          and again from the first one\n";
+  else if (isVerified(result))
+    os << "verified: one patch that grew with the text gives the first " << result.exact
+       << " tokens of the model with the\n          context, and again from the first one\n";
   else if (summary.matches < summary.steps || !summary.finite)
     os << "not verified: " << summary.steps - summary.matches << " of "
        << counted(summary.steps, "token") << " differ while the patch grows\n";

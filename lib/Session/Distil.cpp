@@ -138,6 +138,16 @@ Expected<JointVerification> Model::verifyJointly(const JointRequest &request, in
       /*isAddedTo=*/false);
 }
 
+Expected<JointRun> Model::jointRun(const JointRequest &request, int64_t most,
+                                   bool comparesControl) {
+  return withSplit(
+      [&](SplitModel model) {
+        warnOfLength(request.context.size() + most);
+        return JointRun::start(model, request, most, comparesControl);
+      },
+      /*isAddedTo=*/false);
+}
+
 Expected<int64_t> Model::jointCapacity() {
   return withSplit(
       [&](SplitModel model) -> Expected<int64_t> { return ctxc::jointCapacity(model); },

@@ -70,6 +70,14 @@ SmallVector<Value> othersOf(ArrayRef<ChainLink> links) {
   return others.takeVector();
 }
 
+/// Whether it reads a matrix, or keeps what it reads.
+bool isDear(Operation *op) {
+  return isa<xf::ContextualOpInterface>(op) || llvm::any_of(op->getOperands(), [](Value operand) {
+           auto param = operand.getDefiningOp<xf::ParamOp>();
+           return param && cast<RankedTensorType>(param.getType()).getRank() > 1;
+         });
+}
+
 /// What is known of the product before it is computed.
 SmallVector<Value> readByProduct(const FitSite &site) {
   ArrayRef<ChainLink> links = site.toSum;
@@ -218,6 +226,9 @@ FailureOr<Parts> Splitter::run() {
     cut(needed);
     parts.matrices.push_back(stretches.size());
     cut(neededFor(site.product()));
+    // Alone, so that a caller who changes the product repeats nothing else to know the goal.
+    if (Ops toGoal = neededFor(site.goal); llvm::none_of(toGoal, isDear))
+      cut(toGoal);
   }
   cutAttentions(nullptr);
   Operation *yield = block.getBody().front().getTerminator();

@@ -20,6 +20,7 @@ NB_MODULE(_core, m) {
   ctxc::python::addPatch(m);
   ctxc::python::addModel(m);
   ctxc::python::addContext(m);
+  python::addJoint(m);
   ctxc::python::addPrograms(m);
   // Whoever ends the interpreter in the middle of a call leaves the call's model behind.
   nb::set_leak_warnings(false);

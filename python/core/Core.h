@@ -138,6 +138,7 @@ void addGraph(nanobind::class_<BoundModel> &model);
 void addBatch(nanobind::class_<BoundModel> &model, nanobind::module_ &m);
 void addKept(nanobind::class_<BoundModel> &model);
 void addContext(nanobind::module_ &m);
+void addJoint(nanobind::module_ &m);
 void addPatch(nanobind::module_ &m);
 void addPrograms(nanobind::module_ &m);
 

@@ -21,6 +21,7 @@ import torch
 from ctxc import _core
 from ctxc._context import Context, Progress
 from ctxc._errors import BadInput, Mismatch
+from ctxc._growing import GrowingPatch, grow
 from ctxc._live_patch import Patched
 from ctxc._live_text import conversation, ends_of, front_of
 from ctxc._live_weights import TYPES, Seen, inner_of, refuse, tensors
@@ -271,16 +272,26 @@ def patched(module: torch.nn.Module, patch: Patch, *, anyway: bool = False,
 
 
 def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: int = 20, keep: Keep = None, *,
-             factored: bool = True, progress: Progress = False, **options: Any) -> Iterator[tuple[int, Patch]]:
+             factored: bool = True, joint: bool = False, progress: Progress = False,
+             **options: Any) -> Iterator[tuple[int, Any]]:
     """The paper's Algorithm 1 on a live model: yields, for each of at most `tokens` steps, the token that the patched module
     chooses without the context, and the patch; a token that ends what the module writes is the last. The context is read
     once, and patches stay factored (`patched`), so that no step copies a matrix. A conversation is written by the
     tokenizer's chat template. keep and progress: as for `ctxc.Context`. Options and errors are those of `from_module`.
 
+    joint=True: one patch for all tokens (`GrowingPatch`, the same object at each step), which grows by a rank with each of
+    them, and with which the module reads the whole text again. Raises BadInput for more tokens than it can be exact for.
+
     >>> [patch.origin.position for _, patch in ctxc.hf.generate(hf_model, None, [5, 17, 3], tokens=2)]
     [2, 3]
     """
     model = from_module(module, tokenizer, **options)
+    if joint:
+        if not factored:
+            raise BadInput("joint: found factored=False, and a patch that grows stays beside the weights; leave it out")
+        ids = model.tokens(prompt)
+        yield from grow(model, module, tokenizer, ids, model._kept(ids, keep)[0], tokens)
+        return
     context = Context(model, prompt, keep, progress=progress)
     ends = ends_of(inner_of(module), tokenizer)
     for _ in range(tokens):

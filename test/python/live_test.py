@@ -51,6 +51,48 @@ class Live(unittest.TestCase):
             self.assertTrue(torch.equal(now, tensor), name)
 
     @torch.no_grad()
+    def test_growing(self):
+        """One patch grows with the text that the module writes: each token is what the module says behind the context, and in the
+        end the same patch gives the whole text again."""
+        for name in ("llama", "gemma3", "gpt2", "mixtral", "phi", "gpt-oss", "deepseek-v3"):
+            for dtype, keep in ((torch.float32, "none"), (torch.float32, [0]), (torch.bfloat16, [0])):
+                with self.subTest(name=name, dtype=dtype, keep=keep):
+                    module = judge.load_checkpoint(GOLDENS / name).eval().to(dtype)
+                    before, text = bits(module), []
+                    for token, patch in ctxc.hf.generate(module, None, TOKENS, tokens=8, keep=keep, joint=True):
+                        text.append(token)
+                    self.same(module, before)
+                    self.assertEqual(patch.text, [TOKENS[-1], *text[:-1]])
+                    self.assertEqual(patch.prefix, [] if keep == "none" else TOKENS[:1])
+                    full = module(torch.tensor([TOKENS + text[:-1]])).logits[0, -8:].float()
+                    own = torch.tensor([patch.prefix + patch.text])
+                    plain = module(own).logits[0, -8:].float()
+                    with patch:
+                        found = module(own).logits[0, -8:].float()
+                        with self.assertRaisesRegex(ctxc.Mismatch, "patched already"), patch:
+                            pass
+                    control = float((plain - full).abs().max())
+                    self.assertGreater(control, 1)
+                    self.assertLess(float((found - full).abs().max()), control * (1e-3 if dtype == torch.float32 else 0.1))
+                    if dtype == torch.float32:
+                        self.assertEqual(text, full.argmax(-1).tolist())
+                    self.assertEqual(patch.rank, 8)
+
+    @torch.no_grad()
+    def test_growing_refused(self):
+        module = judge.load_checkpoint(GOLDENS / "llama").eval()
+        with self.assertRaisesRegex(ctxc.BadInput, "exact for at most as many tokens"):
+            list(ctxc.hf.generate(module, None, TOKENS, tokens=1000, joint=True, keep="none"))
+        with self.assertRaisesRegex(ctxc.BadInput, "factored=False"):
+            list(ctxc.hf.generate(module, None, TOKENS, joint=True, factored=False))
+        with self.assertRaisesRegex(ctxc.Mismatch, "dropout|drops"):
+            dropping = judge.load_checkpoint(GOLDENS / "gpt2").train()
+            for each in dropping.modules():
+                if isinstance(each, torch.nn.Dropout):
+                    each.p = 0.1
+            list(ctxc.hf.generate(dropping, None, TOKENS, joint=True, self_check=False))
+
+    @torch.no_grad()
     def test_compared(self):
         """A module that computes something else than its configuration says is refused before its first context."""
         def doubled(_, given, made):

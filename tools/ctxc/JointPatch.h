@@ -20,6 +20,9 @@ llvm::Expected<int> runJoint(const Arguments &arguments);
 /// --joint. Quick.
 llvm::Error checkJointRun(const Arguments &arguments, llvm::ArrayRef<OptionSpec> all);
 
+/// Of ctxc verify --joint.
+OptionSpec goOnOption();
+
 /// Lets one patch grow while the model generates, and has the final weights read all of it.
 llvm::Expected<int> verifyJoint(const Arguments &arguments, Model &model, VerifySettings &settings);
 /// Does the same, and shows what such a patch consists of.

@@ -17,8 +17,14 @@ using llvm::StringRef;
 
 /// What it takes of the command's options.
 static constexpr llvm::StringLiteral taken[] = {
-    "--joint", "--tokens", "--prompt",    "--chat",     "--system",  "--absorb", "--keep",
-    "--json",  "--html",   "--tokenizer", "--generate", "--threads", "--dtype"};
+    "--joint", "--tokens", "--prompt", "--chat",      "--system",   "--absorb",  "--keep",
+    "--go-on", "--json",   "--html",   "--tokenizer", "--generate", "--threads", "--dtype"};
+
+OptionSpec driver::goOnOption() {
+  return {"--go-on", "",
+          "with --joint, a text with more tokens than one patch can be exact for goes on with the\n"
+          "change for the first ones, and the report says where exactness ends"};
+}
 
 Error driver::checkJointRun(const Arguments &arguments, llvm::ArrayRef<OptionSpec> all) {
   for (const OptionSpec &option : all)
@@ -40,9 +46,11 @@ static JointRequest requestOf(const RunRequest &run) {
 }
 
 /// Generates while one patch grows. `observe` may be the first to print.
-static Expected<JointVerification> grow(Model &model, const VerifySettings &settings,
-                                        const TokenName &name, StepObserver observe) {
+static Expected<JointVerification> grow(const Arguments &arguments, Model &model,
+                                        const VerifySettings &settings, const TokenName &name,
+                                        StepObserver observe) {
   JointRequest request = requestOf(settings.request);
+  request.goesOn = arguments.has("--go-on");
   if (Error error = model.stopTokens().moveInto(request.stops))
     return std::move(error);
   if (model.hasTokenizer())
@@ -71,7 +79,7 @@ Expected<int> driver::verifyJoint(const Arguments &arguments, Model &model,
   const TokenName name = model.tokenName();
   VerifyText text(out(), settings, name);
   bool isBegun = false; // what cannot be is said before anything is printed
-  auto result = grow(model, settings, name, [&](const VerifyStep &step) {
+  auto result = grow(arguments, model, settings, name, [&](const VerifyStep &step) {
     if (!std::exchange(isBegun, true))
       text.begin();
     text.step(step);
@@ -88,7 +96,7 @@ Expected<int> driver::inspectJoint(const Arguments &arguments, Model &model,
                                    VerifySettings &settings) {
   constexpr size_t written = 16; // directions of each token
   const TokenName name = model.tokenName();
-  auto found = grow(model, settings, name, [](const VerifyStep &) {});
+  auto found = grow(arguments, model, settings, name, [](const VerifyStep &) {});
   if (!found)
     return found.takeError();
   const int64_t inFront = settings.request.kept.size();

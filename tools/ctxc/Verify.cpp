@@ -322,6 +322,8 @@ static Expected<int> runVerify(const Arguments &arguments) {
   if (arguments.has("--joint"))
     if (Error error = checkJointRun(arguments, verifyCommand().options))
       return std::move(error);
+  if (arguments.has("--go-on") && !arguments.has("--joint"))
+    return makeError("--go-on: applies to --joint, which is not given");
   Expected<VerifyOptions> options = parseOptions(arguments);
   if (!options)
     return options.takeError();
@@ -364,6 +366,7 @@ Command driver::verifyCommand() {
        "how many tokens to generate and verify, unless the model ends its text before; default 1"},
       {"--joint", "",
        "one patch for all tokens, which grows with each; ctxc check says how many there can be"},
+      goOnOption(),
       reads(
           {"--patch", "FILE",
            "check this stored patch instead, or all patches in the file, which names its tokens"}),

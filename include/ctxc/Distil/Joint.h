@@ -34,6 +34,9 @@ struct JointRequest {
   std::optional<std::vector<int64_t>> kept;
   std::vector<TextSequence> texts; ///< each directly follows the context
   std::vector<int64_t> stops;      ///< tokens after which verifyJointly generates none
+  /// Whether verifyJointly, of more tokens than one patch can be exact for, goes on with the change
+  /// for the first ones.
+  bool goesOn = false;
   /// A token, as messages name it; none: by its id.
   std::function<std::string(int64_t token)> nameOf;
   ProgressCall fitted; ///< progress over the matrices; may be empty
@@ -50,6 +53,9 @@ struct JointSite {
   /// What the roundings of another program in float32 do through ΔW: the predicted error of the
   /// matrix's product, of the token where it is largest, relative to that product.
   double replayError = 0;
+  /// The tokens of which what it reads depends on what it reads for others: in their place, the
+  /// next layer brings back the full run's residual stream.
+  int64_t left = 0;
   std::vector<double> spectrum; ///< the singular values of ΔW, descending
   /// Of each token, those in front first: which part of the square of what ΔW writes for it is in
   /// each singular direction, as many as `spectrum` has; all 0 where nothing is written.
@@ -71,8 +77,8 @@ struct JointMatrix {
 /// By the layer's structure alone, each sufficient by itself: the matrix through whose product the
 /// whole effect of the context passes first, in most models attention's output projection, which
 /// needs no division and no scale; and the one through which it passes last, such as the MLP's,
-/// unless a norm follows, or what it reads knows no other token. None where no matrix is on the way of all that the context changes, or
-/// where that is a mixture's experts. Quick.
+/// unless a norm follows, or what it reads knows no other token. None where no matrix is on the way
+/// of all that the context changes, or where that is a mixture's experts. Quick.
 std::vector<JointMatrix> findJointMatrices(const LayerVerdict &layer);
 
 /// For how many tokens, together with those of the prefix, one patch of the model can be exact: the
@@ -107,17 +113,52 @@ struct JointCheck {
 llvm::Expected<JointCheck> checkJointly(SplitModel model, const Adapter &adapter,
                                         const JointRequest &request);
 
+/// One patch that grows with a text, while both runs read it token by token. What the patched run
+/// keeps of earlier tokens stays valid.
+class JointRun {
+public:
+  /// Behind the request's context, for at most `most` tokens of a text. `comparesControl`: a third
+  /// run, with neither the context nor the change, reads the text too. `model` must outlive the
+  /// result. Errors: those of patchJointly that sizes show; a model without a head.
+  static llvm::Expected<JointRun> start(SplitModel model, const JointRequest &request, int64_t most,
+                                        bool comparesControl);
+  JointRun(JointRun &&) noexcept;
+  JointRun &operator=(JointRun &&) noexcept;
+  ~JointRun();
+
+  /// Both runs read the text's next tokens, after the patch has grown by them; what they say of the
+  /// one that follows. Errors: those of patchJointly.
+  llvm::Expected<VerifyStep> read(llvm::ArrayRef<int64_t> tokens);
+
+  /// The text so far; how many of its tokens the patch is exact for, and why not for the next one.
+  llvm::ArrayRef<int64_t> text() const;
+  int64_t exact() const;
+  std::string whyInexact() const;
+  /// What the last tokens have added to the change of each matrix.
+  std::vector<MatrixChange> added() const;
+  llvm::Expected<JointPatch> patch() const;
+  const RunTimes &times() const;
+
+private:
+  class State;
+  explicit JointRun(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
 /// A patch that has grown while the model generated, and what was found.
 struct JointVerification {
   std::vector<VerifyStep> steps; ///< while it grew: one for each token that was generated
-  bool ended = false;            ///< the last of them is one of the request's `stops`
-  JointCheck reread; ///< of the whole text by the final weights alone, from its first token
+  int64_t exact = 0; ///< of these, the first for which it grew: all, unless the request goes on
+  std::string whyInexact; ///< of the next one; empty if there is none
+  bool ended = false;     ///< the last of them is one of the request's `stops`
+  /// Of the whole text by the final weights alone, from its first token, as far as they are exact.
+  JointCheck reread;
   JointPatch patch;
   RunTimes times;
 };
 
-/// Generates up to `count` tokens behind the request's one text, the likeliest ones of the full run.
-/// Before each, the patch grows by the token before it; what the patched run keeps of earlier
+/// Generates up to `count` tokens behind the request's one text, the likeliest ones of the full
+/// run. Before each, the patch grows by the token before it; what the patched run keeps of earlier
 /// tokens stays valid. Then the final weights read the whole text without the context. `observe`
 /// sees each step. Errors: those of patchJointly and checkJointly, before anything is computed
 /// where `count` tokens are more than the capacity.

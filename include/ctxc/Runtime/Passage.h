@@ -118,8 +118,8 @@ public:
   static uint64_t bytesPerToken(const StepKernels &kernels);
 
   /// `cache` must outlive the result; each of its sequences may be used at most once. A passage
-  /// that writes to it must be run to its end, each step once. Errors: no token; a token or a
-  /// position that the model does not know; a bidirectional model.
+  /// that writes to it must be run to its end, each contextual step once. Errors: no token; a token
+  /// or a position that the model does not know; a bidirectional model.
   static llvm::Expected<Passage> start(StepKernels &kernels, Weights &weights,
                                        std::vector<PassageSequence> sequences,
                                        PassageCache *cache = nullptr);
@@ -146,6 +146,8 @@ public:
   /// Puts other numbers, as many, in the place of a value that has been computed and that the next
   /// step may read.
   void replace(mlir::Value value, std::vector<float> numbers) { known[value] = std::move(numbers); }
+  /// The steps from `step` on, without contextual ops, come again. What they read was kept.
+  void goBackTo(size_t step) { next = step; }
   /// Keeps `value` until it is released.
   void keep(mlir::Value value) { kept.insert(value); }
   void release(mlir::Value value);

@@ -57,6 +57,7 @@ struct ImportedModel;
 struct JointCheck; // of Distil/Joint.h, as all that is joint
 struct JointPatch;
 struct JointRequest;
+class JointRun;
 struct JointVerification;
 
 /// Positions that a reduced run keeps.
@@ -214,12 +215,15 @@ public:
   llvm::Expected<Distilled> distil(const DistilRequest &request);
   /// One patch that is exact for all tokens of some texts, and how the patched model reads them
   /// (ctxc::patchJointly, ctxc::checkJointly); one that grows while the model generates `count`
-  /// tokens (ctxc::verifyJointly); for how many tokens there can be one (ctxc::jointCapacity). Run
-  /// on compiled kernels, over weights of any type.
+  /// tokens (ctxc::verifyJointly), or with a text that a caller gives token by token
+  /// (JointRun::start); for how many tokens there can be one (ctxc::jointCapacity). Run on compiled
+  /// kernels, over weights of any type.
   llvm::Expected<JointPatch> patchJointly(const JointRequest &request);
   llvm::Expected<JointCheck> checkJointly(const Adapter &adapter, const JointRequest &request);
   llvm::Expected<JointVerification> verifyJointly(const JointRequest &request, int64_t count,
                                                   StepObserver observe);
+  llvm::Expected<JointRun> jointRun(const JointRequest &request, int64_t most,
+                                    bool comparesControl);
   llvm::Expected<int64_t> jointCapacity();
   /// Virtual entries that stand for the request's context (ctxc::fitEntries). Runs as distil does.
   llvm::Expected<VirtualEntries> fitEntries(const EntriesRequest &request);

@@ -110,6 +110,62 @@ TEST(Joint, GrowsWhileTheModelGenerates) {
   }
 }
 
+/// A text of few different tokens has few independent states in the first layer. Those that it
+/// cannot serve are left to the next layer, which brings the full run's residual stream back.
+TEST(Joint, LeavesATokenToTheNextLayer) {
+  for (llvm::StringRef name : {"llama", "qwen2", "granite"}) {
+    auto model = modelOf(name);
+    JointRequest request = about(24);
+    for (auto [place, token] : llvm::enumerate(request.texts.front().tokens))
+      token = place % 2 ? 7 : 11;
+    JointVerification grown =
+        llvm::cantFail(model->verifyJointly(request, 1, [](const VerifyStep &) {}));
+    EXPECT_GT(grown.patch.sites.front().left, 0) << name.str();
+    EXPECT_EQ(grown.patch.sites.back().left, 0) << name.str();
+    EXPECT_EQ(grown.reread.tokens, 24);
+    EXPECT_TRUE(grown.reread.verified())
+        << name.str() << ": " << grown.reread.difference << " of " << grown.reread.control;
+  }
+}
+
+/// Behind norms, what a layer leaves is brought back by several layers, of which this model has
+/// few.
+TEST(Joint, NamesATokenThatIsNotBroughtBackBehindNorms) {
+  auto model = modelOf("olmo2");
+  JointRequest request = about(24);
+  for (auto [place, token] : llvm::enumerate(request.texts.front().tokens))
+    token = place % 2 ? 7 : 11;
+  auto grown = model->verifyJointly(request, 1, [](const VerifyStep &) {});
+  std::string message = messageOf(grown.takeError());
+  EXPECT_TRUE(llvm::StringRef(message).contains("is not brought back behind norms")) << message;
+}
+
+/// Of more tokens than one patch can be exact for, the first ones stay exact.
+TEST(Joint, GoesOnBehindItsCapacity) {
+  auto model = modelOf("phi");
+  JointRequest request = about(1);
+  request.goesOn = true;
+  JointVerification grown =
+      llvm::cantFail(model->verifyJointly(request, 36, [](const VerifyStep &) {}));
+  EXPECT_EQ(grown.steps.size(), 36u);
+  EXPECT_GT(grown.exact, 4);
+  EXPECT_LT(grown.exact, 30);
+  EXPECT_NE(grown.whyInexact, "");
+  for (const VerifyStep &step : llvm::ArrayRef(grown.steps).take_front(grown.exact))
+    EXPECT_LT(step.patched.linf, 1e-2 * step.control.linf);
+  EXPECT_EQ(grown.reread.tokens, grown.exact);
+  EXPECT_TRUE(grown.reread.verified());
+  // Of a model whose text has more different tokens, as many as there is room for.
+  auto other = modelOf("llama");
+  const int64_t capacity = llvm::cantFail(other->jointCapacity());
+  JointVerification whole =
+      llvm::cantFail(other->verifyJointly(request, capacity + 4, [](const VerifyStep &) {}));
+  EXPECT_LT(whole.exact, capacity);
+  EXPECT_GT(whole.exact, capacity - 5);
+  for (const VerifyStep &step : llvm::ArrayRef(whole.steps).take_front(whole.exact))
+    EXPECT_LT(step.patched.linf, 1e-2 * step.control.linf);
+}
+
 TEST(Joint, SaysBeforeItGeneratesThatThereIsNoRoom) {
   auto model = modelOf("phi");
   JointRequest request = about(1);
