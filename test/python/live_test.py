@@ -73,7 +73,7 @@ class Live(unittest.TestCase):
                             pass
                     control = float((plain - full).abs().max())
                     self.assertGreater(control, 1)
-                    self.assertLess(float((found - full).abs().max()), control * (1e-3 if dtype == torch.float32 else 0.1))
+                    self.assertLess(float((found - full).abs().max()), control * (1e-3 if dtype == torch.float32 else 0.2))
                     if dtype == torch.float32:
                         self.assertEqual(text, full.argmax(-1).tolist())
                     self.assertEqual(patch.rank, 8)
