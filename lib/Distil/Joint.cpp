@@ -154,8 +154,13 @@ llvm::Expected<JointPatch> ctxc::patchJointly(SplitModel model, const JointReque
   if (patcher.served() < reduced->rows())
     return makeError(patcher.whyNotServed());
   auto patch = patcher.patch(reduced->rows() - from);
-  if (patch)
-    patch->adapter.prefix = request.prefix;
+  if (!patch)
+    return patch;
+  patch->adapter.prefix = request.prefix;
+  for (double strength : request.ridges) {
+    patch->ridged.push_back(patcher.ridged(strength, from));
+    patch->ridged.back().prefix = request.prefix;
+  }
   return patch;
 }
 

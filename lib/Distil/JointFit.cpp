@@ -13,7 +13,7 @@ Matrix JointFit::products(const FloatMatrix &data) const {
 }
 
 bool JointFit::grow(const Vector &data, const Vector &missing, double scale, double least) {
-  constexpr double rounding = 1e-4; // products are known to float32
+  constexpr double rounding = 1e-4, noise = 1e-6; // data and products are known to float32
   Vector own = basis() * data, rest = data - basis().transpose() * own;
   // Gram and Schmidt twice: what the first time's roundings leave of the span is gone.
   const Vector again = basis() * rest;
@@ -21,19 +21,21 @@ bool JointFit::grow(const Vector &data, const Vector &missing, double scale, dou
   own += again;
   const double length = data.norm(), distance = length > 0 ? rest.norm() / length : 0;
   rests.push_back(distance);
-  if (distance < least) {
-    coefficients.push_back(std::move(own));
-    return missing.norm() <= rounding * scale;
+  const bool depends = distance < least;
+  if (distance >= noise) {
+    // Also of a row that it leaves: no later row may write in the part that is its own.
+    const double height = rest.norm();
+    const Vector direction = rest / height,
+                 column = depends ? Vector(Vector::Zero(outputs)) : Vector(missing / height);
+    q.insert(q.end(), direction.data(), direction.data() + inputs);
+    l.insert(l.end(), column.data(), column.data() + outputs);
+    own.conservativeResize(own.size() + 1);
+    own[own.size() - 1] = height;
   }
-  independence = std::min(independence, distance);
-  const double height = rest.norm();
-  const Vector direction = rest / height, column = missing / height;
-  q.insert(q.end(), direction.data(), direction.data() + inputs);
-  l.insert(l.end(), column.data(), column.data() + outputs);
-  own.conservativeResize(own.size() + 1);
-  own[own.size() - 1] = height;
   coefficients.push_back(std::move(own));
-  return true;
+  if (!depends)
+    independence = std::min(independence, distance);
+  return !depends || missing.norm() <= rounding * scale;
 }
 
 JointFit::Nearest JointFit::nearestTo(size_t row) const {
@@ -77,6 +79,30 @@ Matrix JointFit::right(int64_t first) const {
   Matrix some(columns.size(), inputs);
   for (auto [i, j] : llvm::enumerate(columns))
     some.row(i) = basis().row(j);
+  return some;
+}
+
+/// ΔW = L Qᵀ writes Y = C Lᵀ for rows C Qᵀ; of min ‖C Aᵀ − Y‖² + λ ‖A‖² the solution is
+/// A = L S (S + λ)⁻¹ with S = CᵀC.
+Matrix JointFit::ridgedLeft(double strength, int64_t first) const {
+  const std::vector<int64_t> columns = used();
+  if (columns.empty())
+    return left();
+  Matrix gram = Matrix::Zero(rank(), rank()), own = gram;
+  for (auto [row, some] : llvm::enumerate(coefficients)) {
+    Vector all = Vector::Zero(rank());
+    all.head(some.size()) = some;
+    gram += all * all.transpose();
+    if (int64_t(row) >= first)
+      own += all * all.transpose();
+  }
+  const double lambda = strength * own.squaredNorm() / std::max(own.trace(), 1e-300);
+  Matrix held = gram;
+  held.diagonal().array() += lambda;
+  const Matrix whole = Eigen::LLT<Eigen::MatrixXd>(held).solve(gram * written()).transpose();
+  Matrix some(outputs, columns.size());
+  for (auto [i, j] : llvm::enumerate(columns))
+    some.col(i) = whole.col(j);
   return some;
 }
 

@@ -38,6 +38,10 @@ public:
   int64_t rank() const { return q.size() / inputs; }
   /// From rank `first` on, without the columns of zeros.
   Matrix left(int64_t first = 0) const, right(int64_t first = 0) const;
+  /// What stands in the place of left() in the change that comes nearest to what this one writes
+  /// for all rows, with a ridge penalty (JointRequest::ridges) of which the rows from `first` on
+  /// say how strong it is.
+  Matrix ridgedLeft(double strength, int64_t first) const;
   /// The singular values of ΔW, descending, and JointSite::shares of each row.
   std::vector<double> spectrum() const;
   std::vector<std::vector<double>> shares() const;

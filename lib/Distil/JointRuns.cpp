@@ -418,3 +418,15 @@ std::vector<MatrixChange> JointPatcher::added() const {
   }
   return all;
 }
+
+Adapter JointPatcher::ridged(double strength, int64_t first) const {
+  Adapter adapter;
+  for (const auto &[number, grown] : changes) {
+    const SplitSite &site = model.split.sites[number];
+    MatrixChange change =
+        changeOf(grown.fit.ridgedLeft(strength, first), grown.fit.right(), site, site.matrix);
+    if (change.rank > 0)
+      adapter.matrices.push_back(std::move(change));
+  }
+  return adapter;
+}

@@ -51,6 +51,8 @@ public:
 
   /// What there is now, of `tokens` tokens. Errors: weights that cannot be read.
   llvm::Expected<JointPatch> patch(int64_t tokens) const;
+  /// The same with a ridge penalty, of which the rows from `first` on say how strong it is.
+  Adapter ridged(double strength, int64_t first) const;
   /// What the last call of `read` has added to the change of each matrix.
   std::vector<MatrixChange> added() const;
 

@@ -1,5 +1,5 @@
 #include "JointPatch.h"
-#include "OpenedContext.h"
+#include "JointRidge.h"
 #include "ctxc/Export/LastingAdapter.h"
 #include "ctxc/Report/JointReport.h"
 #include "ctxc/Support/AtomicFile.h"
@@ -27,18 +27,21 @@ static constexpr llvm::StringLiteral shared[] = {"-o",       "--format",    "--k
                                                  "--system", "--tokenizer", "--threads"};
 
 std::vector<OptionSpec> driver::jointOptions() {
-  return {{"--joint", "",
-           "one patch that is exact for every token of --text behind --context, where those of\n"
-           "a single token hold for it alone. Its rank is the number of tokens; ctxc check says\n"
-           "how many there can be"},
-          reads({"--context", "FILE", "with --joint, the text that the patch replaces"}),
-          {"--context-tokens", "IDS", "the same as token ids, with those in front; or @FILE"},
-          reads({"--text", "FILE",
-                 "with --joint, the text for which the patch is exact; several, separated by\n"
-                 "lines of dashes or in JSON lines, as for `ctxc distil`"}),
-          {"--generate", "N",
-           "with --joint, the model first continues each text by N tokens, the likeliest ones\n"
-           "behind the context; the patch is exact for these too. Default 0"}};
+  std::vector<OptionSpec> options = {
+      {"--joint", "",
+       "one patch that is exact for every token of --text behind --context, where those of\n"
+       "a single token hold for it alone. Its rank is the number of tokens; ctxc check says\n"
+       "how many there can be"},
+      reads({"--context", "FILE", "with --joint, the text that the patch replaces"}),
+      {"--context-tokens", "IDS", "the same as token ids, with those in front; or @FILE"},
+      reads({"--text", "FILE",
+             "with --joint, the text for which the patch is exact; several, separated by\n"
+             "lines of dashes or in JSON lines, as for `ctxc distil`"}),
+      {"--generate", "N",
+       "with --joint, the model first continues each text by N tokens, the likeliest ones\n"
+       "behind the context; the patch is exact for these too. Default 0"}};
+  llvm::append_range(options, ridgeOptions());
+  return options;
 }
 
 static bool isGguf(const Arguments &arguments) {
@@ -74,6 +77,8 @@ Error driver::checkJointOptions(const Arguments &arguments, llvm::ArrayRef<Optio
     return error;
   if (!arguments.has("--text"))
     return makeError("--joint: for which text is not said; expected --text FILE");
+  if (Error error = Ridges::parse(arguments).takeError())
+    return error;
   StringRef path = arguments.get("-o", ""), format = formatOf(arguments);
   if (format == "peft" && isGguf(arguments))
     return makeError("--format: found peft, which names a directory's modules, and a GGUF file as "
@@ -178,7 +183,8 @@ static Expected<JointTask> taskOf(const Arguments &arguments, Opened &opened) {
 }
 
 /// joint.json: the same and the whole spectra, for programs.
-static std::string jsonOf(const JointTask &task, const JointPatch &patch, const JointCheck &check) {
+static std::string jsonOf(const JointTask &task, const JointPatch &patch, const JointCheck &check,
+                          llvm::ArrayRef<RidgeRow> ridges) {
   llvm::json::Object all = jointCheckJson(check);
   all["format"] = "ctxc-joint";
   all["format_version"] = 1;
@@ -186,6 +192,8 @@ static std::string jsonOf(const JointTask &task, const JointPatch &patch, const 
   all["prefix"] = llvm::json::Array(task.request.prefix);
   all["generated"] = task.generated;
   all["sites"] = jointSitesJson(patch);
+  if (!ridges.empty())
+    all["ridges"] = ridgesJson(ridges);
   return llvm::formatv("{0:2}\n", llvm::json::Value(std::move(all)));
 }
 
@@ -203,18 +211,42 @@ static Error write(const Arguments &arguments, const Model &model, const Adapter
   });
 }
 
+/// Whether the change that is to be written does what it is for; why not is said.
+static bool isGood(const JointCheck &check, llvm::ArrayRef<RidgeRow> ridges, size_t chosen) {
+  std::string why;
+  if (chosen == 0 && !check.verified())
+    why = "the patched model does not read the text as the model with the context does, so that "
+          "nothing is written; ctxc check says which layers take a context";
+  else if (chosen > 0 && check.agree <= check.agreeControl && check.agree < check.tokens)
+    why = "with this ridge penalty no more tokens of the text are those of the model with the "
+          "context than without a patch, so that nothing is written; a smaller one changes more";
+  else if (chosen > 0 && ridges[chosen].other && ridges[chosen].other->share() <= 0)
+    why = "the change recovers nothing of the context's effect on other text, so that nothing is "
+          "written; the exact one serves this text, and ctxc distil fits others";
+  if (why.empty())
+    return true;
+  out().flush();
+  err() << "ctxc: error: " << why << "\n";
+  return false;
+}
+
 Expected<int> driver::runJoint(const Arguments &arguments) {
+  auto ridges = Ridges::parse(arguments);
+  if (!ridges)
+    return ridges.takeError();
+  // Other text is judged with the changes in the weights.
   auto opened =
       openContext(arguments.has("--system")
                       ? arguments.with("--system", arguments.get("--system", "").drop_front())
                       : arguments,
-                  /*isAddedTo=*/false);
+                  /*isAddedTo=*/arguments.has("--held-out"));
   if (!opened)
     return opened.takeError();
   Model &model = *opened->model;
   auto task = taskOf(arguments, *opened);
   if (!task)
     return task.takeError();
+  task->request.ridges = ridges->strengths();
   double seconds = 0;
   auto patch = [&] {
     Timer timer(seconds);
@@ -222,23 +254,27 @@ Expected<int> driver::runJoint(const Arguments &arguments) {
   }();
   if (!patch)
     return patch.takeError();
-  auto check = model.checkJointly(patch->adapter, task->request);
-  if (!check)
-    return check.takeError();
+  std::vector<RidgeRow> rows;
+  if (Error error = ridges->judge(arguments, *opened, *patch, task->request).moveInto(rows))
+    return std::move(error);
+  const size_t chosen = ridges->choose(rows);
+  const JointCheck check = rows[chosen].own;
+  const bool isAlone = rows.size() == 1 && !rows.front().other; // nothing but the exact change
   const std::string report = task->whyKept + jointSitesText(*patch) +
                              jointObligationsText(*patch, task->request.prefix.size()) +
-                             jointCheckText(*check, task->generated);
+                             jointCheckText(check, task->generated) +
+                             (isAlone ? "" : ridgesText(rows, chosen));
   out() << report;
-  if (!check->verified()) {
-    out().flush();
-    err() << "ctxc: error: the patched model does not read the text as the model with the context "
-             "does, so that nothing is written; ctxc check says which layers take a context\n";
+  if (!isGood(check, rows, chosen))
     return ExitAgainst;
-  }
-  if (Error error = write(arguments, model, patch->adapter,
-                          {{"joint.txt", report}, {"joint.json", jsonOf(*task, *patch, *check)}}))
+  const Adapter &adapter = chosen == 0 ? patch->adapter : patch->ridged[chosen - 1];
+  if (isAlone)
+    rows.clear();
+  if (Error error =
+          write(arguments, model, adapter,
+                {{"joint.txt", report}, {"joint.json", jsonOf(*task, *patch, check, rows)}}))
     return std::move(error);
-  out() << "verified; written to " << printableLine(arguments.get("-o", ""))
-        << llvm::format(" (%.1f s)\n", seconds);
+  out() << (chosen == 0 ? "verified" : "approximate, not exact") << "; written to "
+        << printableLine(arguments.get("-o", "")) << llvm::format(" (%.1f s)\n", seconds);
   return ExitGood;
 }

@@ -37,6 +37,10 @@ struct JointRequest {
   /// Whether verifyJointly, of more tokens than one patch can be exact for, goes on with the change
   /// for the first ones.
   bool goesOn = false;
+  /// Strengths λ₀ of a ridge penalty, each above 0: patchJointly also gives the changes that come
+  /// nearest to what the exact ones write, with λ ‖ΔW‖² beside the squares; λ = λ₀ ‖S‖²_F / tr S,
+  /// where S is the texts' Gram matrix of what the matrix reads, as in distil.
+  std::vector<double> ridges;
   /// A token, as messages name it; none: by its id.
   std::function<std::string(int64_t token)> nameOf;
   ProgressCall fitted; ///< progress over the matrices; may be empty
@@ -66,6 +70,7 @@ struct JointPatch {
   Adapter adapter; ///< its matrices' ranks are in the tokens' order
   std::vector<JointSite> sites;
   int64_t tokens = 0;
+  std::vector<Adapter> ridged; ///< for each of the request's ridges; of the same ranks
 };
 
 /// A matrix of a layer by which a joint patch can be exact.
