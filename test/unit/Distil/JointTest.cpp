@@ -238,6 +238,22 @@ TEST(Joint, HasAsManyTokensAsItsCapacity) {
       << message;
 }
 
+/// A ridge penalty goes from the exact change to none.
+TEST(Joint, GoesFromExactToNothingByItsRidge) {
+  auto model = modelOf("llama");
+  JointRequest request = about(8);
+  request.ridges = {1e-9, 1e-2, 1e9};
+  JointPatch patch = llvm::cantFail(model->patchJointly(request));
+  ASSERT_EQ(patch.ridged.size(), 3u);
+  std::vector<double> differences;
+  for (const Adapter &adapter : patch.ridged)
+    differences.push_back(llvm::cantFail(model->checkJointly(adapter, request)).difference);
+  const double control = llvm::cantFail(model->checkJointly(patch.adapter, request)).control;
+  EXPECT_LT(differences[0], 1e-4 * control);
+  EXPECT_GT(differences[1], 1e-4 * control);
+  EXPECT_NEAR(differences[2], control, 1e-3 * control);
+}
+
 TEST(Joint, NamesTwoTokensThatNoChangeServes) {
   auto model = modelOf("llama");
   JointRequest request = about(4);
