@@ -126,10 +126,11 @@ def main():
                 if run.returncode != 0:
                     expect(False, f"{checkpoint.name}, {count}: {run.stderr.strip()}")
                     continue
+                front = json.loads((out / "joint.json").read_text())["prefix"]  # where attention rests on a run's first token
                 full = logits_behind(base, context, text)
-                plain = logits_behind(base, [], text)
+                plain = logits_behind(base, front, text)
                 model = peft.PeftModel.from_pretrained(base, out).eval()
-                found = logits_behind(model, [], text)
+                found = logits_behind(model, front, text)
                 error, control = ((each - full).abs().max().item() for each in (found, plain))
                 same = (found.argmax(-1) == full.argmax(-1)).sum().item()
                 expect(error < args.difference and control > 1000 * error and same == count,
@@ -140,7 +141,7 @@ def main():
                 half = count // 2
                 if half:
                     model = peft.PeftModel.from_pretrained(base, cut(out, half, Path(folder) / f"{count}-half")).eval()
-                    error = (logits_behind(model, [], text)[:half] - full[:half]).abs().max().item()
+                    error = (logits_behind(model, front, text)[:half] - full[:half]).abs().max().item()
                     expect(error < args.difference, f"{checkpoint.name}, its first {half} ranks: {error:.1e}")
                     base = model.unload()
             run = patch(args.ctxc, checkpoint, context, [tokens(3, 1 << 14, vocabulary)], Path(folder) / "much")
