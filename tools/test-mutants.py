@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Breaks the analysis in one place at a time, and looks which test notices.
 
-A mutant (test/mutants/mutants.py) drops one condition of a lemma. Sources are compiled from changed
+A mutant (test/mutants) drops one condition of a lemma. Sources are compiled from changed
 copies, and linked into the tests' programs before the libraries, which stay as they were built
 by tools/build.sh; nothing in the source tree or the build folder changes. Most mutants are in one
 set of programs, with a switch each (test/mutants/switching.py); the others are compiled one by one.
