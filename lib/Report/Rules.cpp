@@ -1,6 +1,5 @@
-// The table of rules as a whole, and how it is shown.
+// The rules, as the pages of docs/rules have them, and how they are shown.
 #include "ctxc/Report/Rules.h"
-#include "RuleTable.h"
 #include "ctxc/Support/OwnFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -27,31 +26,112 @@ StringRef ctxc::stringify(RuleKind kind) {
   llvm_unreachable("a rule of no known kind");
 }
 
-/// What the rules of a kind have in common.
-static StringRef heading(RuleKind kind) {
-  switch (kind) {
-  case RuleKind::Theorem:
-    return "Theorems of the paper";
-  case RuleKind::Lemma:
-    return "Lemmas of the paper: what one parameter can absorb";
-  case RuleKind::Extension:
-    return "Extensions: exact too, and not in the paper";
-  case RuleKind::Rejection:
-    return "Rejected: why no patch can exist";
-  case RuleKind::Undecided:
-    return "Undecided: why neither is shown";
-  case RuleKind::Warning:
-    return "Warnings: what a plan has to be watched for";
+/// The pages of docs/rules, which are a part of the library.
+static constexpr struct {
+  StringRef name, text;
+} pages[] = {
+#include "RulePages.inc"
+};
+
+namespace {
+
+/// What of a page is still to be read.
+class Page {
+public:
+  explicit Page(const llvm::Twine &file) : name(file.str()) {
+    for (auto &page : pages)
+      if (page.name == name)
+        rest = page.text;
   }
-  llvm_unreachable("a rule of no known kind");
+
+  bool readsPast(StringRef text) { return rest.consume_front(text); }
+  void past(const llvm::Twine &text) {
+    if (!readsPast(text.str()))
+      stop(text);
+  }
+  /// What stands before `mark`; reading goes on behind it.
+  StringRef until(const llvm::Twine &mark) {
+    std::string text = mark.str();
+    size_t at = rest.find(text);
+    if (at == StringRef::npos)
+      stop(mark);
+    StringRef found = rest.take_front(at);
+    rest = rest.drop_front(at + text.size());
+    return found;
+  }
+  /// The kind of this name, of those up to `last`.
+  template <typename Kind> Kind named(StringRef found, Kind last) {
+    for (int i = 0; i <= int(last); ++i)
+      if (stringify(Kind(i)) == found)
+        return Kind(i);
+    stop("a kind in place of '" + found + "'");
+  }
+  bool isAtEnd() const { return rest.empty(); }
+  [[noreturn]] void stop(const llvm::Twine &expected) {
+    llvm::reportFatalInternalError("docs/rules/" + name + ": expected " + expected + ", found '" +
+                                   rest.take_front(60) + "'");
+  }
+
+private:
+  std::string name;
+  StringRef rest;
+};
+
+} // namespace
+
+static RuleExample readExample(Page &page) {
+  page.past("`ctxc check` says *");
+  RuleExample example{{}, page.named(page.until("*"), VerdictKind::Undecided)};
+  if (page.readsPast(" with `"))
+    example.options = page.until("`");
+  if (page.readsPast(", by [")) {
+    example.names = page.until("](");
+    page.past(example.names + ".md)");
+  }
+  page.past(".\n\n```mlir\n");
+  example.text = page.until("```\n");
+  return example;
+}
+
+static Rule readRule(StringRef group, StringRef id, StringRef title) {
+  Page page(id + ".md");
+  Rule rule;
+  rule.group = group;
+  rule.id = id;
+  rule.title = title;
+  page.past("# " + title + "\n\nRule `" + id + "` (");
+  auto [kind, lemma] = page.until("), as `ctxc explain " + id + "` prints it. ").split("; ");
+  rule.kind = page.named(kind, RuleKind::Warning);
+  if (lemma.consume_front("reports say *"))
+    rule.lemma = lemma.drop_back();
+  page.past("[All rules](README.md)\n\n```text\n");
+  rule.statement = page.until("\n```\n\n");
+  rule.help = page.until("\n\n## A block that passes\n\n");
+  rule.passes = readExample(page);
+  page.past("\n## A block that fails\n\n");
+  rule.fails = readExample(page);
+  if (!page.isAtEnd())
+    page.stop("its end");
+  return rule;
 }
 
 llvm::ArrayRef<Rule> ctxc::allRules() {
   static const std::vector<Rule> all = [] {
     std::vector<Rule> rules;
-    for (llvm::ArrayRef<Rule> part :
-         {theoremRules(), lemmaRules(), extensionRules(), rejectionRules(), planRules()})
-      llvm::append_range(rules, part);
+    Page index("README.md");
+    index.until("\n## ");
+    while (!index.isAtEnd()) {
+      StringRef group = index.until("\n\n");
+      while (index.readsPast("- [`")) {
+        StringRef id = index.until("`](");
+        index.past(id + ".md): ");
+        rules.push_back(readRule(group, id, index.until("\n")));
+      }
+      if (!index.isAtEnd())
+        index.past("\n## ");
+    }
+    if (rules.size() + 1 != std::size(pages))
+      index.stop("a line for each page");
     return rules;
   }();
   return all;
@@ -83,11 +163,11 @@ const Rule *ctxc::findTheorem(const Verdict &verdict) {
 //===----------------------------------------------------------------------===//
 
 void ctxc::printRules(llvm::raw_ostream &os) {
-  std::optional<RuleKind> kind;
+  StringRef group;
   for (const Rule &rule : allRules()) {
-    if (kind != rule.kind)
-      os << (kind ? "\n" : "") << heading(rule.kind) << "\n";
-    kind = rule.kind;
+    if (group != rule.group)
+      os << (group.empty() ? "" : "\n") << rule.group << "\n";
+    group = rule.group;
     os << "  " << llvm::left_justify(rule.id, 24) << rule.title << "\n";
   }
   os << "\n'ctxc explain RULE' says what a rule means, with a block that passes and one that "
@@ -138,50 +218,10 @@ void ctxc::printRule(llvm::raw_ostream &os, const Rule &rule) {
   printExample(os, "fails", rule.fails);
 }
 
-//===----------------------------------------------------------------------===//
-// docs/rules
-//===----------------------------------------------------------------------===//
-
-static void writeExample(llvm::raw_ostream &os, StringRef which, const Rule &rule,
-                         const RuleExample &example) {
-  os << "\n## A block that " << which << "\n\n`ctxc check` says *" << stringify(example.verdict)
-     << "*";
-  if (!example.options.empty())
-    os << " with `" << example.options << "`";
-  StringRef names = example.names.empty() ? rule.id : example.names;
-  if (names != rule.id)
-    os << ", by [" << names << "](" << names << ".md)";
-  os << ".\n\n```mlir\n" << example.text.trim('\n') << "\n```\n";
-}
-
-static std::string rulePage(const Rule &rule) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << "# " << rule.title << "\n\nRule `" << rule.id << "` (" << stringify(rule.kind)
-     << "), as `ctxc explain " << rule.id << "` prints it. [All rules](README.md)\n\n```text\n"
-     << rule.statement << "\n```\n\n"
-     << rule.help << "\n";
-  writeExample(os, "passes", rule, rule.passes);
-  writeExample(os, "fails", rule, rule.fails);
-  return text;
-}
-
 std::vector<std::pair<std::string, std::string>> ctxc::rulePages() {
-  std::vector<std::pair<std::string, std::string>> pages;
-  std::string index;
-  llvm::raw_string_ostream os(index);
-  os << "# Rules\n\nWhat a verdict rests on, and what `ctxc check` can say. Made from the table in "
-        "`lib/Report`\nby `ctxc explain --pages docs/rules`; do not edit.\n";
-  std::optional<RuleKind> kind;
-  for (const Rule &rule : allRules()) {
-    if (kind != rule.kind)
-      os << "\n## " << heading(rule.kind) << "\n\n";
-    kind = rule.kind;
-    os << "- [`" << rule.id << "`](" << rule.id << ".md): " << rule.title << "\n";
-    pages.emplace_back(rule.id.str() + ".md", rulePage(rule));
-  }
-  pages.emplace(pages.begin(), "README.md", index);
-  for (auto &[name, text] : pages)
-    text.insert(0, ("<!-- " + ownMark + " explain --pages. -->\n\n").str());
-  return pages;
+  std::vector<std::pair<std::string, std::string>> written;
+  for (auto &page : pages)
+    written.emplace_back(page.name,
+                         ("<!-- " + ownMark + " explain --pages. -->\n\n" + page.text).str());
+  return written;
 }

@@ -5,11 +5,14 @@ must name the rule (or the rule that the page names instead).
 """
 import json
 import os
+import pathlib
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
 
+IDS = pathlib.Path(__file__).parents[2] / "include/ctxc/Planning/RuleIds.h"
 ORDER = ["controllable", "output-only", "undecided", "rejected"]
 
 
@@ -67,6 +70,9 @@ def is_about_the_whole(rule, example):
 def main(ctxc, wanted):
     table = json.loads(subprocess.check_output([ctxc, "explain", "--format", "json"], text=True))
     bad, done = 0, 0
+    for missing in set(re.findall(r'Id \w+ = "([\w-]+)"', IDS.read_text())) - {rule["id"] for rule in table}:
+        print(f"findings name {missing}, which has no page in docs/rules")
+        bad += 1
     for rule in table:
         if wanted and rule["id"] not in wanted:
             continue

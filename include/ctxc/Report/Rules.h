@@ -1,9 +1,9 @@
 //===- Rules.h - what each rule of a check means ---------------------------===//
 //
-// One table of every theorem, lemma and reason that a verdict can name, with its
+// Every theorem, lemma and reason that a verdict can name has a page in docs/rules, with its
 // statement in the paper's notation and two small blocks: one that passes and one that
-// fails. `ctxc explain`, the pages of docs/rules and the rules of a SARIF log are printed
-// from it; a test checks every block for its verdict.
+// fails. The pages are a part of the library; `ctxc explain` and the rules of a SARIF log are
+// printed from them; a test checks every block for its verdict.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_REPORT_RULES_H
@@ -33,7 +33,8 @@ struct RuleExample {
 };
 
 struct Rule {
-  llvm::StringRef id; ///< stable; RuleIds.h for those that findings name
+  llvm::StringRef group; ///< what the rules of a kind have in common
+  llvm::StringRef id;    ///< stable; RuleIds.h for those that findings name
   llvm::StringRef title;
   RuleKind kind;
   llvm::StringRef lemma;     ///< the name that ops use (AssignableOpInterface::getLemma), or empty
@@ -42,7 +43,7 @@ struct Rule {
   RuleExample passes, fails;
 };
 
-/// In the order of the documentation.
+/// In the order of docs/rules/README.md.
 llvm::ArrayRef<Rule> allRules();
 /// Null if there is none.
 const Rule *findRule(llvm::StringRef id);
@@ -56,7 +57,7 @@ void printRules(llvm::raw_ostream &os);
 /// `ctxc explain RULE`.
 void printRule(llvm::raw_ostream &os, const Rule &rule);
 
-/// The pages of docs/rules: README.md, and one for each rule ("bounded-output.md").
+/// README.md, and a page for each rule ("bounded-output.md"), as files that ctxc writes.
 std::vector<std::pair<std::string, std::string>> rulePages();
 
 } // namespace ctxc
