@@ -15,16 +15,10 @@ using namespace ctxc::shard;
 #include "ctxc/Shard/SplitInterface.cpp.inc"
 
 double shard::bytesOf(xf::ParamOp param) {
-  // Elements and bytes of a block of each quantised format.
-  constexpr double bytesEach[] = {
-#define CTXC_BLOCK_FORMAT(NAME, NAME_IN_TEXT, ELEMENTS, BYTES) double(BYTES) / double(ELEMENTS),
-#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)                              \
-  double(BYTES) / double(ELEMENTS),
-#include "ctxc/Support/BlockFormats.def"
-  };
   Type element = llvm::cast<RankedTensorType>(param.getType()).getElementType();
   if (auto quantized = llvm::dyn_cast<xf::QuantizedType>(element))
-    return elementsOf(param) * bytesEach[static_cast<size_t>(quantized.getFormat())];
+    return elementsOf(param) *
+           (double(quantized.getBlockBytes()) / double(quantized.getBlockElements()));
   return elementsOf(param) * element.getIntOrFloatBitWidth() / 8;
 }
 

@@ -26,9 +26,6 @@ LISTS = {
     }),
     "include/ctxc/Support/BlockFormats.def": (r"^CTXC_\w+\(\w+, (\w+)", {
         "dialects/XF/XFTypes.td": "TableGen reads no .def file; XFDialect.cpp asserts that both are the same",
-        "lib/Lowering/CPU/ByteBlock.cpp": "a switch, which the compiler holds to all",
-        "lib/Lowering/CPU/FixedContraction.cpp": "a switch, which the compiler holds to all",
-        "lib/Lowering/GPU/QuantizedNumbers.cpp": "a switch, which the compiler holds to all",
     }),
     "dialects/XF/Functions.def": (r"^CTXC_FUNCTION\((\w+)", {
         "dialects/XF/XFAttrs.td": "TableGen reads no .def file; a switch over Functions.def has each kind",

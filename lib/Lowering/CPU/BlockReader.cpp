@@ -4,6 +4,7 @@
 #include "ctxc/Numerics/ScaledFormats.h"
 #include "lib/Lowering/CPU/StoredBlock.h"
 #include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/StoredLayout.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -13,8 +14,9 @@ namespace {
 /// What the readers have in common.
 class NumbersOfBlock : public BlockReader, protected StoredBlock {
 public:
-  NumbersOfBlock(OpBuilder &b, Location loc, int64_t lanes, const Place &place)
-      : StoredBlock(b, loc, place.address), lanes(lanes),
+  NumbersOfBlock(OpBuilder &b, Location loc, xf::QuantizedType format, int64_t lanes,
+                 const Place &place)
+      : StoredBlock(b, loc, layoutOf(format), place.address), lanes(lanes), scaleApart(place.scale),
         memory(place.memory) {}
 
 protected:
@@ -59,6 +61,7 @@ protected:
   }
 
   int64_t lanes;
+  Value scaleApart;
 
 private:
   static constexpr int64_t scalesAt = 256; ///< in the memory, behind 256 bytes
@@ -91,8 +94,7 @@ private:
 
 class Block32 : public NumbersOfBlock {
 public:
-  Block32(OpBuilder &b, Location loc, int64_t lanes, const Place &place, const Layout32 &layout)
-      : NumbersOfBlock(b, loc, lanes, place), layout(layout) {}
+  using NumbersOfBlock::NumbersOfBlock;
 
   Value numbers(int64_t k) override {
     if (hasTables(lanes))
@@ -107,24 +109,24 @@ public:
 
 private:
   Value integers(int64_t k) {
-    if (layout.fifthAt || !widensWhatItLoads(lanes))
+    if (layout.top.bits || !widensWhatItLoads(lanes))
       return numbersOfBytes(0, k, /*isSigned=*/true, [&] { return all(); });
-    Value q = wideNibbles(layout.bytesAt + k % 16, lanes, k / 16);
+    Value q = wideNibbles(layout.low.at + k % 16, lanes, k / 16);
     return floatsOf(layout.zero ? minus(q, layout.zero) : q);
   }
 
   /// The 32 integers as bytes.
   Value all() {
-    Value pairs = bytes(layout.bytesAt, 16);
+    Value pairs = bytes(layout.low.at, 16);
     Value q = shuffled(nibble(pairs, false), nibble(pairs, true), upTo(32));
-    if (layout.fifthAt)
+    if (layout.top.bits)
       q = either(q, fifthBits());
     return layout.zero ? minus(q, layout.zero) : q;
   }
 
   /// 16 where the bit of the number is set.
   Value fifthBits() {
-    Value four = loaded(VectorType::get({4}, b.getI8Type()), layout.fifthAt);
+    Value four = loaded(VectorType::get({4}, b.getI8Type()), layout.top.at);
     SmallVector<int64_t> byteOf;
     SmallVector<int8_t> bitOf;
     for (int64_t i = 0; i < 32; ++i) {
@@ -144,17 +146,17 @@ private:
   /// no such product has more than 16 bits.
   Value ofTable(int64_t k) {
     enum { Bytes, Scale, Multiples, Sixteen, Minimum };
-    Value all = once(Bytes, [&] { return widened(bytes(layout.bytesAt, 16)); });
+    Value all = once(Bytes, [&] { return widened(bytes(layout.low.at, 16)); });
     Value scale = once(Scale, [&] { return shared16(0); });
     Value multiples = once(Multiples, [&] {
       return product(scale, table([&](int64_t i) { return float(i - layout.zero); }));
     });
     Value scaled = lookedUp(multiples, k ? right(all, 4) : all);
-    if (layout.fifthAt) {
+    if (layout.top.bits) {
       Value sixteen =
           once(Sixteen, [&] { return product(scale, table([](int64_t) { return 16; })); });
       Value isSet = LLVM::BitcastOp::create(b, loc, VectorType::get({lanes}, b.getI1Type()),
-                                            loaded(b.getI16Type(), layout.fifthAt + k / 8));
+                                            loaded(b.getI16Type(), layout.top.at + k / 8));
       Value more = arith::AddFOp::create(b, loc, scaled, sixteen);
       scaled = arith::SelectOp::create(b, loc, isSet, more, scaled);
     }
@@ -163,8 +165,6 @@ private:
     Value minimum = once(Minimum, [&] { return shared16(layout.minimumAt); });
     return arith::AddFOp::create(b, loc, scaled, minimum);
   }
-
-  const Layout32 &layout;
 };
 
 /// d q: d, 32 signed bytes.
@@ -173,7 +173,7 @@ public:
   using NumbersOfBlock::NumbersOfBlock;
   Value numbers(int64_t k) override {
     Value scale = once(0, [&] { return repeated(halves(0, 1), 0, lanes); });
-    return product(scale, numbersOf(bytes(2 + k, lanes), /*isSigned=*/true));
+    return product(scale, numbersOf(bytes(layout.low.at + k, lanes), /*isSigned=*/true));
   }
 };
 
@@ -185,12 +185,12 @@ public:
     enum { Scale, Bytes, Table };
     Value scale = once(Scale, [&] { return inAllLanes(tabledPower(loaded(b.getI8Type(), 0))); });
     if (hasTables(lanes)) {
-      Value all = once(Bytes, [&] { return widened(bytes(1, 16)); });
+      Value all = once(Bytes, [&] { return widened(bytes(layout.low.at, 16)); });
       Value numbers = once(Table, [&] { return product(scale, tableOfE2M1()); });
       return lookedUp(numbers, k ? right(all, 4) : all);
     }
     return product(scale, numbersOfBytes(k / 16 * 16, k % 16, /*isSigned=*/true, [&] {
-                     Value all = once(Bytes, [&] { return bytes(1, 16); });
+                     Value all = once(Bytes, [&] { return bytes(layout.low.at, 16); });
                      return twice(nibble(all, k / 16));
                    }));
   }
@@ -203,13 +203,12 @@ public:
 /// 16 bytes, of which each has two numbers, the first in the low half.
 class ScaledE2M1 : public NumbersOfBlock {
 public:
-  ScaledE2M1(OpBuilder &b, Location loc, int64_t lanes, const Place &place)
-      : NumbersOfBlock(b, loc, lanes, place), scale(place.scale) {}
+  using NumbersOfBlock::NumbersOfBlock;
   Value numbers(int64_t k) override {
     enum { Scale, Pairs, Table, Doubles };
     Value halved = once(Scale, [&] { // exact: the scale is a power of two
       Value half = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.5f));
-      return inAllLanes(arith::MulFOp::create(b, loc, scale, half));
+      return inAllLanes(arith::MulFOp::create(b, loc, scaleApart, half));
     });
     Value fours = once(Pairs, [&]() -> Value {
       Value pairs = bytes(0, 16);
@@ -221,20 +220,16 @@ public:
     Value half = once(Doubles + k / 16, [&] { return twice(lanesOf(fours, k / 16 * 16, 16)); });
     return product(numbersOf(part(half, k % 16), /*isSigned=*/true), halved);
   }
-
-private:
-  Value scale;
 };
 
 /// Bytes: sign, four bits of exponent, three of fraction. Moved to their places in a float16 they
 /// are the number by 2^-8, also where it is subnormal. Seven ones are NaN.
 class ScaledE4M3 : public NumbersOfBlock {
 public:
-  ScaledE4M3(OpBuilder &b, Location loc, int64_t lanes, const Place &place)
-      : NumbersOfBlock(b, loc, lanes, place), scale(place.scale) {}
+  using NumbersOfBlock::NumbersOfBlock;
   Value numbers(int64_t k) override {
     enum { Scale, Small };
-    Value all = once(Scale, [&] { return inAllLanes(scale); });
+    Value all = once(Scale, [&] { return inAllLanes(scaleApart); });
     Value small = once(Small, [&] {
       Value v = arith::ExtUIOp::create(b, loc, VectorType::get({32}, b.getI16Type()), bytes(0, 32));
       Value magnitude = masked(v, 0x7f), sign = left(masked(v, 0x80), 8);
@@ -248,9 +243,6 @@ public:
     auto up = DenseElementsAttr::get(floats(lanes), 256.0f);
     return product(product(number, arith::ConstantOp::create(b, loc, up)), all);
   }
-
-private:
-  Value scale;
 };
 
 //===----------------------------------------------------------------------===//
@@ -262,8 +254,8 @@ private:
 /// elements, the first 32 in the low halves.
 class BlockK : public NumbersOfBlock {
 public:
-  BlockK(OpBuilder &b, Location loc, int64_t lanes, const Place &place, bool hasFifth)
-      : NumbersOfBlock(b, loc, lanes, place), hasFifth(hasFifth) {
+  BlockK(OpBuilder &b, Location loc, xf::QuantizedType format, int64_t lanes, const Place &place)
+      : NumbersOfBlock(b, loc, format, lanes, place) {
     keepScales([&] { return scalesOfK(); });
   }
 
@@ -277,36 +269,33 @@ public:
       Wide = Numbers + 8
     };
     int64_t pair = k / 64, group = k / 32;
-    Value all = once(Bytes + pair, [&] { return bytes((hasFifth ? 48 : 16) + 32 * pair, 32); });
+    Value all = once(Bytes + pair, [&] { return bytes(layout.low.at + 32 * pair, 32); });
     auto scales = [&](int64_t i) { return scaleOf(i, [&] { return scalesOfK(); }); };
     Value scale = once(Scale + group, [&] { return scales(group); });
     Value minimum = once(Minimum + group, [&]() -> Value {
       return arith::NegFOp::create(b, loc, scales(8 + group));
     });
-    if (hasTables(lanes) && !hasFifth) {
+    if (hasTables(lanes) && !layout.top.bits) {
       Value numbers = once(Numbers + group, [&] {
         return exactProductPlus(scale, table([](int64_t i) { return float(i); }), minimum);
       });
       Value wide = once(Wide + 2 * pair + k % 32 / 16, [&] { return widened(part(all, k % 32)); });
       return lookedUp(numbers, group % 2 ? right(wide, 4) : wide);
     }
-    if (widensWhatItLoads(lanes) && !hasFifth) {
-      Value q = wideNibbles(16 + 32 * pair + k % 32, lanes, group % 2);
+    if (widensWhatItLoads(lanes) && !layout.top.bits) {
+      Value q = wideNibbles(layout.low.at + 32 * pair + k % 32, lanes, group % 2);
       return exactProductPlus(scale, floatsOf(q), minimum);
     }
     Value q = numbersOfBytes(32 * group, k % 32, /*isSigned=*/false, [&] {
       Value low = nibble(all, group % 2);
-      if (!hasFifth)
+      if (!layout.top.bits)
         return low;
-      Value fifth = once(FifthBits, [&] { return bytes(16, 32); });
+      Value fifth = once(FifthBits, [&] { return bytes(layout.top.at, 32); });
       Value placed = group < 4 ? left(fifth, 4 - group) : right(fifth, group - 4);
       return either(low, masked(placed, 16));
     });
     return exactProductPlus(scale, q, minimum);
   }
-
-private:
-  bool hasFifth;
 };
 
 /// d s (q - 32), with a signed s for each 16: 128 bytes of low four bits, 64 of high two, 16 of s,
@@ -314,8 +303,8 @@ private:
 /// 32, and in the high halves of both; their high bits in one byte each.
 class BlockQ6 : public NumbersOfBlock {
 public:
-  BlockQ6(OpBuilder &b, Location loc, int64_t lanes, const Place &place)
-      : NumbersOfBlock(b, loc, lanes, place) {
+  BlockQ6(OpBuilder &b, Location loc, xf::QuantizedType format, int64_t lanes, const Place &place)
+      : NumbersOfBlock(b, loc, format, lanes, place) {
     keepScales([&] { return scalesOfQ6(); });
   }
   Value numbers(int64_t k) override {
@@ -323,10 +312,10 @@ public:
     int64_t half = k / 128, quarter = k / 32 % 4, group = k / 16;
     Value q = numbersOfBytes(k / 32 * 32, k % 32, /*isSigned=*/true, [&] {
       int64_t which = 2 * half + quarter % 2;
-      Value low = once(Low + which, [&] { return bytes(32 * which, 32); });
-      Value top = once(Top + half, [&] { return bytes(128 + 32 * half, 32); });
+      Value low = once(Low + which, [&] { return bytes(layout.low.at + 32 * which, 32); });
+      Value top = once(Top + half, [&] { return bytes(layout.top.at + 32 * half, 32); });
       Value placed = quarter < 2 ? left(top, 4 - 2 * quarter) : quarter == 2 ? top : right(top, 2);
-      return minus(either(nibble(low, quarter / 2), masked(placed, 48)), 32);
+      return minus(either(nibble(low, quarter / 2), masked(placed, 48)), layout.zero);
     });
     Value scale = once(Scale + group, [&] { return scaleOf(group, [&] { return scalesOfQ6(); }); });
     return product(scale, q);
@@ -340,7 +329,7 @@ bool BlockReader::reads(xf::QuantizedType format, int64_t columns) {
 }
 
 bool BlockReader::hasScalesApart(xf::QuantizedType format) {
-  return format.getFormat() >= xf::BlockFormat::f8e4m3;
+  return layoutOf(format).scale == blocks::Apart;
 }
 
 int64_t BlockReader::elements(xf::QuantizedType format) {
@@ -353,34 +342,30 @@ int64_t BlockReader::bytes(xf::QuantizedType format) {
 
 int64_t BlockReader::together(xf::QuantizedType format, int64_t lanes) {
   // The same 32 bytes hold 64 numbers, and stay in registers for so long.
-  return format.getFormat() == xf::BlockFormat::q4_k ? 64 : lanes;
+  const blocks::Layout &layout = layoutOf(format);
+  return layout.scale == blocks::SixBits && !layout.top.bits ? 64 : lanes;
 }
 
 std::unique_ptr<BlockReader> BlockReader::open(OpBuilder &b, Location loc, xf::QuantizedType format,
                                                int64_t lanes, const Place &place) {
-  switch (format.getFormat()) {
-  case xf::BlockFormat::q4_0:
-    return std::make_unique<Block32>(b, loc, lanes, place, layoutQ4_0);
-  case xf::BlockFormat::q4_1:
-    return std::make_unique<Block32>(b, loc, lanes, place, layoutQ4_1);
-  case xf::BlockFormat::q5_0:
-    return std::make_unique<Block32>(b, loc, lanes, place, layoutQ5_0);
-  case xf::BlockFormat::q5_1:
-    return std::make_unique<Block32>(b, loc, lanes, place, layoutQ5_1);
-  case xf::BlockFormat::q8_0:
-    return std::make_unique<BlockQ8>(b, loc, lanes, place);
-  case xf::BlockFormat::q4_k:
-    return std::make_unique<BlockK>(b, loc, lanes, place, /*hasFifth=*/false);
-  case xf::BlockFormat::q5_k:
-    return std::make_unique<BlockK>(b, loc, lanes, place, /*hasFifth=*/true);
-  case xf::BlockFormat::q6_k:
-    return std::make_unique<BlockQ6>(b, loc, lanes, place);
-  case xf::BlockFormat::block_mxfp4:
-    return std::make_unique<BlockMXFP4>(b, loc, lanes, place);
-  case xf::BlockFormat::f8e4m3:
-    return std::make_unique<ScaledE4M3>(b, loc, lanes, place);
-  case xf::BlockFormat::mxfp4:
-    return std::make_unique<ScaledE2M1>(b, loc, lanes, place);
+  const blocks::Layout &layout = layoutOf(format);
+  switch (layout.scale) {
+  case blocks::Half:
+    if (layout.numbers == blocks::Signed)
+      return std::make_unique<BlockQ8>(b, loc, format, lanes, place);
+    return std::make_unique<Block32>(b, loc, format, lanes, place);
+  case blocks::SixBits:
+    return std::make_unique<BlockK>(b, loc, format, lanes, place);
+  case blocks::Bytes:
+    return std::make_unique<BlockQ6>(b, loc, format, lanes, place);
+  case blocks::PowerOfTwo:
+    return std::make_unique<BlockMXFP4>(b, loc, format, lanes, place);
+  case blocks::Apart:
+    if (layout.numbers == blocks::E4M3)
+      return std::make_unique<ScaledE4M3>(b, loc, format, lanes, place);
+    return std::make_unique<ScaledE2M1>(b, loc, format, lanes, place);
+  case blocks::Float:
+    break;
   }
-  llvm_unreachable("an unknown block format");
+  llvm_unreachable("a format of a GPU's memory alone");
 }

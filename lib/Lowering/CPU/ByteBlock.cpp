@@ -1,5 +1,6 @@
 #include "lib/Lowering/CPU/ByteBlock.h"
 #include "lib/Lowering/CPU/ByteSpan.h"
+#include "lib/Lowering/StoredLayout.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -13,15 +14,15 @@ namespace {
 /// 16 bytes with the first 16 elements in their low halves.
 class HalvesSpan : public ByteSpan {
 public:
-  HalvesSpan(OpBuilder &b, Location loc, const Place &place, int64_t stride, int64_t bytesAt)
-      : ByteSpan(b, loc, place), stride(stride), bytesAt(bytesAt) {}
+  using ByteSpan::ByteSpan;
 
 protected:
   /// The bytes of four blocks.
   Value fourBlocks(int64_t first, int64_t step = 1) {
     SmallVector<Value> all;
     for (int64_t i = first; i < first + 4 * step; i += step)
-      all.push_back(i < place.present ? wholeBytes(i * stride + bytesAt, 16) : noBytes(16));
+      all.push_back(i < place.present ? wholeBytes(i * layout.bytes + layout.low.at, 16)
+                                      : noBytes(16));
     return joined(all);
   }
   Value foursOfPieces(int64_t i) {
@@ -30,33 +31,28 @@ protected:
   }
   Value fours(int64_t i) {
     if (place.width == 16)
-      return i / 2 < place.present ? nibble(bytes(i / 2 * stride + bytesAt, 16), i % 2)
+      return i / 2 < place.present ? nibble(bytes(i / 2 * layout.bytes + layout.low.at, 16), i % 2)
                                    : noBytes(16);
     SmallVector<Value> parts;
     SmallVector<int64_t> rights;
     for (int64_t block = i * place.width / blockGroup; block < (i + 1) * place.width / blockGroup;
          ++block) {
-      Value all = block < place.present ? wholeBytes(block * stride + bytesAt, 16) : noBytes(16);
+      Value all = block < place.present ? wholeBytes(block * layout.bytes + layout.low.at, 16)
+                                        : noBytes(16);
       parts.append(2, all);
       rights.append({0, 4});
     }
     return masked(moved(parts, rights), 15);
   }
-
-  const int64_t stride;
-
-private:
-  const int64_t bytesAt;
 };
 
 class Span32 : public HalvesSpan {
 public:
-  Span32(OpBuilder &b, Location loc, const Place &place, int64_t stride, const Layout32 &layout)
-      : HalvesSpan(b, loc, place, stride, layout.bytesAt), layout(layout) {}
+  using HalvesSpan::HalvesSpan;
 
   /// Without a fifth bit, the halves of four blocks' bytes are eights in turn.
   Value run(int64_t i) override {
-    if (layout.fifthAt)
+    if (layout.top.bits)
       return HalvesSpan::run(i);
     Value four = once(i / 2, [&] { return fourBlocks(i / 2 * 4); });
     enum { Low = 2, High = 4 };
@@ -66,13 +62,13 @@ public:
   }
   Value integers(int64_t i) override {
     Value low = fours(i);
-    if (!layout.fifthAt)
+    if (!layout.top.bits)
       return low;
     // A bit for each byte, of one or two blocks, or of half a block.
     int64_t width = place.width, block = i * width / blockGroup;
     Type bits = b.getIntegerType(width), i32 = b.getI32Type();
     auto word = [&](int64_t of) -> Value {
-      return of < place.present ? loaded(i32, of * stride + layout.fifthAt)
+      return of < place.present ? loaded(i32, of * layout.bytes + layout.top.at)
                                 : arith::ConstantIntOp::create(b, loc, 0, 32).getResult();
     };
     Value all = word(block);
@@ -86,7 +82,7 @@ public:
   }
   Value pieces(int64_t i) override {
     Value low = foursOfPieces(i);
-    if (!layout.fifthAt)
+    if (!layout.top.bits)
       return low;
     Type bits = b.getI64Type();
     Value all = arith::ConstantIntOp::create(b, loc, 0, 64);
@@ -94,15 +90,13 @@ public:
       int64_t block = i / 2 + 2 * at;
       if (block >= place.present)
         continue;
-      Value sixteen = loaded(b.getI16Type(), block * stride + layout.fifthAt + i % 2 * 2);
+      Value sixteen = loaded(b.getI16Type(), block * layout.bytes + layout.top.at + i % 2 * 2);
       all = either(all, left(arith::ExtUIOp::create(b, loc, bits, sixteen), 16 * at));
     }
     return withFifth(low, all);
   }
-  Value scales() override { return halvesOfBlocks(0, stride); }
-  Value minima() override {
-    return layout.minimumAt ? halvesOfBlocks(layout.minimumAt, stride) : Value();
-  }
+  Value scales() override { return halvesOfBlocks(layout.scaleAt); }
+  Value minima() override { return layout.minimumAt ? halvesOfBlocks(layout.minimumAt) : Value(); }
 
 private:
   /// 16 more where a bit is set.
@@ -113,7 +107,6 @@ private:
       return arith::SelectOp::create(b, loc, isSet, plus(low, 16), low);
     return either(low, arith::SelectOp::create(b, loc, isSet, splat(low, 16), splat(low, 0)));
   }
-  const Layout32 &layout;
 };
 
 /// Signed bytes. Where these are not multiplied as they are, the sign's bit is turned: 128 more.
@@ -122,30 +115,30 @@ public:
   using ByteSpan::ByteSpan;
   /// In pairs of 16 bits, products with 255 would have to be added one by one.
   static bool isSigned(ByteProducts products) { return products == ByteProducts::X86Pairs; }
-  static constexpr int64_t stride = 34;
   Value integers(int64_t i) override {
     int64_t width = place.width, each = std::min(width, blockGroup);
     SmallVector<Value> parts;
     for (int64_t from = i * width; from < (i + 1) * width; from += each)
-      parts.push_back(from / blockGroup < place.present
-                          ? wholeBytes(from / blockGroup * stride + 2 + from % blockGroup, each)
-                          : noBytes(each));
+      parts.push_back(
+          from / blockGroup < place.present
+              ? wholeBytes(from / blockGroup * layout.bytes + layout.low.at + from % blockGroup,
+                           each)
+              : noBytes(each));
     Value all = joined(parts);
     if (isSigned(place.products))
       return all;
     return arith::XOrIOp::create(b, loc, all, splat(all, -128));
   }
-  Value scales() override { return halvesOfBlocks(0, stride); }
+  Value scales() override { return halvesOfBlocks(layout.scaleAt); }
 };
 
 /// Floats of four bits, and a byte 2^(e - 127) before them.
 class SpanMXFP4 : public HalvesSpan {
 public:
-  SpanMXFP4(OpBuilder &b, Location loc, const Place &place)
-      : HalvesSpan(b, loc, place, /*stride=*/17, /*bytesAt=*/1) {}
+  using HalvesSpan::HalvesSpan;
   Value integers(int64_t i) override { return looked(fours(i)); }
   Value pieces(int64_t i) override { return looked(foursOfPieces(i)); }
-  Value scales() override { return powerOfTwo(ofBlocks(b.getI8Type(), 0, stride)); }
+  Value scales() override { return powerOfTwo(ofBlocks(b.getI8Type(), layout.scaleAt)); }
 };
 
 /// Bytes that have two floats of four bits each, the first in the low half; scales lie apart.
@@ -180,32 +173,21 @@ public:
 } // namespace
 
 ByteBlock::Shape ByteBlock::shapeOf(xf::QuantizedType format, ByteProducts products) {
-  switch (format.getFormat()) {
-  case xf::BlockFormat::q4_0:
-    return {8, 3, false, {15}, /*hasPieces=*/true};
-  case xf::BlockFormat::q4_1:
-    return {8, -1, true, {15}, /*hasPieces=*/true};
-  case xf::BlockFormat::q5_0:
-    return {8, 4, false, {31}, /*hasPieces=*/true};
-  case xf::BlockFormat::q5_1:
-    return {8, -1, true, {31}, /*hasPieces=*/true};
-  case xf::BlockFormat::q8_0:
-    return SpanQ8::isSigned(products) ? Shape{8, -1, false, {128, /*isSigned=*/true}}
-                                      : Shape{8, 7, false, {255}};
-  case xf::BlockFormat::q4_k:
-    return {8, -1, true, {15}, /*hasPieces=*/true};
-  case xf::BlockFormat::q5_k:
-    return {8, -1, true, {31}, /*hasPieces=*/true};
-  case xf::BlockFormat::q6_k:
-    return {16, 5, false, {63}};
-  case xf::BlockFormat::block_mxfp4:
-    return {8, 4, false, {28}, /*hasPieces=*/true};
-  case xf::BlockFormat::mxfp4:
-    return {8, 4, false, {28}};
-  case xf::BlockFormat::f8e4m3:
-    break;
+  const blocks::Layout &layout = layoutOf(format);
+  Shape shape{span / layout.group(),
+              layout.zero ? int64_t(llvm::Log2_64(layout.zero)) : -1,
+              layout.minimumAt != 0,
+              {(1 << layout.bits()) - 1}};
+  shape.hasPieces = layout.low.bits == 4 && layout.low.apart >= 16 && layout.group() == 32;
+  if (layout.numbers == blocks::E2M1) { // 16 more than twice the number, of which 12 is the largest
+    shape.zeroBits = 4;
+    shape.range.largest = 28;
+  } else if (layout.numbers == blocks::Signed) {
+    shape.zeroBits = SpanQ8::isSigned(products) ? -1 : 7;
+    if (SpanQ8::isSigned(products))
+      shape.range = {128, /*isSigned=*/true};
   }
-  llvm_unreachable("a format without integers");
+  return shape;
 }
 
 Value ByteBlock::pieces(int64_t) { llvm_unreachable("a format without pieces"); }
@@ -216,29 +198,22 @@ bool ByteBlock::reads(xf::QuantizedType format, int64_t columns) {
 
 std::unique_ptr<ByteBlock> ByteBlock::open(OpBuilder &b, Location loc, xf::QuantizedType format,
                                            const Place &place) {
-  auto of32 = [&](const Layout32 &layout) {
-    return std::make_unique<Span32>(b, loc, place, format.getBlockBytes(), layout);
-  };
-  switch (format.getFormat()) {
-  case xf::BlockFormat::q4_0:
-    return of32(layoutQ4_0);
-  case xf::BlockFormat::q4_1:
-    return of32(layoutQ4_1);
-  case xf::BlockFormat::q5_0:
-    return of32(layoutQ5_0);
-  case xf::BlockFormat::q5_1:
-    return of32(layoutQ5_1);
-  case xf::BlockFormat::q8_0:
-    return std::make_unique<SpanQ8>(b, loc, place);
-  case xf::BlockFormat::q4_k:
-  case xf::BlockFormat::q5_k:
-  case xf::BlockFormat::q6_k:
+  const blocks::Layout &layout = layoutOf(format);
+  switch (layout.scale) {
+  case blocks::Half:
+    if (layout.numbers == blocks::Signed)
+      return std::make_unique<SpanQ8>(b, loc, format, place);
+    return std::make_unique<Span32>(b, loc, format, place);
+  case blocks::SixBits:
+  case blocks::Bytes:
     return openBlockOf256(b, loc, format, place);
-  case xf::BlockFormat::block_mxfp4:
-    return std::make_unique<SpanMXFP4>(b, loc, place);
-  case xf::BlockFormat::mxfp4:
-    return std::make_unique<SpanScaledE2M1>(b, loc, place);
-  case xf::BlockFormat::f8e4m3:
+  case blocks::PowerOfTwo:
+    return std::make_unique<SpanMXFP4>(b, loc, format, place);
+  case blocks::Apart:
+    if (layout.numbers == blocks::E2M1)
+      return std::make_unique<SpanScaledE2M1>(b, loc, format, place);
+    break;
+  case blocks::Float:
     break;
   }
   llvm_unreachable("a format without integers");

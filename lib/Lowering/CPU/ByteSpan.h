@@ -4,6 +4,7 @@
 
 #include "lib/Lowering/CPU/ByteBlock.h"
 #include "lib/Lowering/CPU/StoredBlock.h"
+#include "lib/Lowering/StoredLayout.h"
 
 namespace ctxc {
 
@@ -12,8 +13,8 @@ class ByteSpan : public ByteBlock, protected StoredBlock {
 public:
   static constexpr int64_t blockGroup = 32; ///< numbers of a small block
 
-  ByteSpan(mlir::OpBuilder &b, mlir::Location loc, const Place &place)
-      : StoredBlock(b, loc, place.address), place(place) {}
+  ByteSpan(mlir::OpBuilder &b, mlir::Location loc, xf::QuantizedType format, const Place &place)
+      : StoredBlock(b, loc, layoutOf(format), place.address), place(place) {}
 
   Value run(int64_t i) override {
     auto integersAt = [&](int64_t at) { return once(~at, [&] { return integers(at); }); };
@@ -83,23 +84,24 @@ protected:
   Value wholeBytes(int64_t offset, int64_t count) { return whole(b.getI8Type(), offset, count); }
 
   /// One number of each small block, `offset` into it; 0 for blocks that are not there.
-  Value ofBlocks(mlir::Type type, int64_t offset, int64_t stride) {
+  Value ofBlocks(mlir::Type type, int64_t offset) {
     llvm::SmallVector<Value> each;
     for (int64_t i = 0; i < smallBlocks; ++i)
       each.push_back(
           i < place.present
-              ? loaded(type, i * stride + offset)
+              ? loaded(type, i * layout.bytes + offset)
               : mlir::arith::ConstantOp::create(b, loc, b.getZeroAttr(type)).getResult());
     return mlir::vector::FromElementsOp::create(
         b, loc, VectorType::get({int64_t(each.size())}, type), each);
   }
   /// float16 of each small block, as float32. Shuffled out of registers of 512 bits, that takes
   /// fewer instructions than a load of each.
-  Value halvesOfBlocks(int64_t offset, int64_t stride) {
+  Value halvesOfBlocks(int64_t offset) {
+    const int64_t stride = layout.bytes;
     mlir::Type half = b.getF16Type();
     auto type = floats(smallBlocks);
     if (place.width < widest || place.present < smallBlocks)
-      return mlir::arith::ExtFOp::create(b, loc, type, ofBlocks(half, offset, stride));
+      return mlir::arith::ExtFOp::create(b, loc, type, ofBlocks(half, offset));
     // Lane i gets the half of block i, and each shuffle keeps what those before it have found.
     llvm::SmallVector<int64_t> from(widest / 2, mlir::vector::ShuffleOp::kPoisonIndex);
     Value all;

@@ -7,6 +7,7 @@
 #include "lib/Lowering/CPU/RoundVectors.h"
 #include "lib/Lowering/CPU/VectorSums.h"
 #include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/StoredLayout.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -302,25 +303,9 @@ void FixedEmitter::many(Value begin, Value end) {
 
 bool ctxc::multipliesFixed(xf::QuantizedType format, const CpuTarget &target,
                            ByteProducts products) {
-  if (products != ByteProducts::X86Dot || target.lanes != 16)
-    return false;
-  switch (format.getFormat()) {
-  case xf::BlockFormat::q4_0:
-  case xf::BlockFormat::q4_1:
-  case xf::BlockFormat::q5_0:
-  case xf::BlockFormat::q5_1:
-  case xf::BlockFormat::q4_k:
-  case xf::BlockFormat::q5_k:
-  case xf::BlockFormat::q6_k:
-    return true;
-  case xf::BlockFormat::q8_0: // eight products would need 33 bits
-  case xf::BlockFormat::f8e4m3:
-    return false;
-  case xf::BlockFormat::block_mxfp4: // its numbers are looked up faster, as float32
-  case xf::BlockFormat::mxfp4:
-    return false;
-  }
-  llvm_unreachable("an unknown block format");
+  // Eight products of eight bits would need 33 bits, and E2M1 is looked up faster, as float32.
+  return products == ByteProducts::X86Dot && target.lanes == 16 &&
+         layoutOf(format).numbers == blocks::Unsigned;
 }
 
 void ctxc::emitFixed(OpBuilder &b, Location loc, const Contraction &c, const RowOperands &operands,

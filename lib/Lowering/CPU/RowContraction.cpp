@@ -3,6 +3,7 @@
 #include "lib/Lowering/CPU/RoundedContraction.h"
 #include "lib/Lowering/CPU/RowTiles.h"
 #include "lib/Lowering/CallFrame.h"
+#include "lib/Lowering/StoredLayout.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -44,8 +45,8 @@ bool unpacks(const Contraction &c) {
 bool isPutTogether(const Contraction &c) {
   if (!c.stored)
     return false;
-  auto format = cast<xf::QuantizedType>(c.stored.getElementType()).getFormat();
-  return format == xf::BlockFormat::q5_k || format == xf::BlockFormat::q6_k;
+  const blocks::Layout &layout = layoutOf(cast<xf::QuantizedType>(c.stored.getElementType()));
+  return layout.elements == 256 && layout.top.bits;
 }
 
 /// How a range of rows is read in a single pass when there are few vectors. A tile takes one row of

@@ -1,5 +1,6 @@
 #include "lib/Lowering/CPU/SplitNumbers.h"
 #include "dialects/XF/XF.h"
+#include "lib/Lowering/StoredLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -7,17 +8,13 @@ using namespace mlir;
 using namespace ctxc;
 
 int64_t split::partsOf(Type element) {
-  if (auto quantized = dyn_cast<xf::QuantizedType>(element))
-    switch (quantized.getFormat()) {
-    case xf::BlockFormat::mxfp4:
-    case xf::BlockFormat::block_mxfp4:
+  if (auto quantized = dyn_cast<xf::QuantizedType>(element)) {
+    const blocks::Layout &layout = layoutOf(quantized);
+    if (layout.numbers == blocks::E2M1) // times a power of two
       return 1;
-    case xf::BlockFormat::q4_0:
-    case xf::BlockFormat::q5_0:
-      return 2;
-    default:
-      return parts;
-    }
+    const bool isProduct = layout.scale == blocks::Half && !layout.minimumAt;
+    return isProduct && layout.bits() <= 5 ? 2 : parts; // 11 bits and 5
+  }
   return element.isBF16() ? 1 : element.isF16() ? 2 : parts;
 }
 

@@ -93,7 +93,8 @@ Value StoredBlock::scalesOfK() {
 }
 
 Value StoredBlock::scalesOfQ6() {
-  return product(repeated(halves(208, 1), 0, 16), numbersOf(bytes(192, 16), /*isSigned=*/true));
+  return product(repeated(halves(layout.scaleAt, 1), 0, 16),
+                 numbersOf(bytes(layout.groupsAt, 16), /*isSigned=*/true));
 }
 
 Value StoredBlock::powerOfTwo(Value e) {

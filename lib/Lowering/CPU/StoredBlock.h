@@ -2,27 +2,19 @@
 #ifndef CTXC_LIB_LOWERING_CPU_STOREDBLOCK_H
 #define CTXC_LIB_LOWERING_CPU_STOREDBLOCK_H
 
+#include "ctxc/Support/BlockLayouts.h"
 #include "lib/Lowering/CPU/LoopBuilder.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace ctxc {
 
-/// A block of 32 elements, d (q - zero) or d q + m: d, then m, the fifth bits as one word, and 16
-/// bytes with the first 16 elements in their low halves, the others in the high ones.
-struct Layout32 {
-  int64_t minimumAt, fifthAt, bytesAt; ///< 0 where there is none
-  int64_t zero;
-};
-inline constexpr Layout32 layoutQ4_0 = {0, 0, 2, 8}, layoutQ4_1 = {2, 0, 4, 0},
-                          layoutQ5_0 = {0, 2, 6, 16}, layoutQ5_1 = {2, 4, 8, 0};
-
 /// A block at an address in any alignment.
 class StoredBlock : protected LoopBuilder {
 protected:
   using VectorType = mlir::VectorType;
-  StoredBlock(mlir::OpBuilder &b, mlir::Location loc, Value address)
-      : LoopBuilder(b, loc), address(address) {}
+  StoredBlock(mlir::OpBuilder &b, mlir::Location loc, const blocks::Layout &layout, Value address)
+      : LoopBuilder(b, loc), layout(layout), address(address) {}
 
   Value at(int64_t offset);
   Value loaded(mlir::Type type, int64_t offset);
@@ -115,6 +107,8 @@ protected:
     shared[key] = made;
     return made;
   }
+
+  const blocks::Layout &layout;
 
 private:
   Value address;

@@ -1,4 +1,5 @@
 #include "lib/Lowering/GPU/QuantizedNumbers.h"
+#include "lib/Lowering/StoredLayout.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -6,7 +7,6 @@
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::gpu_lowering;
-using xf::BlockFormat;
 
 namespace {
 
@@ -15,10 +15,10 @@ namespace {
 class Decoder : WordWriter {
 public:
   Decoder(KernelWriter &w, xf::QuantizedType type, Value words, Value group)
-      : WordWriter(w), words(words), type(type), whole(type.getDeviceBlockBytes() % 4 == 0) {
-    Value groups = w.index(type.getDeviceBlockElements() / 4);
-    Value byte = w.times(arith::DivUIOp::create(w.b, w.loc, group, groups),
-                         fixedExtent(type.getDeviceBlockBytes()));
+      : WordWriter(w), words(words), layout(deviceLayoutOf(type)), whole(layout.bytes % 4 == 0) {
+    Value groups = w.index(layout.elements / 4);
+    Value byte =
+        w.times(arith::DivUIOp::create(w.b, w.loc, group, groups), fixedExtent(layout.bytes));
     base = arith::ShRUIOp::create(w.b, w.loc, byte, w.index(2));
     block = whole ? number(0) : both(toI32(byte), 3);
     first = toI32(w.times(arith::RemUIOp::create(w.b, w.loc, group, groups), fixedExtent(4)));
@@ -26,11 +26,11 @@ public:
   /// The group of number `at` + `more`, which have no bit in common, of a span that begins with a
   /// block at word `base`.
   Decoder(KernelWriter &w, xf::QuantizedType type, Value words, Value base, Value at, int64_t more)
-      : WordWriter(w), words(words), type(type), whole(type.getDeviceBlockBytes() % 4 == 0),
+      : WordWriter(w), words(words), layout(deviceLayoutOf(type)), whole(layout.bytes % 4 == 0),
         base(base) {
     if (isFourBits())
       part = more / 16 % 2;
-    int64_t elements = type.getDeviceBlockElements(), bytes = type.getDeviceBlockBytes();
+    const int64_t elements = layout.elements, bytes = layout.bytes;
     block = times(right(at, llvm::Log2_64(elements)), bytes);
     before = more / elements * bytes;
     first = either(both(at, elements - 1), number(more % elements));
@@ -89,21 +89,28 @@ private:
   }
 
   // Formats
-  /// Four bits of each of the group's numbers, in bytes, where a block's first 16 are in the low
-  /// halves of 16 bytes.
-  Value halvesOf16(int64_t from) {
-    return both(right(fourBytes(both(first, 15), from), right(both(first, 16), 2)), 0x0f0f0f0f);
-  }
-  /// The group's fifth bits, one for each element of a block in a word: four times 0 or 16.
-  Value fifthOf(int64_t from) {
-    Value four = both(right(fourBytes({}, from), first), 15);
-    // The bits of a product with 1 + 2⁷ + 2¹⁴ + 2²¹ do not overlap.
-    return left(both(times(four, 1 | 1 << 7 | 1 << 14 | 1 << 21), 0x01010101), 4);
+  /// Bits of each of the group's numbers, in the lowest of a byte each.
+  Value bitsOf(const blocks::BitPlane &plane) {
+    if (plane.together() == 1)
+      return fourBytes(first, plane.at);
+    if (plane.apart == 1) { // four in a row, of one bit
+      Value four = both(right(fourBytes({}, plane.at), first), 15);
+      // The bits of a product with 1 + 2⁷ + 2¹⁴ + 2²¹ do not overlap.
+      return both(times(four, 1 | 1 << 7 | 1 << 14 | 1 << 21), 0x01010101);
+    }
+    const int64_t apart = plane.apart, together = plane.together();
+    Value at = both(first, apart - 1);
+    if (apart * together < layout.elements)
+      at = plus(left(right(first, llvm::Log2_64(apart * together)), llvm::Log2_64(apart)), at);
+    Value four = fourBytes(at, plane.at);
+    Value by = right(both(first, apart * (together - 1)),
+                     llvm::Log2_64(apart) - llvm::Log2_64(plane.bits));
+    return both(right(four, by), 0x01010101 * ((1 << plane.bits) - 1));
   }
   /// 128 plus byte i of four, which is below 128: the byte is the first bits of a float32 behind
-  /// those of 2⁷. Of q8_0, whose bytes are below 256, 2¹⁵ plus the byte.
+  /// those of 2⁷. Of eight bits, 2¹⁵ plus the byte.
   Value raised(Value four, Value i) {
-    bool isWide = type.getFormat() == BlockFormat::q8_0;
+    bool isWide = layout.bits() == 8;
     int64_t power = isWide ? 0x47 : 0x43, behind = isWide ? 8 : 16;
     auto constant = getConstantIntValue(i);
     if (constant && w.target.selectsBytes()) {
@@ -115,25 +122,22 @@ private:
   /// The scale times byte i of four less `zero`. Both forms round once: the constant has so few
   /// bits that its product with a scale is exact, but for a power of two out of float32's range.
   Value scaled(Value scale, Value four, Value i, int64_t zero) {
-    float above = zero + (type.getFormat() == BlockFormat::q8_0 ? 0x1p15f : 0x1p7f);
+    float above = zero + (layout.bits() == 8 ? 0x1p15f : 0x1p7f);
     Value q = raised(four, i);
     if (w.target.fusesMultiplyAdd() && !isFourBits()) // whose scales are powers of two
       return math::FmaOp::create(w.b, w.loc, q, scale, product(scale, constant(-above)));
     return product(scale, difference(q, constant(above)));
   }
-  bool isFourBits() const {
-    return type.getFormat() == BlockFormat::block_mxfp4 || type.getFormat() == BlockFormat::mxfp4;
-  }
+  bool isFourBits() const { return layout.numbers == blocks::E2M1; }
   /// Whether the halves of a word's bytes are looked up in a table, eight numbers at once.
   bool looksUp() const { return part && w.target.selectsBytes(); }
   Value lookUp(Value halves);
   Value fourBits(Value four);
   Value eightBits(Value four, Value i);
   SmallVector<Value> subScales();
-  Value sixBits();
 
   Value words;
-  xf::QuantizedType type;
+  const blocks::Layout layout;
   bool whole;         ///< whether blocks begin at multiples of four bytes
   Value base;         ///< the word from which places count
   Value block;        ///< the first byte of the block, less `before`
@@ -178,126 +182,72 @@ Value Decoder::eightBits(Value four, Value i) {
   return fromBits(either(choose(isLess(low, 127), magnitude, nan), left(right(q, 7), 31)));
 }
 
-/// d s and e t, of numbers d s q − e t, with s and t for each 32: d, e, 12 bytes of s and t, with a
-/// fifth bit 32 bytes of them (bit j of byte i: element i of the j-th 32), 128 bytes of q, of which
-/// 32 hold 64 elements, the first 32 in the low halves.
+/// d s and e t, of numbers d s q − e t, with s and t for each 32.
 SmallVector<Value> Decoder::subScales() {
   Value j = right(first, 5), inFour = both(j, 3);
-  // SubScales of lib/Numerics/BlockFormats.cpp: s and t of the last four sub-blocks have their low
+  // As in lib/Numerics/BlockFormats.cpp: s and t of the last four sub-blocks have their low
   // bits in the last four bytes, and their high ones above those of the first four.
-  Value a = byteOf(fourBytes({}, 4), inFour), b = byteOf(fourBytes({}, 8), inFour),
-        c = byteOf(fourBytes({}, 12), inFour), isEarly = isLess(j, 4);
+  auto bytesOf = [&](int64_t more) {
+    return byteOf(fourBytes({}, layout.groupsAt + more), inFour);
+  };
+  Value a = bytesOf(0), b = bytesOf(4), c = bytesOf(8), isEarly = isLess(j, 4);
   Value s = choose(isEarly, both(a, 63), either(both(c, 15), left(right(a, 6), 4)));
   Value t = choose(isEarly, both(b, 63), either(right(c, 4), left(right(b, 6), 4)));
-  return {product(half(0), toFloat(s)), product(half(2), toFloat(t))};
-}
-
-/// q of d s (q − 32), with a signed s for each 16: 128 bytes of low four bits, 64 of high two, 16
-/// of s, d. Of 128 elements the four 32s have their low bits in the low halves of 32 bytes, of the
-/// next 32, and in the high halves of both; their high bits in one byte each.
-Value Decoder::sixBits() {
-  Value part = right(first, 7), quarter = both(right(first, 5), 3), i = both(first, 31);
-  Value lowAt = plus(left(part, 6), plus(left(both(quarter, 1), 5), i));
-  Value low = both(right(fourBytes(lowAt, 0), left(right(quarter, 1), 2)), 0x0f0f0f0f);
-  Value topAt = plus(left(part, 5), i);
-  Value top = both(right(fourBytes(topAt, 128), left(quarter, 1)), 0x03030303);
-  return either(low, left(top, 4));
+  return {product(half(layout.scaleAt), toFloat(s)), product(half(layout.minimumAt), toFloat(t))};
 }
 
 SmallVector<Value> Decoder::scales() {
-  switch (type.getFormat()) {
-  case BlockFormat::q4_0:
-  case BlockFormat::q5_0:
-  case BlockFormat::q8_0:
-    return {half(0)};
-  case BlockFormat::q4_1:
-  case BlockFormat::q5_1:
-    return {half(0), half(2)};
-  case BlockFormat::q4_k:
-  case BlockFormat::q5_k:
+  switch (layout.scale) {
+  case blocks::Half:
+    if (layout.minimumAt)
+      return {half(layout.scaleAt), half(layout.minimumAt)};
+    return {half(layout.scaleAt)};
+  case blocks::SixBits:
     return subScales();
-  case BlockFormat::q6_k: {
-    Value s = signedByteOf(byteAt(right(first, 4), 192), number(0));
-    return {product(half(208), toFloat(s))};
+  case blocks::Bytes: {
+    Value s = signedByteOf(byteAt(right(first, 4), layout.groupsAt), number(0));
+    return {product(half(layout.scaleAt), toFloat(s))};
   }
-  case BlockFormat::block_mxfp4:
-  case BlockFormat::mxfp4: { // 2^(e − 128); the smallest two are no normal numbers
-    Value e = byteAt({}, 0);
+  case blocks::PowerOfTwo: { // the smallest two are no normal numbers
+    Value e = byteAt({}, layout.scaleAt);
     return {fromBits(choose(isLess(e, 2), left(number(0x00200000), e), left(minus(e, 1), 23)))};
   }
-  case BlockFormat::f8e4m3:
-    return {fromBits(fourBytes({}, 0))};
+  case blocks::Float:
+    return {fromBits(fourBytes({}, layout.scaleAt))};
+  case blocks::Apart:
+    break;
   }
-  llvm_unreachable("all formats have a decoder");
+  llvm_unreachable("a GPU's blocks have their scales");
 }
 
 Value Decoder::stored() {
-  switch (type.getFormat()) {
-  case BlockFormat::q4_0:
-    return halvesOf16(2);
-  case BlockFormat::q4_1:
-    return halvesOf16(4);
-  case BlockFormat::q5_0:
-    return either(halvesOf16(6), fifthOf(2));
-  case BlockFormat::q5_1:
-    return either(halvesOf16(8), fifthOf(4));
-  case BlockFormat::q8_0: // of signed numbers, 128 is added to each
-    return arith::XOrIOp::create(w.b, w.loc, fourBytes(first, 2), number(int32_t(0x80808080)));
-  case BlockFormat::q4_k:
-  case BlockFormat::q5_k: {
-    bool hasFifth = type.getFormat() == BlockFormat::q5_k;
-    Value j = right(first, 5), inSub = both(first, 31);
-    Value at = plus(left(right(j, 1), 5), inSub), shift = left(both(j, 1), 2);
-    Value four = both(right(fourBytes(at, hasFifth ? 48 : 16), shift), 0x0f0f0f0f);
-    if (hasFifth)
-      four = either(four, left(both(right(fourBytes(inSub, 16), j), 0x01010101), 4));
-    return four;
-  }
-  case BlockFormat::q6_k:
-    return sixBits();
-  case BlockFormat::block_mxfp4:
-  case BlockFormat::mxfp4:
-    return looksUp() ? fourBytes(both(first, 15), 1) : fourBits(halvesOf16(1));
-  case BlockFormat::f8e4m3:
-    return fourBytes(first, 4);
-  }
-  llvm_unreachable("all formats have a decoder");
+  if (looksUp())
+    return fourBytes(both(first, 15), layout.low.at);
+  Value low = bitsOf(layout.low);
+  if (layout.top.bits)
+    return either(low, left(bitsOf(layout.top), layout.low.bits));
+  if (isFourBits())
+    return fourBits(low);
+  if (layout.numbers == blocks::Signed) // 128 is added to each
+    return arith::XOrIOp::create(w.b, w.loc, low, number(int32_t(0x80808080)));
+  return low;
 }
 
 SmallVector<Value> Decoder::numbers(ValueRange in, Value stored, ArrayRef<Value> scales) {
-  auto each = [&](llvm::function_ref<Value(Value i)> body) {
-    return llvm::map_to_vector(in, [&](Value i) { return body(i); });
-  };
-  auto allScaled = [&](int64_t zero) {
-    return each([&](Value i) { return scaled(scales[0], stored, i, zero); });
-  };
-  switch (type.getFormat()) {
-  case BlockFormat::q4_0:
-    return allScaled(8);
-  case BlockFormat::q5_0:
-    return allScaled(16);
-  case BlockFormat::block_mxfp4:
-  case BlockFormat::mxfp4:
-    if (!looksUp())
-      return allScaled(16);
+  const int64_t zero = isFourBits() ? 16 : layout.numbers == blocks::Signed ? 128 : layout.zero;
+  if (looksUp())
     return llvm::map_to_vector(llvm::seq<int64_t>(4), [&](int64_t i) {
       Value four = lookUp(i < 2 ? stored : right(stored, 16));
-      return scaled(scales[0], four, number(i % 2 * 2 + *part), 16);
+      return scaled(scales[0], four, number(i % 2 * 2 + *part), zero);
     });
-  case BlockFormat::q6_k:
-    return allScaled(32);
-  case BlockFormat::q8_0:
-    return allScaled(128);
-  case BlockFormat::q4_1:
-  case BlockFormat::q5_1:
-    return each([&](Value i) { return sum(scaled(scales[0], stored, i, 0), scales[1]); });
-  case BlockFormat::q4_k:
-  case BlockFormat::q5_k:
-    return each([&](Value i) { return difference(scaled(scales[0], stored, i, 0), scales[1]); });
-  case BlockFormat::f8e4m3:
-    return each([&](Value i) { return product(scales[0], eightBits(stored, i)); });
-  }
-  llvm_unreachable("all formats have a decoder");
+  return llvm::map_to_vector(in, [&](Value i) {
+    if (layout.numbers == blocks::E4M3)
+      return product(scales[0], eightBits(stored, i));
+    Value q = scaled(scales[0], stored, i, zero);
+    return scales.size() == 1                ? q
+           : layout.scale == blocks::SixBits ? difference(q, scales[1])
+                                             : sum(q, scales[1]);
+  });
 }
 
 } // namespace
@@ -334,23 +284,19 @@ SmallVector<Value> gpu_lowering::decodeFour(KernelWriter &w, xf::QuantizedType t
 
 // Numbers whose bits lie in the same words are `apart` from each other: a chunk of `together` times
 // `apart` numbers has `apart` / 4 words, each with four numbers from each of its `together` parts.
-static int64_t partsTogether(BlockFormat format) {
-  return format == BlockFormat::q6_k                                    ? 4
-         : format == BlockFormat::q8_0 || format == BlockFormat::f8e4m3 ? 1
-                                                                        : 2;
+static int64_t numbersApart(const blocks::Layout &layout) {
+  return std::min<int64_t>(layout.low.apart, 32);
 }
-static int64_t numbersApart(xf::QuantizedType type) {
-  return partsTogether(type.getFormat()) == 2 && type.getDeviceBlockElements() == 32 ? 16 : 32;
+static int64_t partsTogether(const blocks::Layout &layout) {
+  return layout.low.together() * layout.low.apart / numbersApart(layout);
 }
-/// How many numbers share their scales.
-static int64_t numbersOfScale(BlockFormat format) { return format == BlockFormat::q6_k ? 16 : 32; }
 
 SpanDecoder::SpanDecoder(KernelWriter &w, xf::QuantizedType type, Value words, Value start)
     : WordWriter(w), type(type), words(words), start(start),
-      together(partsTogether(type.getFormat())), apart(numbersApart(type)) {
+      together(partsTogether(deviceLayoutOf(type))), apart(numbersApart(deviceLayoutOf(type))) {
   // A lane needs a scale for each piece, or for all pieces of the same words. Each of the lanes
   // that need the same ones decodes every `sharing`-th of them.
-  int64_t common = numbersOfScale(type.getFormat());
+  int64_t common = deviceLayoutOf(type).group();
   perScale = common > apart ? together : 1;
   sharing = std::min(common, apart) / 4;
   for (int64_t i = 0; i < pieces / perScale; i += sharing) {

@@ -1,4 +1,5 @@
 #include "lib/Lowering/Library/ArgumentLayout.h"
+#include "lib/Lowering/StoredLayout.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -58,16 +59,7 @@ static xf::QuantizedType quantizedElement(const KernelArg &arg) {
 
 bool ctxc::hasScalesApart(const KernelArg &arg) {
   xf::QuantizedType element = quantizedElement(arg);
-  if (!element)
-    return false;
-  switch (element.getFormat()) {
-#define CTXC_SCALED_FORMAT(NAME, NAME_IN_TEXT, TEXT, ELEMENTS, BYTES)                              \
-  case xf::BlockFormat::NAME_IN_TEXT:
-#include "ctxc/Support/BlockFormats.def"
-    return true;
-  default:
-    return false;
-  }
+  return element && layoutOf(element).scale == blocks::Apart;
 }
 
 std::string ArrayLayout::text() const {
