@@ -59,6 +59,9 @@ numpy_blocks() {
 # Each condition of the analysis is dropped once, and a test must notice.
 mutants() { "$root/tools/test-mutants.py" --jobs "$jobs"; }
 
+# A copy of the tree with a new activation, update rule, option and op.
+new_names() { python3 "$root/test/package/new.py" "$root" "$build/new"; }
+
 single_files() {
   CTXC_BUILD=$root/build-single-files "$root/tools/build.sh" --single-files all check-headers
 }
@@ -89,6 +92,7 @@ part site
 part random_blocks
 part numpy_blocks
 part mutants
+part new_names
 part single_files
 part sanitized
 part fuzzed

@@ -47,13 +47,13 @@ def names_of(source, file):
     return re.findall(LISTS[file][0], (source / file).read_text(encoding="utf-8"), re.M)
 
 
-def listed(text, names):
+def listed(text, names, share=2 / 3):
     """The line on which most of `names` stand near each other as words of their own; None if they do not."""
     places = sorted((found.start(), name) for name in names
                     for found in re.finditer(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
     for first, _ in places:
         near = {name for at, name in places if first <= at < first + NEAR}
-        if len(near) > max(2, len(names) * 2 / 3):
+        if len(near) > max(2, len(names) * share):
             return text.count("\n", 0, first) + 1
     return None
 
@@ -63,7 +63,8 @@ def complaints(source):
         names, found = names_of(source, file), set()
         for path in sorted(path for folder in FOLDERS for path in (source / folder).rglob("*") if path.suffix in KINDS):
             name = str(path.relative_to(source))
-            line = None if name == file else listed(path.read_text(encoding="utf-8"), names)
+            # One that may list them does so too while a new name is not there yet.
+            line = None if name == file else listed(path.read_text(encoding="utf-8"), names, 1 / 2 if name in others else 2 / 3)
             if line and name in others:
                 found.add(name)
             elif line:
