@@ -63,8 +63,10 @@ func::FuncOp FunctionEmitter::emit(ModuleOp module, StringRef name) {
 
   Value begin = toIndex(b, loc, entry->getArgument(1));
   Value end = toIndex(b, loc, entry->getArgument(2));
-  if (c.integer || c.fixed) {
-    (c.integer ? emitInteger : emitFixed)(b, loc, c, given, field(4, ptr), begin, end);
+  using Scheme = ContractionScheme;
+  if (c.scheme == Scheme::Integer || c.scheme == Scheme::Fixed) {
+    auto emit = c.scheme == Scheme::Integer ? emitInteger : emitFixed;
+    emit(b, loc, c, given, field(4, ptr), begin, end);
     b.setInsertionPointToEnd(entry);
     func::ReturnOp::create(b, loc);
     return function;
@@ -75,20 +77,20 @@ func::FuncOp FunctionEmitter::emit(ModuleOp module, StringRef name) {
     emitTransposedFew(b, loc, c, {given.w, given.x, field(4, ptr), vectors, rows}, begin, end);
   };
   auto rounded = [&](Value from, Value to) {
-    RoundedOperands operands{given.w, field(c.transposed ? 5 : 4, ptr), given.y, rows, c.transposed,
-                             c.split};
+    RoundedOperands operands{given.w,      field(c.transposed ? 5 : 4, ptr), given.y, rows,
+                             c.transposed, c.scheme == Scheme::Split};
     if (c.stored) {
       operands.w = given.scratch;
       operands.quantised = &c;
       operands.blocks = given.address;
       operands.address = given.scratchAddress;
     }
-    if (c.tiles || c.split)
-      emitTiles(b, loc, operands, from, to);
-    else
+    if (c.scheme == Scheme::Rounded)
       emitRounded(b, loc, operands, from, to, c.lanes);
+    else
+      emitTiles(b, loc, operands, from, to);
   };
-  if (panelRows(c) == 0 && !c.rounded && !c.split && !c.transposed) {
+  if (panelRows(c) == 0 && !c.readsRounded() && !c.transposed) {
     few();
   } else {
     Value many = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, rows,
@@ -99,7 +101,7 @@ func::FuncOp FunctionEmitter::emit(ModuleOp module, StringRef name) {
     Value from = times(begin, c.unit()), to = times(end, c.unit());
     if (c.out() % c.unit())
       to = least(to, index(c.out()));
-    if (c.rounded || c.split)
+    if (c.readsRounded())
       rounded(from, to);
     else if (c.transposed)
       emitTransposedMany(b, loc, c, {given.w, given.x, given.y, vectors, rows}, from, to);

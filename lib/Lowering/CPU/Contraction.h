@@ -64,16 +64,22 @@
 
 namespace ctxc {
 
+/// How vectors are multiplied.
+enum class ContractionScheme {
+  Float,        ///< as float32
+  Rounded,      ///< many are rounded to bfloat16; W is bfloat16
+  RoundedTiles, ///< the same in tile registers
+  Split,        ///< many are split (SplitNumbers.h), and multiplied in tile registers
+  Integer,      ///< rounded, in integers with those of a quantised W
+  Fixed         ///< the same in fixed point, which is as exact as float32
+};
+
 struct Contraction {
   mlir::MemRefType weight;       ///< f32, bf16 or f16, with rows one after the other in memory
   mlir::RankedTensorType stored; ///< the type of a quantised W; otherwise null
   int64_t lanes, registers;      ///< of the target
-  bool rounded = false;          ///< many vectors are rounded to bfloat16; W is bfloat16
-  bool split = false;      ///< many vectors are split (SplitNumbers.h), and multiplied in tiles
-  bool tiles = false;      ///< rounded ones are multiplied in tile registers
-  bool transposed = false; ///< W is stored as (in, out)
-  bool integer = false;    ///< a quantised W is multiplied in integers with rounded vectors
-  bool fixed = false;      ///< the same with vectors in fixed point, which is as exact as float32
+  ContractionScheme scheme = ContractionScheme::Float;
+  bool transposed = false;                     ///< W is stored as (in, out)
   ByteProducts products = ByteProducts::Plain; ///< of the target
   Readings readings = {};                      ///< of the target
 
@@ -84,7 +90,7 @@ struct Contraction {
   }
   /// Whether it reads its vectors in another type than float32, if there are many of them or
   /// always.
-  bool readsRounded() const { return rounded || split || integer || fixed; }
+  bool readsRounded() const { return scheme != ContractionScheme::Float; }
   int64_t out() const { return weight.getDimSize(transposed ? 1 : 0); }
   int64_t in() const { return weight.getDimSize(transposed ? 0 : 1); }
 

@@ -52,36 +52,46 @@ StringRef whyNone(kernel::ContractOp op) {
   return "";
 }
 
-/// Whether the contraction multiplies in integers.
-bool isInteger(kernel::ContractOp op) {
+/// How the contraction multiplies.
+ContractionScheme schemeOf(kernel::ContractOp op, const CpuTarget &target, ByteProducts products) {
   auto quantized = KernelEmitter::quantized(op.getMatrix());
-  return kernel::isInteger(quantized) && !op.getTransposed();
-}
-
-/// Whether the contraction may compute otherwise when there are many vectors. How many there are of
-/// an expert depends on the other rows, and no result of a row may.
-bool mayRound(kernel::ContractOp op) { return !ofExpert(op); }
-
-/// Whether the contraction rounds its vectors when there are many.
-bool isRounded(kernel::ContractOp op, const CpuTarget &target) {
-  return kernel::isMarked<kernel::Rounded>(op->getParentOfType<func::FuncOp>()) &&
-         target.bfloatPairs && mayRound(op) && !KernelEmitter::quantized(op.getMatrix()) &&
-         cast<MemRefType>(op.getMatrix().getType()).getElementType().isBF16();
-}
-
-/// Whether it splits them.
-bool isSplit(kernel::ContractOp op, const CpuTarget &target) {
-  return kernel::isMarked<kernel::Split>(op->getParentOfType<func::FuncOp>()) && target.tiles &&
-         mayRound(op) && !isInteger(op);
-}
-
-/// Whether it multiplies in integers with vectors in fixed point.
-bool isFixed(kernel::ContractOp op, const CpuTarget &target, ByteProducts products) {
-  auto quantized = KernelEmitter::quantized(op.getMatrix());
-  if (!quantized || op.getTransposed() || isInteger(op) || isSplit(op, target))
-    return false;
+  const bool isQuantized = quantized && !op.getTransposed();
+  if (isQuantized && kernel::isInteger(quantized))
+    return ContractionScheme::Integer;
+  // Many vectors may be multiplied otherwise. How many there are of an expert depends on the other
+  // rows, and no result of a row may.
+  auto kernel = op->getParentOfType<func::FuncOp>();
+  if (!ofExpert(op)) {
+    if (kernel::isMarked<kernel::Rounded>(kernel) && target.bfloatPairs && !quantized &&
+        cast<MemRefType>(op.getMatrix().getType()).getElementType().isBF16())
+      return target.tiles ? ContractionScheme::RoundedTiles : ContractionScheme::Rounded;
+    if (kernel::isMarked<kernel::Split>(kernel) && target.tiles)
+      return ContractionScheme::Split;
+  }
+  if (!isQuantized)
+    return ContractionScheme::Float;
   auto stored = cast<RankedTensorType>(quantized.getStored());
-  return multipliesFixed(cast<xf::QuantizedType>(stored.getElementType()), target, products);
+  return multipliesFixed(cast<xf::QuantizedType>(stored.getElementType()), target, products)
+             ? ContractionScheme::Fixed
+             : ContractionScheme::Float;
+}
+
+/// What the name of a function ends with.
+StringRef stringify(ContractionScheme scheme) {
+  switch (scheme) {
+  case ContractionScheme::Float:
+    return "";
+  case ContractionScheme::Rounded:
+  case ContractionScheme::RoundedTiles:
+    return "_rounded";
+  case ContractionScheme::Split:
+    return "_split";
+  case ContractionScheme::Integer:
+    return "_integer";
+  case ContractionScheme::Fixed:
+    return "_fixed";
+  }
+  llvm_unreachable("a contraction of no known scheme");
 }
 
 /// Erases the ops that stand for quantised matrices; an op that still reads one is an error.
@@ -129,9 +139,7 @@ std::string nameOf(const Contraction &contraction, MemRefType type) {
   else
     os << type.getElementType();
   return (Contraction::prefix + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1)) + "_" +
-          element + (contraction.transposed ? "_transposed" : "") +
-          (contraction.rounded ? "_rounded" : "") + (contraction.split ? "_split" : "") +
-          (contraction.integer ? "_integer" : "") + (contraction.fixed ? "_fixed" : ""))
+          element + (contraction.transposed ? "_transposed" : "") + stringify(contraction.scheme))
       .str();
 }
 
@@ -160,14 +168,23 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
   SpanRounder toBytes(SpanRounder::Bytes), toFixed(SpanRounder::Fixed);
   llvm::DenseMap<Operation *, Value> rounded;
   for (kernel::ContractOp op : contractions)
-    if (isRounded(op, target))
+    switch (schemeOf(op, target, products)) {
+    case ContractionScheme::Float:
+      break;
+    case ContractionScheme::Rounded:
+    case ContractionScheme::RoundedTiles:
       rounded[op] = rounder.roundedFor(op);
-    else if (isSplit(op, target))
+      break;
+    case ContractionScheme::Split:
       rounded[op] = splitter.roundedFor(op);
-    else if (isInteger(op))
+      break;
+    case ContractionScheme::Integer:
       rounded[op] = toBytes.roundedFor(op);
-    else if (isFixed(op, target, products))
+      break;
+    case ContractionScheme::Fixed:
       rounded[op] = toFixed.roundedFor(op);
+      break;
+    }
 
   OpBuilder b(module.getContext());
   for (kernel::ContractOp op : contractions) {
@@ -180,13 +197,9 @@ LogicalResult lowerContractions(ModuleOp module, const CpuTarget &target, BytePr
     if (quantized && failed(checkRow(op, type.getDimSize(1))))
       return failure();
     Contraction contraction{type, stored, target.lanes, target.registers};
-    contraction.integer = isInteger(op);
-    contraction.fixed = isFixed(op, target, products);
+    contraction.scheme = schemeOf(op, target, products);
     contraction.products = products;
     contraction.readings = target.readings;
-    contraction.rounded = isRounded(op, target);
-    contraction.split = isSplit(op, target);
-    contraction.tiles = contraction.rounded && target.tiles;
     contraction.transposed = op.getTransposed();
     if (quantized)
       w = quantized.getMemory();

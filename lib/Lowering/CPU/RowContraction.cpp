@@ -273,15 +273,18 @@ int64_t ctxc::panelRows(const Contraction &c) {
 }
 
 int64_t ctxc::scratchRows(const Contraction &c) {
-  if (c.fixed)
+  using Scheme = ContractionScheme;
+  if (c.scheme == Scheme::Fixed)
     return 0;
-  if (c.integer) // of scales that lie apart
+  if (c.scheme == Scheme::Integer) // of scales that lie apart
     return BlockReader::hasScalesApart(cast<xf::QuantizedType>(c.stored.getElementType()))
                ? integerStreams(c)
                : 0;
   int64_t streams = c.stored ? std::max(anyStreams, c.readingOfBlocks().streams) : 0;
-  int64_t ofPanel = c.split ? (c.stored ? RoundedOperands::decodedRows : 0) : panelRows(c);
-  return std::max(streams, c.rounded ? 0 : ofPanel);
+  int64_t ofPanel = c.scheme == Scheme::Float               ? panelRows(c)
+                    : c.scheme == Scheme::Split && c.stored ? RoundedOperands::decodedRows
+                                                            : 0;
+  return std::max(streams, ofPanel);
 }
 
 void ctxc::emitRowsFew(OpBuilder &b, Location loc, const Contraction &c,
