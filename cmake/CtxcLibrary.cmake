@@ -75,6 +75,18 @@ function(ctxc_generated_folder variable name)
   set(${variable} ${_folder} PARENT_SCOPE)
 endfunction()
 
+# ctxc_embed(OUTPUT FILE…): writes a list of {name, text} of files, which become a part of a library.
+function(ctxc_embed output)
+  set(_rows "")
+  foreach(_file ${ARGN})
+    get_filename_component(_name ${_file} NAME_WLE)
+    file(READ ${_file} _text)
+    string(APPEND _rows "{\"${_name}\", R\"ctxc(${_text})ctxc\"},\n")
+  endforeach()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
+  file(CONFIGURE OUTPUT ${output} CONTENT "@_rows@" @ONLY)
+endfunction()
+
 # ctxc_tablegen(NAME OUTPUT GENERATOR…): mlir_tablegen of a header that is included as "NAME/OUTPUT",
 # from a .td file that includes upstream's and dialects'.
 macro(ctxc_tablegen name output)

@@ -68,8 +68,8 @@ public:
   }
   bool isAtEnd() const { return rest.empty(); }
   [[noreturn]] void stop(const llvm::Twine &expected) {
-    llvm::reportFatalInternalError("docs/rules/" + name + ": expected " + expected + ", found '" +
-                                   rest.take_front(60) + "'");
+    llvm::reportFatalInternalError("docs/rules/" + name + ".md: expected " + expected +
+                                   ", found '" + rest.take_front(60) + "'");
   }
 
 private:
@@ -94,7 +94,7 @@ static RuleExample readExample(Page &page) {
 }
 
 static Rule readRule(StringRef group, StringRef id, StringRef title) {
-  Page page(id + ".md");
+  Page page(id);
   Rule rule;
   rule.group = group;
   rule.id = id;
@@ -118,7 +118,7 @@ static Rule readRule(StringRef group, StringRef id, StringRef title) {
 llvm::ArrayRef<Rule> ctxc::allRules() {
   static const std::vector<Rule> all = [] {
     std::vector<Rule> rules;
-    Page index("README.md");
+    Page index("README");
     index.until("\n## ");
     while (!index.isAtEnd()) {
       StringRef group = index.until("\n\n");
@@ -221,7 +221,7 @@ void ctxc::printRule(llvm::raw_ostream &os, const Rule &rule) {
 std::vector<std::pair<std::string, std::string>> ctxc::rulePages() {
   std::vector<std::pair<std::string, std::string>> written;
   for (auto &page : pages)
-    written.emplace_back(page.name,
+    written.emplace_back((page.name + ".md").str(),
                          ("<!-- " + ownMark + " explain --pages. -->\n\n" + page.text).str());
   return written;
 }
