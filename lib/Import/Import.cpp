@@ -4,6 +4,7 @@
 #include "Graph/ReadProgram.h"
 #include "HuggingFace/HuggingFace.h"
 #include "ParseText.h"
+#include "ctxc/Checkpoint/HubCache.h"
 #include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
@@ -181,8 +182,10 @@ Expected<ImportedModel> ctxc::importModel(StringRef path, mlir::MLIRContext &con
   if (sys::fs::is_directory(path))
     return hf::importDirectory(path, context, options);
   if (!sys::fs::exists(path))
-    return makeError(path + ": no such file or directory; expected a Hugging Face directory, "
-                            "a .gguf, .pt2 or .mlir file");
+    return makeError(path +
+                     ": no such file or directory; expected a Hugging Face directory, "
+                     "a .gguf, .pt2 or .mlir file" +
+                     hubHint(path));
   if (path.ends_with(".mlir"))
     return importText(path, context);
   if (path.ends_with(".pt2"))

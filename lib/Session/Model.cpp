@@ -1,6 +1,7 @@
 // How a model is read, and how diagnostics reach its caller.
 #include "ctxc/Session/Model.h"
 #include "Use.h"
+#include "ctxc/Checkpoint/HubCache.h"
 #include "ctxc/Gradient/Registration.h"
 #include "ctxc/Import/Import.h"
 #include "ctxc/Lowering/Codegen.h"
@@ -46,7 +47,7 @@ Model::Model(std::string path, LoadOptions options)
 Model::~Model() = default;
 
 Expected<std::unique_ptr<Model>> Model::load(StringRef path, LoadOptions options) {
-  std::unique_ptr<Model> model(new Model(path.str(), std::move(options)));
+  std::unique_ptr<Model> model(new Model(findModel(path), std::move(options)));
   if (Error error = model->import())
     return model->withDiagnostics(std::move(error));
   return model;

@@ -199,7 +199,8 @@ class Model:
 
 
 def load(path: Union[str, os.PathLike[str]], **options: Any) -> Model:
-    """Loads a Hugging Face directory, a GGUF file or an .mlir file.
+    """Loads a Hugging Face directory, a GGUF file or an .mlir file; or by its name on the hub ("google/gemma-3-270m") what
+    huggingface_hub has in its cache. Nothing is downloaded.
 
     Options, all by name, with the command line's defaults:
 OPTIONS

@@ -1,4 +1,5 @@
 #include "tools/CommandLine/CommandLine.h"
+#include "ctxc/Checkpoint/HubCache.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Suggestion.h"
 #include "tools/CommandLine/Manual.h"
@@ -117,6 +118,12 @@ llvm::Expected<Arguments> Arguments::parse(const Command &command,
       fail("expected " + option.name + " " + option.value);
   if (errors)
     return std::move(errors);
+  for (size_t i = 0; i < std::min(result.positionals.size(), command.positionals.size()); ++i)
+    if (command.positionals[i] == "MODEL") {
+      result.models.push_back(
+          std::make_shared<const std::string>(findModel(result.positionals[i])));
+      result.positionals[i] = *result.models.back();
+    }
   return result;
 }
 

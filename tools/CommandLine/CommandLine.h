@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -75,6 +76,7 @@ public:
   static llvm::Expected<Arguments> parse(const Command &command,
                                          llvm::ArrayRef<llvm::StringRef> words);
 
+  /// A MODEL that is a name on the Hugging Face hub is its place in the cache.
   llvm::StringRef positional(unsigned index) const { return positionals[index]; }
   size_t count() const { return positionals.size(); }
   bool has(llvm::StringRef option) const { return values.count(option); }
@@ -89,6 +91,7 @@ public:
                                   int64_t otherwise) const;
 
 private:
+  std::vector<std::shared_ptr<const std::string>> models; ///< what positionals point to
   std::vector<llvm::StringRef> positionals;
   llvm::StringMap<std::vector<llvm::StringRef>> values; ///< one or more each
 };
