@@ -101,6 +101,7 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
   ImportedModel imported;
   imported.module = std::move(*module);
   imported.sourceLines = std::move(program->lines);
+  imported.parts = std::move(program->parts);
   bool isModel = !imported.module->getOps<xf::ModelOp>().empty();
   if (isModel && endsWithState(*imported.module->getOps<xf::ModelOp>().begin()))
     (*imported.module->getOps<xf::ModelOp>().begin())

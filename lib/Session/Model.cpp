@@ -217,6 +217,7 @@ Error Model::import() {
   modelCheckpoint = withMemory(std::move(result->checkpoint), result->memory);
   shared->constants = withMemory(std::move(result->constants), result->memory);
   shared->inProgram = std::move(result->inProgram);
+  shared->parts = std::move(result->parts);
   if (Error error = chooseEngine(*imported, isProgram, settings))
     return error;
   weightCheckpoint = modelCheckpoint;

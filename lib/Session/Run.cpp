@@ -53,6 +53,15 @@ Expected<Weights &> Model::weights() {
   if (shared->constants && shared->checkpoint && weightCheckpoint != modelCheckpoint)
     if (Error error = checkConstants(*shared->checkpoint, *shared->constants, shared->inProgram))
       return std::move(error);
+  if (shared->checkpoint && weightCheckpoint != modelCheckpoint) {
+    Expected<PartsOfWeights> parts = partsOfWeights(*shared->checkpoint, shared->parts);
+    if (!parts)
+      return parts.takeError();
+    shared->ofOthers = std::move(*parts);
+  }
+  if (shared->ofOthers.checkpoint)
+    shared->weights = completedWeights(std::move(shared->weights), /*stored=*/nullptr,
+                                       *shared->ofOthers.checkpoint);
   if (shared->constants)
     shared->weights =
         completedWeights(std::move(shared->weights), shared->checkpoint.get(), *shared->constants);

@@ -2,6 +2,7 @@
 #ifndef CTXC_LIB_SESSION_USE_H
 #define CTXC_LIB_SESSION_USE_H
 
+#include "StoredParts.h"
 #include "ctxc/Session/Model.h"
 
 namespace ctxc {
@@ -38,6 +39,8 @@ struct Model::Shared {
   std::mutex mutex;
   std::shared_ptr<Checkpoint> checkpoint; ///< whose memory `weights` points into
   std::shared_ptr<Checkpoint> constants;  ///< of a PyTorch program: what it has beside its weights
+  std::vector<StoredPart> parts;          ///< its parameters in tensors of other weights
+  PartsOfWeights ofOthers;                ///< these, where such weights are used
   std::vector<std::string> inProgram;     ///< those constants whose numbers are in the module
   std::unique_ptr<Weights> weights;
   std::string hash;

@@ -12,42 +12,14 @@ from typing import Any, Iterator, Sequence
 
 import torch
 
+from ctxc._axes import Part
+from ctxc._random_numbers import MOST, SEED, random_numbers
+
 FORMAT = 1
-SEED = 1
 # The first two that the module takes, and that it was not traced with.
 LENGTHS = (7, 17, 11, 5, 19, 3, 2)
 MOST_LOGITS, MOST_OF_LAYER = 1024, 64  # numbers of a token
-MOST_RANDOM = 1 << 26  # parameters without numbers that are given random ones
 MOST_DOUBLES = 1 << 27  # parameters that are copied as doubles
-MASK = (1 << 64) - 1
-
-
-def signed(number: int) -> int:
-    return number - (1 << 64) if number >> 63 else number
-
-
-def shifted(x: torch.Tensor, by: int) -> torch.Tensor:
-    return (x >> by) & ((1 << (64 - by)) - 1)
-
-
-def mixed(x: torch.Tensor) -> torch.Tensor:
-    """SplitMix64's mixing of integers of 64 bits."""
-    x = (x ^ shifted(x, 30)) * signed(0xBF58476D1CE4E5B9)
-    x = (x ^ shifted(x, 27)) * signed(0x94D049BB133111EB)
-    return x ^ shifted(x, 31)
-
-
-def random_numbers(name: str, shape: Sequence[int]) -> torch.Tensor:
-    """The numbers of a parameter that has none, as lib/Session/SelfCheck.cpp makes them: by its name and their places."""
-    state = 0xCBF29CE484222325 ^ SEED
-    for byte in name.encode():
-        state = ((state ^ byte) * 0x100000001B3) & MASK
-    count = math.prod(shape)
-    places = torch.arange(1, count + 1, dtype=torch.int64) * signed(0x9E3779B97F4A7C15) + signed(state)
-    uniform = shifted(mixed(places), 11).double() * 2.0 ** -52 - 1
-    sizes = [size for size in shape if size != 1]
-    width = math.sqrt(3.0 / sizes[-1]) if len(sizes) > 1 else 0.5
-    return (uniform * width).float().reshape(tuple(shape))
 
 
 def digest_of(program: torch.export.ExportedProgram) -> str:
@@ -99,22 +71,27 @@ def heard(module: torch.nn.Module) -> Iterator[dict[str, torch.Tensor]]:
             hook.remove()
 
 
-def held_numbers(module: torch.nn.Module, program: torch.export.ExportedProgram) -> dict[str, torch.Tensor] | None:
-    """All tensors of the module with numbers; None where some cannot have any."""
+def held_numbers(module: torch.nn.Module, program: torch.export.ExportedProgram, parts: dict[str, Part]
+                 ) -> dict[str, torch.Tensor] | None:
+    """All tensors of the module with numbers; None where some cannot have any. `parts` are what the program stores of parameters."""
     held = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     stored = {**program.state_dict, **program.constants}
     lacking = {name: tensor for name, tensor in held.items() if tensor.is_meta}
     few = [parameter.is_meta for parameter in module.parameters()]
-    if sum(tensor.numel() for tensor in lacking.values()) > MOST_RANDOM or any(few) != all(few):
+    if sum(tensor.numel() for tensor in lacking.values()) > MOST or any(few) != all(few):
         return None
     for name, tensor in lacking.items():
         given = stored.get(name)
         if isinstance(given, torch.Tensor) and not given.is_meta:
             held[name] = given
         elif tensor.is_floating_point():
-            held[name] = random_numbers(name, tensor.shape).to(tensor.dtype)
+            held[name] = torch.from_numpy(random_numbers(name, tensor.shape)).to(tensor.dtype)
         else:
             return None
+    for name, part in parts.items():
+        if part.leaf.name in lacking:
+            drawn = torch.from_numpy(random_numbers(name, stored[name].shape)).reshape(part.dims)
+            held[part.leaf.name].as_strided(part.dims, part.strides, part.offset).copy_(drawn)
     return held
 
 
@@ -160,13 +137,13 @@ def run_of(module: torch.nn.Module, held: dict[str, torch.Tensor], inputs: Seque
 
 
 def numbers_of(module: torch.nn.Module, program: torch.export.ExportedProgram, inputs: Sequence[torch.Tensor],
-               roles: dict[str, str]) -> str:
+               roles: dict[str, str], parts: dict[str, Part] | None = None) -> str:
     """The content of the file's entry: runs of two lengths, or why there are none."""
     def said(**what: Any) -> str:
         return json.dumps({"format": FORMAT, **what})
     if list(roles.values())[:1] != ["token"] or "activation" in roles.values():
         return said(why="it is no model of tokens")
-    held = held_numbers(module, program)
+    held = held_numbers(module, program, parts or {})
     if held is None:
         return said(why="it was exported without weights, which are too many to be replaced by random ones, or are partly there")
     traced = inputs[0].shape[1]

@@ -34,6 +34,7 @@ except ModuleNotFoundError as missing:
     raise SystemExit(f"ctxc.export: torch is not installed for {sys.executable}; expected a Python with torch: pip install torch") from None
 
 from ctxc._built import built_module, inputs_of, is_function, length_for, watch
+from ctxc._parameter_views import apply_patch as apply_patch, with_views
 
 # Below it an entry of an additive mask hides a token.
 HIDDEN = -1e4
@@ -185,6 +186,7 @@ def write(program: torch.export.ExportedProgram, path: str | os.PathLike[str], n
     note = {**note, "visible": visible_masks(program, note["tokens"], note["inputs"])}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
+        warnings.filterwarnings("ignore", "No complete tensor found", UserWarning)  # of parts of a parameter the whole storage is kept
         extra = {"ctxc.json": json.dumps(note), **({"ctxc.numbers.json": numbers} if numbers else {})}
         torch.export.save(program, path, extra_files=extra)
 
@@ -209,17 +211,20 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
         for name, tensor in (buffers or {}).items():
             if name in held and held[name].is_meta and held[name].shape == tensor.shape:
                 held[name] = tensor.to(held[name].dtype)
+    shared = shared_parameters(module)
     roles = {name: role_of(name, tensor) for name, tensor in zip(names, inputs)}
+    parts = with_views(program, shared, roles, length)
     note = {
         "format": 1,
         "class": f"{type(module).__module__}.{type(module).__qualname__}",
         "inputs": roles,
         "tokens": length,
-        "shared": shared_parameters(module),
+        "shared": shared,
+        "parameters": {name: part.place for name, part in parts.items()},
         **(about or {}),
     }
     from ctxc._source_numbers import numbers_of
-    write(program, path, note, numbers_of(module, program, inputs, roles))
+    write(program, path, note, numbers_of(module, program, inputs, roles, parts))
     return program
 
 

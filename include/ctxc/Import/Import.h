@@ -29,6 +29,15 @@ struct ImportOptions {
   bool needWeights = true;
 };
 
+/// A parameter of a .pt2 file that is a part of a tensor of the author's: its entries are those at
+/// offset + Σ index · stride, row-major, of the row-major entries of `of`.
+struct StoredPart {
+  std::string name, of;
+  llvm::SmallVector<int64_t, 4> shape;
+  int64_t offset = 0;
+  llvm::SmallVector<int64_t, 4> dims, strides;
+};
+
 struct ImportedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::unique_ptr<Checkpoint> checkpoint; ///< null without weight files
@@ -36,6 +45,7 @@ struct ImportedModel {
   /// positions, and that other weights need not have. Null if there are none.
   std::unique_ptr<Checkpoint> constants;
   std::vector<std::string> inProgram; ///< those whose numbers the module has, and no weights change
+  std::vector<StoredPart> parts;      ///< what the parameters are of tensors in other weights
   std::shared_ptr<const void> memory; ///< holds the tensors of a .pt2 file
   /// For a .pt2 file: PyTorch's numbers for it, and with the weights what identifies these.
   std::optional<SourceNumbers> source;

@@ -53,6 +53,45 @@ static Error readPayloads(const Archive &archive, Note &note) {
   return Error::success();
 }
 
+/// A list of numbers, none negative.
+static bool readSizes(JsonView list, SmallVectorImpl<int64_t> &to) {
+  constexpr size_t mostAxes = 64;
+  if (!list.isArray() || list.size() > mostAxes)
+    return false;
+  for (JsonView each : list) {
+    to.push_back(each.integer().value_or(-1));
+    if (to.back() < 0)
+      return false;
+  }
+  return true;
+}
+
+/// Where the parameters are in tensors of the author's; a file of an older version does not say it.
+static Error readParts(JsonView note, Note &to, StringRef where) {
+  if (!note["parameters"])
+    return Error::success();
+  auto parameters = objectIn(note, "parameters", where);
+  if (!parameters)
+    return parameters.takeError();
+  for (JsonView parameter : *parameters) {
+    StoredPart part;
+    part.name = parameter.key().str();
+    part.of = parameter.isObject() ? parameter["of"].text().value_or("").str() : "";
+    if (part.of.empty())
+      return makeError(
+          where + ": 'parameters' has " + quoted(part.name) +
+          ", which says of no tensor that it is a part of it; expected its name as 'of'");
+    part.offset = parameter["offset"].integer().value_or(-1);
+    if (part.offset < 0 || !readSizes(parameter["dims"], part.dims) ||
+        !readSizes(parameter["strides"], part.strides) || part.dims.size() != part.strides.size())
+      return makeError(where + ": 'parameters' has " + quoted(part.name) +
+                       " at a place that is none; expected 'offset', and as many 'dims' as "
+                       "'strides', all of them 0 or more");
+    to.parts.push_back(std::move(part));
+  }
+  return Error::success();
+}
+
 Expected<Note> ctxc::pt2::readNote(const Archive &archive) {
   Note note;
   if (!archive.has(noteEntry)) {
@@ -82,6 +121,8 @@ Expected<Note> ctxc::pt2::readNote(const Archive &archive) {
     for (JsonView name : drop_begin(group))
       note.aliases[*name.text()] = (*group.begin()).text()->str();
   }
+  if (Error error = readParts(file->root(), note, where))
+    return std::move(error);
   note.taken = printableLine(file->root()["taken"].text().value_or("").take_front(mostOfTaken));
   auto visible = objectIn(file->root(), "visible", where);
   if (!visible)

@@ -1,8 +1,9 @@
 //===- Note.h - what the exporter says beside the program -----------------===//
 //
 // 'python -m ctxc.export' adds the entry extra/ctxc.json: what the inputs are, which names are one
-// tensor, and which values, as masks, let a token see another. In a file without it the
-// inputs' names and types say what they are, and the stored weights which share their memory.
+// tensor, which parameters are parts of others, and which values, as masks, let a token see
+// another. In a file without it the inputs' names and types say what they are, and the stored
+// weights which share their memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_IMPORT_NOTE_H
@@ -10,6 +11,7 @@
 
 #include "Archive.h"
 #include "ctxc/Checkpoint/JsonTree.h"
+#include "ctxc/Import/Import.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace ctxc::pt2 {
@@ -18,6 +20,7 @@ struct Note {
   llvm::StringMap<std::string> roles;   ///< of inputs, by name
   llvm::StringMap<std::string> aliases; ///< of a stored name: the one that stands for it
   llvm::StringSet<> visible;            ///< values
+  std::vector<StoredPart> parts;        ///< without their shapes
   std::string taken;                    ///< which result is taken for the logits, if others may be
 };
 

@@ -8,6 +8,7 @@
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
 using namespace ctxc;
@@ -51,6 +52,7 @@ private:
   Error readNumbers(graph::StoredOp tensor, StringRef name);
   Error readNode(JsonView node);
   Error readOutputs();
+  Error takeParts(Program &program) const;
   Error findTokens(StringRef name, graph::SymbolicType type);
   mlir::Location calls(ArrayRef<SourceLine> innermostFirst);
   mlir::Location locationOf(StringRef name, JsonView metadata);
@@ -336,6 +338,28 @@ Error ProgramReader::readOutputs() {
   return Error::success();
 }
 
+/// The parts that the note has of parameters of this program, with their shapes.
+Error ProgramReader::takeParts(Program &program) const {
+  for (StoredPart part : note.parts) {
+    graph::StoredOp op = stored.lookup(part.name);
+    if (!op)
+      continue;
+    auto type = cast<graph::SymbolicType>(op.getType());
+    int64_t count = 1, wanted = 1;
+    for (int64_t size : part.dims)
+      count = SaturatingMultiply<uint64_t>(count, size);
+    for (unsigned i = 0; i < type.getRank(); ++i) {
+      part.shape.push_back(type.getNumber(i).value_or(0));
+      wanted = SaturatingMultiply<uint64_t>(wanted, part.shape.back());
+    }
+    if (count != wanted)
+      return makeError(where + ": parameter " + quoted(part.name) + " is said to be a part of " +
+                       Twine(count) + " entries; its type says " + Twine(wanted));
+    program.parts.push_back(std::move(part));
+  }
+  return Error::success();
+}
+
 Expected<Program> ProgramReader::read() {
   Program program;
   program.module =
@@ -345,6 +369,8 @@ Expected<Program> ProgramReader::read() {
   program.module->push_back(op);
   builder.setInsertionPointToEnd(&op.getBody().emplaceBlock());
   if (Error error = readInputs())
+    return std::move(error);
+  if (Error error = takeParts(program))
     return std::move(error);
   op.setTokensAttr(tokens);
   auto nodes = arrayIn(graph, "nodes", where);

@@ -3,6 +3,7 @@
 #define CTXC_IMPORT_READPROGRAM_H
 
 #include "Payloads.h"
+#include "ctxc/Import/Import.h"
 #include "dialects/Graph/Graph.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -16,7 +17,8 @@ using SourceLines = std::map<std::pair<std::string, unsigned>, std::string>;
 struct Program {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< one graph.program, verified
   SourceLines lines;
-  std::string taken; ///< Note::taken
+  std::vector<StoredPart> parts; ///< parameters of the program
+  std::string taken;             ///< Note::taken
 };
 
 /// Reads the program of `archive`. Its op's locations are lines of Python, and stored tensors that

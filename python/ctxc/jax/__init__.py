@@ -8,8 +8,8 @@ Equinox are. This needs jax, and neither torch nor ctxc's compiled part. `python
 same from a shell.
 """
 
+from ctxc._program import Unsupported
 from ctxc.jax._export import Exported, export
-from ctxc.jax._graph import Unsupported
 from ctxc.jax._patch import apply_patch
 
 __all__ = ["Exported", "Unsupported", "apply_patch", "export"]

@@ -6,9 +6,9 @@ from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
-from ctxc.jax._graph import DType, Graph, Size, Unsupported, Value, is_known, same, same_sizes
+from ctxc._axes import Anything, Factor, Filled, Known, Part, Repeat, Tensor, identity, number_of
+from ctxc._program import DType, Graph, Size, Unsupported, Value, is_known, same, same_sizes
 from ctxc.jax._patterns import matched
-from ctxc.jax._values import Anything, Factor, Filled, Known, Part, Repeat, Tensor, identity, number_of
 
 SCALAR_FORMS = ("eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor", "remainder", "fmod")
 MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne", "add": "add", "mul": "mul", "maximum": "maximum",
@@ -37,7 +37,9 @@ class Builder:
                 return self.view(self.permute(made, [before.index(piece) for piece in behind]), dims)
         for each in known:
             self.expect_apart(each.part, part)
-        entries = part.entries(np.ascontiguousarray(part.leaf.array).reshape(-1)).reshape(tuple(dims))
+        array = part.leaf.array
+        entries = part.entries(np.ascontiguousarray(array).reshape(-1)).reshape(tuple(dims)) if part.leaf.known else \
+            np.broadcast_to(np.zeros((), array.dtype), tuple(dims))
         known.append(self.graph.store(entries, part.name, part))
         return known[-1]
 

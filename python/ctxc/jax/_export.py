@@ -10,11 +10,12 @@ from typing import Any, Callable, Optional, Sequence
 import jax
 import numpy as np
 
-from ctxc.jax import _file, _jax_internals as internals, _layers
-from ctxc.jax._graph import Graph, Size, Unsupported, Value
+from ctxc import _layers
+from ctxc._axes import Leaf, identity, whole
+from ctxc._program import Graph, Size, Unsupported, Value
+from ctxc.jax import _file, _jax_internals as internals
 from ctxc.jax._numbers import numbers_of
 from ctxc.jax._patch import path_of
-from ctxc.jax._values import Leaf, identity, whole
 from ctxc.jax._walk import Walk
 
 # In no size of a parameter, so that the tokens' axis is known by its length where that is fixed.
@@ -45,7 +46,11 @@ def leaves_of(params: Any) -> list[Leaf]:
     for keys, array in found:
         name = name_of(keys)
         names[name] = names.get(name, 0) + 1
-        leaves.append(Leaf(name + (f"_{names[name]}" if names[name] > 1 else ""), path_of(keys), np.asarray(array)))
+        known = not isinstance(array, jax.ShapeDtypeStruct)
+        numbers = np.asarray(array) if known else np.broadcast_to(np.zeros((), array.dtype), array.shape)
+        leaves.append(Leaf(name + (f"_{names[name]}" if names[name] > 1 else ""), path_of(keys), numbers, known))
+    if len({leaf.known for leaf in leaves}) > 1:
+        raise Unsupported("found parameters with numbers and others without; expected a tree of arrays, or of shapes alone")
     return leaves
 
 
@@ -81,7 +86,7 @@ class Attempt:
         names = ["input_ids" if examples[0].dtype.kind in "iu" else "x", "position_ids"]
         types = [np.int32 if each.dtype.kind in "iu" else np.float32 for each in examples]
         specs = [jax.ShapeDtypeStruct((1, tokens, *each.shape[2:]), dtype) for each, dtype in zip(examples, types)]
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), np.asarray(x).dtype), params)
+        shapes = internals.rebuilt(internals.named_leaves(params)[1], [jax.ShapeDtypeStruct(leaf.array.shape, leaf.array.dtype) for leaf in leaves])
         traced = internals.traced(f, [shapes, *specs])
         for i, spec in enumerate(specs):
             dtype = np.dtype(np.int64) if spec.dtype.kind in "iu" else spec.dtype
@@ -120,13 +125,13 @@ def read(f: Callable[..., Any], params: Any, leaves: Sequence[Leaf], examples: S
 def export(f: Callable[..., Any], params: Any, example: Any, path: str | os.PathLike[str]) -> Exported:
     """Writes f(params, input_ids) or f(params, input_ids, position_ids) → logits, with its parameters, as a file that ctxc reads.
 
-    `params` is any tree of arrays; `example` are ids of shape (1, tokens), activations (1, tokens, …), or these and positions. Raises
+    `params` is any tree of arrays, or of shapes alone, as jax.eval_shape gives them: then the file has no numbers; `example` are ids of shape (1, tokens), activations (1, tokens, …), or these and positions. Raises
     Unsupported, a ValueError, for what ctxc does not read, with the primitive and the author's line.
     """
     leaves, examples = leaves_of(params), examples_of(f, params, example)
     attempt, fixed = read(f, params, leaves, examples)
     layers = _layers.Layers(attempt.graph).place()
-    numbers = numbers_of(f, params, attempt.graph, attempt.result, fixed)
+    numbers = numbers_of(f, params, leaves, attempt.graph, attempt.result, fixed)
     note = {"class": getattr(f, "__qualname__", type(f).__name__), "layers": layers}
     _file.write(attempt.graph, attempt.result, path, note, numbers)
     return Exported(os.fspath(path), len(attempt.graph.calls), layers, attempt.graph.length if fixed else None)

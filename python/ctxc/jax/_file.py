@@ -17,8 +17,8 @@ from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
+from ctxc._program import Call, DType, Graph, Indices, Size, Unsupported, Value, product
 from ctxc.jax import _jax_internals as internals
-from ctxc.jax._graph import Call, DType, Graph, Indices, Size, Unsupported, Value
 
 DTYPES = {"uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8, "bool": 12, "bfloat16": 13,
           "uint32": 5, "uint16": 4}
@@ -101,7 +101,7 @@ class Writer:
         for i, value in enumerate(stored):
             tensor = self.declare(value, f"s{i}_" + re.sub(r"\W", "_", value.name))
             specs.append({"parameter": {"arg": tensor, "parameter_name": value.name}} if is_trained(value) else
-                         {"buffer": {"arg": tensor, "buffer_name": value.name, "persistent": True}})
+                         {"buffer": {"arg": tensor, "buffer_name": value.name, "persistent": False}})
         specs += [{"user_input": {"arg": {"as_tensor": self.declare(value, value.name)}}} for value in self.graph.inputs]
         nodes, counts = [], Counter()  # type: tuple[list[Any], Counter[str]]
         for call in self.graph.calls:
@@ -120,9 +120,13 @@ def is_trained(value: Value) -> bool:
     return value.part is not None and value.dtype.kind not in "iub"
 
 
+def has_numbers(value: Value) -> bool:
+    return value.part is None or bool(value.part.leaf.known)
+
+
 def digest_of(stored: Sequence[Value]) -> str:
     """Of all stored numbers, as lib/Import computes it."""
-    lines = [f"{value.name} {zlib.crc32(value.array.tobytes()):08x}\n" for value in stored if value.array is not None]
+    lines = [f"{value.name} {zlib.crc32(value.array.tobytes()):08x}\n" for value in stored if value.array is not None and has_numbers(value)]
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
@@ -136,8 +140,7 @@ def write(graph: Graph, result: Value, path: str | os.PathLike[str], note: dict[
     writer, stored = Writer(graph), read_in(graph)
     model = writer.model(result, stored)
     visible = {writer.names[id(value)]: lets for value, lets in visible_masks(graph)}
-    parameters = {value.name: {"of": value.part.leaf.path, "offset": value.part.offset, "dims": list(value.part.dims),
-                               "strides": list(value.part.strides)} for value in stored if value.part is not None}
+    parameters = {value.name: value.part.place for value in stored if value.part is not None}
     note = {"format": 1, "framework": "jax", "inputs": {value.name: role_of(value) for value in graph.inputs}, "tokens": graph.length,
             "shared": [], "visible": visible, "parameters": parameters, **note}
     root, path = re.sub(r"\.pt2$", "", Path(path).name), Path(path)
@@ -148,7 +151,8 @@ def write(graph: Graph, result: Value, path: str | os.PathLike[str], note: dict[
                 for i, value in enumerate(stored):
                     entries[value.name] = entry_of(value, f"weight_{i}")
                     assert value.array is not None
-                    archive.writestr(f"{root}/data/weights/weight_{i}", value.array.tobytes())
+                    if has_numbers(value):
+                        archive.writestr(f"{root}/data/weights/weight_{i}", value.array.tobytes())
                 texts = {"data/weights/model_weights_config.json": {"config": entries}, "data/constants/model_constants_config.json":
                          {"config": {}}, "models/model.json": model, "extra/ctxc.json": note, "extra/ctxc.numbers.json": numbers}
                 for name, content in texts.items():
@@ -163,9 +167,11 @@ def write(graph: Graph, result: Value, path: str | os.PathLike[str], note: dict[
 
 
 def entry_of(value: Value, name: str) -> dict[str, Any]:
-    array = value.array = np.ascontiguousarray(value.array).reshape(value.dims)
-    meta = {"dtype": DTYPES[array.dtype.name], "sizes": [{"as_int": int(size)} for size in value.dims], "requires_grad": is_trained(value),
-            "device": CPU, "strides": [{"as_int": s // array.itemsize} for s in array.strides], "storage_offset": {"as_int": 0}, "layout": 7}
+    if has_numbers(value):
+        value.array = np.ascontiguousarray(value.array).reshape(value.dims)
+    strides = [{"as_int": int(product(value.dims[i + 1:]))} for i in range(len(value.dims))]
+    meta = {"dtype": DTYPES[value.dtype.name], "sizes": [{"as_int": int(size)} for size in value.dims], "requires_grad": is_trained(value),
+            "device": CPU if has_numbers(value) else {**CPU, "type": "meta"}, "strides": strides, "storage_offset": {"as_int": 0}, "layout": 7}
     return {"path_name": name, "is_param": is_trained(value), "use_pickle": False, "tensor_meta": meta}
 
 

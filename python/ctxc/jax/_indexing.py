@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 import numpy as np
 
-from ctxc.jax._graph import Indices, Size, Value, is_known, product, same, same_sizes
-from ctxc.jax._values import Anything, Known, Tensor, identity, number_of
+from ctxc._axes import Anything, Known, Tensor, identity, number_of
+from ctxc._program import Indices, Size, Value, is_known, product, same, same_sizes
 
 if TYPE_CHECKING:
     from ctxc.jax._walk import Walk

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import export as jax_export
 
-from ctxc.jax._graph import Place, Size
+from ctxc._program import Place, Size
 
 CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr", "remat2": "jaxpr",
          "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",

@@ -8,8 +8,10 @@ from typing import Any, Callable, Sequence
 import jax
 import numpy as np
 
+from ctxc._axes import Leaf
+from ctxc._program import Graph, Value
+from ctxc._random_numbers import MOST, random_numbers
 from ctxc.jax import _file, _jax_internals as internals
-from ctxc.jax._graph import Graph, Value
 
 LENGTHS = (7, 17, 11, 5, 3, 2)
 MOST_LOGITS = 1024  # numbers of a token
@@ -47,11 +49,24 @@ def run_of(f: Callable[..., Any], params: Any, inputs: Sequence[Any], in_doubles
             "logits": base64.b64encode(made.astype("<f4").tobytes()).decode()}
 
 
-def numbers_of(f: Callable[..., Any], params: Any, graph: Graph, result: Value, fixed: bool) -> dict[str, Any]:
+def with_random_numbers(params: Any, leaves: Sequence[Leaf], graph: Graph) -> Any:
+    """A tree of the same form whose parameters have the numbers that ctxc gives to those that have none."""
+    arrays = {leaf.path: np.zeros(leaf.array.shape, leaf.array.dtype) for leaf in leaves}
+    for value in _file.read_in(graph):
+        if value.part is not None:
+            drawn = random_numbers(value.name, value.dims).reshape(value.part.dims)
+            value.part.entries(arrays[value.part.leaf.path].reshape(-1))[...] = drawn.astype(value.dtype)
+    return internals.rebuilt(internals.named_leaves(params)[1], [arrays[leaf.path] for leaf in leaves])
+
+
+def numbers_of(f: Callable[..., Any], params: Any, leaves: Sequence[Leaf], graph: Graph, result: Value, fixed: bool) -> dict[str, Any]:
     """The content of the file's entry: runs of two lengths, or why there are none."""
     if _file.role_of(graph.inputs[0]) != "token":
         return {"format": 1, "why": "it is no model of tokens"}
-    sizes = [np.size(leaf) for leaf in jax.tree.leaves(params)]
+    sizes, lacks = [leaf.array.size for leaf in leaves], not all(leaf.known for leaf in leaves)
+    if lacks and sum(sizes) > MOST:
+        return {"format": 1, "why": "it was exported without weights, which are too many to be replaced by random ones"}
+    params = with_random_numbers(params, leaves, graph) if lacks else params
     words, draw, runs, why = int(result.dims[-1]), np.random.default_rng(1), [], ""
     for length in (graph.length, graph.length) if fixed else LENGTHS:
         inputs = [tokens_for(length, words, draw)[None].astype(np.int32), np.arange(length, dtype=np.int32)[None]][:len(graph.inputs)]
@@ -63,4 +78,4 @@ def numbers_of(f: Callable[..., Any], params: Any, graph: Graph, result: Value, 
             break
     if not runs:
         return {"format": 1, "why": f"JAX gave none: {why}"}
-    return {"format": 1, "weights": _file.digest_of(_file.read_in(graph)), "random": False, "runs": runs}
+    return {"format": 1, "weights": _file.digest_of(_file.read_in(graph)), "random": lacks, "runs": runs}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Optional, Union
 
-from ctxc.jax._graph import Graph, Value, product, same_sizes
+from ctxc._program import Graph, Value, product, same_sizes
 
 Operand = Union[Value, bool, int, float, None]
 Pattern = Callable[[Graph, Any, Any], Optional[Value]]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
 import jax
 import numpy as np
 
+from ctxc._axes import Anything, Filled, Known, Part, Repeat, Tensor, identity, number_of
+from ctxc._program import Value, is_known, product, same, same_sizes
 from ctxc.jax import _indexing, _jax_internals as internals, _products
-from ctxc.jax._graph import Value, is_known, product, same, same_sizes
-from ctxc.jax._values import Anything, Filled, Known, Part, Repeat, Tensor, identity, number_of
 
 if TYPE_CHECKING:
     from ctxc.jax._walk import Walk

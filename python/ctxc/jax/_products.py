@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
 
-from ctxc.jax._graph import Size, product, same
-from ctxc.jax._values import Anything, Part, Tensor, identity
+from ctxc._axes import Anything, Part, Tensor, identity
+from ctxc._program import Size, product, same
 
 if TYPE_CHECKING:
     from ctxc.jax._walk import Walk

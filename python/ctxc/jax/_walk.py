@@ -7,10 +7,10 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
+from ctxc._axes import Anything, Filled, Known, Part, Tensor, filled, identity, number_of
+from ctxc._program import Graph, Place, Unsupported, is_known, product, same_sizes
 from ctxc.jax import _jax_internals as internals
 from ctxc.jax._build import Builder
-from ctxc.jax._graph import Graph, Place, Unsupported, is_known, product, same_sizes
-from ctxc.jax._values import Anything, Filled, Known, Part, Tensor, filled, identity, number_of
 
 MOST_FOLDED = 1 << 20  # numbers of a constant that is computed while reading
 MOST_STEPS = 1024  # of a loop

@@ -1,8 +1,9 @@
-"""What a variable of JAX stands for while a program is read: numbers, or axes of a tensor of the program.
+"""What a variable stands for while a program is read: numbers, or axes of a tensor of the program.
 
-Most of what JAX calls reshape, transpose, broadcast and squeeze only renames axes. A `Tensor` keeps these names, and nothing is
+Most of what is called reshape, transpose, broadcast and squeeze only renames axes. A `Tensor` keeps these names, and nothing is
 written until an op needs the axes in an order of its own: [batch, tokens, heads, tokens] scores and [batch, heads, tokens,
-tokens] ones are the same tensor. Parts of a parameter (slices, rows, transposes) are places in the leaf of the author's tree.
+tokens] ones are the same tensor. Parts of a parameter (slices, rows, transposes) are places in the author's own: a leaf of a
+tree of JAX, or a parameter of a module of PyTorch. Nothing here knows either.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
-from ctxc.jax._graph import Number, Size, Unsupported, Value, is_known, product, same, same_sizes
+from ctxc._program import Number, Size, Unsupported, Value, is_known, product, same, same_sizes
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ class Leaf:
     """A parameter of the author."""
     name: str
     path: str
-    array: np.ndarray
+    array: Any
+    """Its numbers, or what has their shape and type."""
+    known: bool = True
+    """Whether these are its numbers."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,11 @@ class Part:
             rest = path[len(stem):].strip(".") if path.startswith(stem) else path
             path = ".".join(filter(None, [stem or "layers", str(self.element[1]), rest]))
         return path + "".join(self.steps)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """As a file says it."""
+        return {"of": self.leaf.path, "offset": self.offset, "dims": list(self.dims), "strides": list(self.strides)}
 
     def entries(self, array: np.ndarray) -> np.ndarray:
         """A view of these entries of `array`, which has one axis."""
@@ -177,6 +186,21 @@ class Tensor:
             if not same(own, 1) or same(shape[at], 1):
                 axes[at] = axis
         return Tensor(self.base, tuple(axes))
+
+    def cut(self, axis: int, start: int, stop: int, step: int = 1) -> Optional[Tensor]:
+        """Entries start, start + step, … of an axis of a part; None where they are not evenly spaced."""
+        factors, base = self.axes[axis], self.base
+        if not isinstance(base, Part) or any(isinstance(f, Repeat) for f in factors):
+            return None
+        if (start, stop, step) == (0, int(product([self.size(f) for f in factors])), 1):
+            return self
+        inner = int(product([self.size(f) for f in factors[1:]]))
+        if not factors or (len(factors) > 1 and (start % inner or stop % inner or step != 1)):
+            return None
+        outer: Any = factors[0]
+        part = base.cut(outer, start // inner, stop // inner if len(factors) > 1 else stop, step)
+        kept = factors if part.dims[outer] > 1 else factors[1:]
+        return Tensor(part, (*self.axes[:axis], kept, *self.axes[axis + 1:]))
 
     def grouped(self, shape: Sequence[Size]) -> Optional[Tensor]:
         """With another shape, if its sizes are products of factors; a factor of a part is split where necessary."""

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional, Sequence
 
-from ctxc.jax._graph import Call, Graph, Value
+from ctxc._program import Call, Graph, Value
 
 Element = tuple[str, int]
 
@@ -37,7 +37,7 @@ def element_of(name: str) -> Optional[Element]:
 
 def joins_tokens(graph: Graph, call: Call) -> bool:
     tokens: Callable[..., Any] = lambda value: sum(graph.counts_tokens(size) for size in value.dims)
-    return call.base in ("linear_attention", "cumsum", "conv1d", "flip") or any(tokens(result) > 1 for result in call.results) or \
+    return call.base in ("linear_attention", "cumsum", "conv1d", "flip", "scaled_dot_product_attention") or any(tokens(result) > 1 for result in call.results) or \
         any(tokens(each) and not tokens(call.results[0]) for each in call.operands() if each.data)
 
 

@@ -1,4 +1,4 @@
-"""A program as it is written into the file: calls of ops on tensors. Nothing here knows JAX."""
+"""A program as it is written into the file: calls of ops on tensors. Nothing here knows JAX or PyTorch."""
 
 from __future__ import annotations
 

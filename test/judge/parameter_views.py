@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Modules whose matrices are parts of parameters, against PyTorch: kernels run each of them, its layers are controllable as those of
+the same module with a matrix in each parameter, and PyTorch gives with a patch in its own parameters the logits of the whole text.
+Weights of another such module are
+read by their names in PyTorch.
+
+  parameter_views.py CTXC PACKAGE [--generated N] [--seed S]"""
+import argparse
+import random
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+parser = argparse.ArgumentParser()
+parser.add_argument("ctxc")
+parser.add_argument("package")
+parser.add_argument("--generated", type=int, default=10)
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--only", default="")
+given = parser.parse_args()
+sys.path[:0] = [given.package, str(Path(__file__).parent / "kinds"), str(Path(__file__).parent)]
+
+import programs  # noqa: E402
+import torch  # noqa: E402
+import views  # noqa: E402
+from ctxc import export  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
+
+TOKENS = [5, 17, 3, 11, 2, 19, 7]
+EXACT = 2e-5
+
+
+def run(*words):
+    return programs.run([given.ctxc, *map(str, words)])
+
+
+def logits_of(module, tokens, changed=None):
+    with torch.no_grad():
+        return torch.func.functional_call(module, changed or {}, (torch.tensor([tokens]),))[0, -1]
+
+
+def judged(build, folder):
+    """What is wrong; empty where nothing is."""
+    torch.manual_seed(0)
+    module = build().eval()
+    file, patch, words = folder / "model.pt2", folder / "patch.safetensors", ("--tokens", ",".join(map(str, TOKENS)))
+    export.export(module, export.inputs_of(module, None), file)
+    checked = run("check", file)
+    if checked.returncode or not re.search(r"layers 0-1, block '\w+': controllable", checked.stdout):
+        return f"found the verdict\n{checked.stdout}{checked.stderr}"
+    if "not compared" in checked.stdout + checked.stderr:
+        return f"its numbers are not compared: {checked.stderr}"
+    if "graph.body" in run("import", file).stdout:
+        return "parts of it run as a program"
+    done = run("patch", file, *words, "-o", patch, "--force")
+    if done.returncode:
+        return f"no patch: {done.stderr}"
+    wanted = logits_of(module, TOKENS)
+    with_patch = logits_of(module, TOKENS[-1:], export.apply_patch(module, patch, file))
+    without = logits_of(module, TOKENS[-1:])
+    worst, control = (float((made - wanted).abs().max() / wanted.abs().max()) for made in (with_patch, without))
+    if not worst < EXACT < 10 * EXACT < control:
+        return f"with the patch the logits differ by {worst:.3g}, without it by {control:.3g}"
+    return wrong_with_other_weights(build().eval(), file, words, folder)
+
+
+def wrong_with_other_weights(module, file, words, folder):
+    """The program with the weights of another module of the same kind, by the names that PyTorch gives them."""
+    weights, logits = folder / "weights", folder / "logits.safetensors"
+    weights.mkdir(exist_ok=True)
+    (weights / "config.json").write_text("{}")
+    save_file({name: tensor.contiguous() for name, tensor in module.state_dict().items()}, weights / "model.safetensors")
+    logits.unlink(missing_ok=True)
+    done = run("verify", file, *words, "--weights", weights, "--logits", logits)
+    if done.returncode:
+        return f"with other weights: {done.stderr}"
+    wanted, found = logits_of(module, TOKENS), load_file(logits)["full"][0]
+    worst = float((found - wanted).abs().max() / wanted.abs().max())
+    return "" if worst < EXACT else f"with other weights the logits differ by {worst:.3g}"
+
+
+def main():
+    draw = random.Random(given.seed)
+    choose = lambda of: draw.choice(list(of))  # noqa: E731
+    cases = [*views.each_way(choose), *(views.made(choose) for _ in range(given.generated))]
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, build in cases:
+            if given.only in name:
+                wrong = judged(build, Path(folder))
+                failures += bool(wrong)
+                print(name, f"FAILS: {wrong}" if wrong else "as expected", flush=True)
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
