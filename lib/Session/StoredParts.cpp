@@ -52,10 +52,11 @@ Expected<PartsOfWeights> ctxc::partsOfWeights(const Checkpoint &stored,
                        nameOf(whole->dtype) + ", of which the part " + quoted(part.name) +
                        " cannot be taken; expected F32, BF16 or F16");
     auto [last, count] = reachOf(part);
-    if (int64_t(last) < 0 || int64_t(last) >= whole->elements())
+    const uint64_t there = whole->elements();
+    if (last >= there || count > there)
       return makeError(whole->file + ": tensor " + quoted(part.of) + " has shape " +
-                       shapeText(whole->shape) + ", which has no entry " + Twine(last) +
-                       "; expected the one of which " + quoted(part.name) + " is a part");
+                       shapeText(whole->shape) + ", in which " + quoted(part.name) + ", " +
+                       Twine(count) + " entries up to entry " + Twine(last) + ", cannot be");
     made.numbers.push_back(entriesOf(part, *whole, count));
     tensors.push_back({part.name, whole->dtype, part.shape, made.numbers.back().data()});
   }

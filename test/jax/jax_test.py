@@ -24,6 +24,7 @@ import numpy as np
 
 import ctxc
 import ctxc.jax
+from ctxc._places import tensors_of
 import later_programs
 import programs
 import refused_programs
@@ -136,6 +137,75 @@ class Programs(unittest.TestCase):
         checked = command("check", wrong)
         self.assertEqual(checked.returncode, 2)
         self.assertIn("was not read rightly", checked.stderr)
+
+    def test_shapes_alone_have_the_verdict_of_numbers(self):
+        for build in (programs.gpt2_plain, programs.llama_scanned):
+            f, params, path = self.made(build)
+            shapes = jax.eval_shape(lambda params=params: params)
+            alone = FOLDER / f"{build.__name__}_shapes.pt2"
+            ctxc.jax.export(f, shapes, IDS, alone)
+            checked = command("check", alone)
+            self.assertEqual((checked.returncode, checked.stderr), (0, ""))  # compared with JAX's numbers for random parameters
+            self.assertEqual(checked.stdout, command("check", path).stdout)
+            refused = command("verify", alone, "--tokens", tokens_of(IDS))
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("has no weights", refused.stderr)
+        with self.assertRaisesRegex(ctxc.jax.Unsupported, "a tree of arrays, or of shapes alone"):
+            ctxc.jax.export(f, {**params, "embed": shapes["embed"]}, IDS, alone)
+
+    def test_weights_of_checkpoints_are_those_of_the_tree(self):
+        f, params, path = self.made(programs.llama_scanned)
+        alone, folder = FOLDER / "without.pt2", FOLDER / "weights"
+        ctxc.jax.export(f, jax.eval_shape(lambda: params), IDS, alone)
+        other = jax.tree.map(lambda x: x * 0.9, params)
+        wanted = np.asarray(jax.jit(f)(other, IDS, POSITIONS))[0, -1]
+        for source in self.checkpoints(other):
+            with self.subTest(source.name):
+                done = subprocess.run([sys.executable, "-m", "ctxc.jax.weights", source, alone, "-o", folder], capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                logits = FOLDER / "other.safetensors"
+                verified = command("verify", alone, "--tokens", tokens_of(IDS), "--weights", folder, "--logits", logits, "--force")
+                self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+                found = tensors_of(logits)["full"][0]
+                self.assertLess(np.abs(found - wanted).max(), 2e-5)
+        del other["layers"]["down"]
+        with self.assertRaisesRegex(ValueError, "its parameter layers/down is no leaf of the weights"):
+            ctxc.jax.save_weights(other, alone, folder)
+        done = subprocess.run([sys.executable, "-m", "ctxc.jax.weights", "nowhere", alone, "-o", folder], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ctxc.jax.weights: nowhere: no such file or directory; expected", done.stderr)
+
+    def checkpoints(self, params):
+        """The tree as Flax and Orbax write it."""
+        try:
+            import orbax.checkpoint as orbax
+            from flax import serialization
+        except ImportError:
+            self.skipTest("flax is not installed")
+        packed, folder = FOLDER / "tree.msgpack", FOLDER / "orbax"
+        packed.write_bytes(serialization.to_bytes({"params": params}))
+        orbax.PyTreeCheckpointer().save(folder.absolute(), params, force=True)
+        return packed, folder
+
+    def test_one_layer_for_several_is_patched_in_none(self):
+        """What every layer reads, no patch of one may change."""
+        f, params = later_programs.one_layer_for_several()
+        path = FOLDER / "one_layer.pt2"
+        ctxc.jax.export(f, params, IDS, path)
+        checked = command("check", path)
+        self.assertEqual(checked.returncode, 1)
+        self.assertIn("undecided", checked.stdout)
+        self.assertNotIn("controllable", checked.stdout)
+
+    def test_a_scan_over_tokens_has_their_number(self):
+        f, params = later_programs.scan_over_tokens()
+        path = FOLDER / "scan.pt2"
+        exported = ctxc.jax.export(f, params, IDS, path)
+        self.assertEqual(exported.tokens, 13)
+        checked = command("check", path)
+        self.assertNotIn("rejected", checked.stdout)
+        verified = command("verify", path, "--tokens", tokens_of(IDS), *(() if checked.returncode == 0 else ("--sites", "all")))
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
 
     def test_parameters_are_places_in_the_tree(self):
         f, params, path = self.made(programs.mixture_dense)

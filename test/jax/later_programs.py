@@ -271,5 +271,36 @@ def scaled():
     return bounded(True)
 
 
+def one_layer_for_several():
+    """The same parameters in every layer, as ALBERT has them."""
+    w = Draw(15)
+    params = {"embed": w(WORDS, WIDTH, scale=1), "layer": attention_block(w), "head": w(WIDTH, WORDS)}
+
+    def f(params, ids, positions):
+        x, _ = jax.lax.scan(lambda x, _: (plain_layer(params["layer"], x, positions), None), params["embed"][ids], None, length=LAYERS)
+        return x @ params["head"]
+    return f, params
+
+
+def scan_over_tokens():
+    """A decaying mean of the tokens before, by a loop over them."""
+    w = Draw(16)
+    def block(w):
+        return {"norm1": w(WIDTH, about=1), "norm2": w(WIDTH, about=1), "decay": w(WIDTH), "into": w(WIDTH, WIDTH), "out": w(WIDTH, WIDTH),
+                "up": w(WIDTH, 48), "down": w(48, WIDTH)}
+    params = {"embed": w(WORDS, WIDTH, scale=1), "layers": [block(w) for _ in range(LAYERS)], "head": w(WIDTH, WORDS)}
+
+    def f(params, ids):
+        x = params["embed"][ids]
+        for p in params["layers"]:
+            a = jax.nn.sigmoid(p["decay"])
+            steps = jnp.moveaxis(rms_norm(x, p["norm1"]) @ p["into"], 1, 0)
+            _, states = jax.lax.scan(lambda h, step: ((a * h + (1 - a) * step,) * 2), jnp.zeros((1, WIDTH)), steps)
+            x = x + jnp.moveaxis(states, 0, 1) @ p["out"]
+            x = x + jax.nn.gelu(rms_norm(x, p["norm2"]) @ p["up"]) @ p["down"]
+        return x @ params["head"]
+    return f, params
+
+
 PROGRAMS = [alibi, latent, ngpt, mixture_taken, skips_unnamed, skips_in_scopes, folded_net, last_norm_without_scale, nnx_scanned, linen_flat, linen_scanned, table_of_positions, half_precision,
             vision_block, bare, scaled]

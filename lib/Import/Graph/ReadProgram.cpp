@@ -345,7 +345,7 @@ Error ProgramReader::takeParts(Program &program) const {
     if (!op)
       continue;
     auto type = cast<graph::SymbolicType>(op.getType());
-    int64_t count = 1, wanted = 1;
+    uint64_t count = 1, wanted = 1;
     for (int64_t size : part.dims)
       count = SaturatingMultiply<uint64_t>(count, size);
     for (unsigned i = 0; i < type.getRank(); ++i) {

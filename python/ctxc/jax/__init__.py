@@ -11,5 +11,6 @@ same from a shell.
 from ctxc._program import Unsupported
 from ctxc.jax._export import Exported, export
 from ctxc.jax._patch import apply_patch
+from ctxc.jax._weights import save_weights
 
-__all__ = ["Exported", "Unsupported", "apply_patch", "export"]
+__all__ = ["Exported", "Unsupported", "apply_patch", "export", "save_weights"]

@@ -66,6 +66,12 @@ elif damage == "graph":
     nodes[0]["inputs"][0]["arg"] = {"as_graph": {"name": "true_graph", "graph": {}}}
 elif damage == "shared":
     note["shared"] = [["w.weight", 3]]
+elif damage == "part-of":
+    note["parameters"] = {"w.weight": {"offset": 0, "dims": [4, 4], "strides": [4, 1]}}
+elif damage == "part-place":
+    note["parameters"] = {"w.weight": {"of": "all", "offset": 0, "dims": [4, 4], "strides": [-4, 1]}}
+elif damage == "part-count":
+    note["parameters"] = {"w.weight": {"of": "all", "offset": 0, "dims": [4, 2**62, 4], "strides": [0, 0, 0]}}
 elif damage == "format":
     note["format"] = 2
 elif damage == "second-name":  # of an op of PyTorch, which is no damage
