@@ -155,3 +155,34 @@ graph.program @choice tokens "s" {
   %y = graph.call "aten.where.self"(%larger, %x, %least) {condition = #graph.operand<0>, self = #graph.operand<1>, other = #graph.operand<2>} in "f" : (!graph.tensor<[1, "s", 8], i1>, !graph.tensor<[1, "s", 8], f32>, !graph.tensor<[1, "s", 8], f32>) -> !graph.tensor<[1, "s", 8], f32>
   graph.return %y : !graph.tensor<[1, "s", 8], f32>
 }
+
+// -----
+
+// Tokens on the last axis: a bias and a scale stand beside the axis in front of it. And a state of one number for each entry, to which the
+// token adds its value: queries and keys are ones.
+// CHECK-LABEL: xf.block @model(
+// CHECK: %[[B:.*]] = xf.scale %{{.*}} by %{{.*}} : tensor<4xf32>, tensor<4xf32>
+// CHECK: %[[COLUMN:.*]] = xf.reshape %[[B]] : tensor<4xf32> to tensor<4x1xf32>
+// CHECK: %[[ROW:.*]] = xf.reshape %[[COLUMN]] : tensor<4x1xf32> to tensor<4xf32>
+// CHECK: %[[SUM:.*]] = xf.add %{{.*}}, %[[ROW]] : tensor<4xf32>
+// CHECK: %[[V:.*]] = xf.mul %[[SUM]], %{{.*}} : tensor<4xf32>
+// CHECK: %[[ONE:.*]] = xf.setting "one_1x1" : tensor<1x1xf32>
+// CHECK: %[[Q:.*]] = xf.times %[[ONE]] by 1.000000e+00
+// CHECK: xf.linear_attention %[[Q]], %{{.*}}, %{{.*}} decay %{{.*}} : tensor<1x1xf32>, tensor<1x1xf32>, tensor<4x1xf32>, tensor<4xf32>
+// CHECK-NOT: xf.contextual
+graph.program @columns tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %b = graph.stored "b" : !graph.tensor<[4], f32>
+  %c = graph.stored "c" : !graph.tensor<[4], f32>
+  %t = graph.call "aten.permute.default"(%x) {self = #graph.operand<0>, dims = [0, 2, 1]} in "mix" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, 4, "s"], f32>
+  %bv = graph.call "aten.view.default"(%b) {self = #graph.operand<0>, size = [4, 1]} in "mix" : (!graph.tensor<[4], f32>) -> !graph.tensor<[4, 1], f32>
+  %cv = graph.call "aten.view.default"(%c) {self = #graph.operand<0>, size = [4, 1]} in "mix" : (!graph.tensor<[4], f32>) -> !graph.tensor<[4, 1], f32>
+  %a = graph.call "aten.add.Tensor"(%t, %bv) {self = #graph.operand<0>, other = #graph.operand<1>} in "mix" : (!graph.tensor<[1, 4, "s"], f32>, !graph.tensor<[4, 1], f32>) -> !graph.tensor<[1, 4, "s"], f32>
+  %m = graph.call "aten.mul.Tensor"(%a, %cv) {self = #graph.operand<0>, other = #graph.operand<1>} in "mix" : (!graph.tensor<[1, 4, "s"], f32>, !graph.tensor<[4, 1], f32>) -> !graph.tensor<[1, 4, "s"], f32>
+  %p = graph.call "aten.permute.default"(%m) {self = #graph.operand<0>, dims = [0, 2, 1]} in "mix" : (!graph.tensor<[1, 4, "s"], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %v = graph.call "aten.view.default"(%p) {self = #graph.operand<0>, size = []} in "mix" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4, 1], f32>
+  %f = graph.call "aten.full.default"() {size = [], fill_value = 1.0 : f64} in "mix" : () -> !graph.tensor<[], f32>
+  %q = graph.call "aten.expand.default"(%f) {self = #graph.operand<0>, size = []} in "mix" : (!graph.tensor<[], f32>) -> !graph.tensor<[1, "s", 1, 1], f32>
+  %y = graph.call "ctxc.linear_attention.default"(%q, %v, %x) {query = #graph.operand<0>, key = #graph.operand<0>, value = #graph.operand<1>, decay = #graph.operand<2>} in "mix" : (!graph.tensor<[1, "s", 1, 1], f32>, !graph.tensor<[1, "s", 4, 1], f32>, !graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4, 1], f32>
+  graph.return %y : !graph.tensor<[1, "s", 4, 1], f32>
+}

@@ -35,7 +35,7 @@ POSITIONS = np.arange(IDS.shape[1])[None]
 # The verdict is undecided with the paper's sites, and has a plan with all.
 UNDECIDED = {"mixture_dense", "mixture_taken", "ngpt"}
 # These are run in the form of the exported program; all others by kernels.
-AS_PROGRAMS = {"mixture_dense", "t5_bias", "mamba"}
+AS_PROGRAMS = {"mixture_dense", "t5_bias"}
 LAYERS = {"llama_scanned": "scopes", "linen_gpt": "scopes", "gemma": "scopes", "skips_in_scopes": "scopes", "nnx_scanned": "scopes",
           "linen_scanned": "scopes", "haiku_gpt": "values", "skips_unnamed": "values", "folded_net": "values", "linen_flat": "values", "last_norm_without_scale": "nothing", "vision_block": "nothing", "bare": "nothing",
           "scaled": "nothing"}

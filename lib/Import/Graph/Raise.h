@@ -188,6 +188,9 @@ private:
   /// A value that is made of stored tensors alone, entry by entry, such as the rates of a
   /// recurrence; null where it is made in another way.
   Value ofStored(Value value);
+  /// The same for what stands beside `data` in a sum or product, without the axis of one entry that
+  /// it has for `data`'s tokens.
+  Value ofStoredBeside(Value value, Value data);
   std::optional<double> fixedNumber(graph::StoredOp stored) const;
   bool collectStored(Value value, llvm::SmallVectorImpl<graph::CallOp> &calls,
                      llvm::SmallVectorImpl<graph::StoredOp> &leaves) const;

@@ -212,6 +212,24 @@ bool Raiser::collectStored(Value value, SmallVectorImpl<graph::CallOp> &calls,
   return !leaves.empty();
 }
 
+Value Raiser::ofStoredBeside(Value value, Value data) {
+  const bool isRead = axes.isData(value);
+  Value made = ofStored(value);
+  std::optional<unsigned> tokens = axes.axis(data);
+  if (!made || isRead || !tokens)
+    return made;
+  auto type = cast<graph::SymbolicType>(value.getType());
+  // The axes of both are counted from the last one.
+  int64_t behind = cast<graph::SymbolicType>(data.getType()).getRank() - int64_t(*tokens);
+  int64_t rank = ranked(made).getRank();
+  if (rank < 2 || behind > rank || type.getNumber(type.getRank() - behind) != 1)
+    return made;
+  SmallVector<int64_t> shape(ranked(made).getShape());
+  shape.erase(shape.end() - behind);
+  return reshaped(value.getLoc(), made,
+                  RankedTensorType::get(shape, ranked(made).getElementType()));
+}
+
 Value Raiser::ofStored(Value value) {
   if (isData(value))
     return lookup(value);

@@ -222,7 +222,7 @@ Raiser::Results Raiser::sum(graph::CallOp call) {
   Value data = a ? a : b, fixed = a ? sides->right : sides->left;
   if (Value y = isSub ? Value() : withBias(call.getLoc(), data, fixed))
     return {y};
-  if (Value made = data ? ofStored(fixed) : Value();
+  if (Value made = data ? ofStoredBeside(fixed, a ? sides->left : sides->right) : Value();
       made && matchShapes(call.getLoc(), data, made)) {
     if (isSub)
       return {xf::SubOp::create(builder, call.getLoc(), a ? data : made, a ? made : data)};
@@ -274,7 +274,7 @@ Raiser::Results Raiser::times(graph::CallOp call) {
   Value y = withScale(call.getLoc(), data, fixed);
   if (!y)
     y = withNumber(call.getLoc(), data, fixed);
-  Value made = data && !y ? ofStored(fixed) : Value();
+  Value made = data && !y ? ofStoredBeside(fixed, a ? sides->left : sides->right) : Value();
   made = made || !data || y ? made : fixedRow(fixed);
   bool isOne = made && ranked(made).getShape() == ArrayRef<int64_t>{1};
   if (made && (isOne || matchShapes(call.getLoc(), data, made)))

@@ -1,5 +1,6 @@
 // Recurrences, which ctxc.export writes as one op (python/ctxc/_recurrences.py).
 #include "GraphValues.h"
+#include "Mask.h"
 #include "Raise.h"
 
 using namespace mlir;
@@ -85,7 +86,12 @@ bool Raiser::raiseLinearAttention(Value mixed) {
       continue;
     SmallVector<int64_t> sizes = lastSizes(each.from, each.rank);
     auto type = RankedTensorType::get(sizes, builder.getF32Type());
-    Value known = ofStored(each.from);
+    // A query or a key of a state that only decays may be one number.
+    std::optional<double> number = sizes.empty() ? std::nullopt : numberIn(each.from, axes);
+    Value known = number ? Value() : ofStored(each.from);
+    if (number)
+      known = xf::TimesOp::create(builder, loc, xf::createOnes(builder, loc, sizes),
+                                  llvm::APFloat(float(*number)));
     if (sizes.empty() || !known ||
         cast<RankedTensorType>(known.getType()).getNumElements() != type.getNumElements())
       return false;
