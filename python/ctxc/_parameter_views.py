@@ -147,7 +147,14 @@ class Views:
                 each in self.known for each in user.users)])
             if any(user not in leads for user in node.users):
                 parts.setdefault(tensor.base.leaf.name, {})[before_turns(node)] = None
-        return {name: list(nodes) for name, nodes in parts.items() if self.are_apart(list(nodes))}
+        return {name: list(nodes) for name, nodes in parts.items() if self.are_apart(list(nodes)) and not self.count_tokens(list(nodes))}
+
+    def count_tokens(self, nodes: list[torch.fx.Node]) -> bool:
+        """Whether parts of a table may have an entry for each token, in a program for one number of tokens: that number is their axis."""
+        inputs = self.program.graph_signature.user_inputs
+        taken = next((node for node in self.program.graph.nodes if node.op == "placeholder" and node.name in inputs), None)
+        length = str(taken.meta["val"].shape[1]) if taken is not None else ""  # one that torch has fixed may still be a symbol's
+        return length.isdigit() and any(size % int(length) == 0 for node in nodes for size in self.known[node].shape)
 
     def are_apart(self, nodes: list[torch.fx.Node]) -> bool:
         """Whether none is the whole parameter, and no two have entries in common."""

@@ -1,4 +1,5 @@
-"""Ops that say more than one thing, spelled out in the ops that they stand for: einsum in products, a length in squares."""
+"""Ops that say more than one thing, spelled out in the ops that they stand for: einsum in products, a length in squares, a repetition
+as a new axis."""
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -82,4 +83,15 @@ def length(x: torch.Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False
     return (x * x).sum(list(range(x.dim())) if dim is None else dim, keepdim).sqrt()
 
 
-TABLE: dict[Any, Any] = {torch.ops.aten.einsum.default: einsum, torch.ops.aten.linalg_vector_norm.default: length}
+def repeat_interleave(x: torch.Tensor, repeats: int, dim: int | None = None, *, output_size: int | None = None) -> torch.Tensor:
+    """Each entry of an axis several times, as heads of keys are for a group of queries: a new axis, along which all are the same."""
+    if dim is None:
+        return NotImplemented  # type: ignore
+    dim %= x.dim()
+    sizes = [-1] * (x.dim() + 1)
+    sizes[dim + 1] = repeats
+    return x.unsqueeze(dim + 1).expand(sizes).flatten(dim, dim + 1)
+
+
+TABLE: dict[Any, Any] = {torch.ops.aten.einsum.default: einsum, torch.ops.aten.linalg_vector_norm.default: length,
+                         torch.ops.aten.repeat_interleave.self_int: repeat_interleave}

@@ -8,7 +8,7 @@ from typing import Any, Sequence
 import torch
 
 from ctxc._axes import Part
-from ctxc._layers import Layers
+from ctxc._layers import Layers, joins_tokens
 from ctxc._program import Call, Graph, Place, Value
 
 ATTENTION = "scaled_dot_product_attention"
@@ -67,23 +67,32 @@ def values_of(program: torch.export.ExportedProgram, known: dict[torch.fx.Node, 
     return graph, nodes
 
 
+def take(layers: Layers, nodes: dict[int, torch.fx.Node]) -> None:
+    for call in layers.calls:
+        if call.layer:
+            nodes[id(call)].meta["nn_module_stack"] = {call.layer: (call.layer, "torch.nn.Module")}
+
+
 def stacked_layers(program: torch.export.ExportedProgram, known: dict[torch.fx.Node, Part], found: Sequence[Part], roles: dict[str, str],
                    length: int) -> set[str]:
     """The leaves that are stacks over layers. The calls of each layer get its path, if one value is all that goes from a layer to
-    the next."""
+    the next: by the names of parameters, by rows of stacks, or, where all is in one forward, by these values alone."""
     if "token" not in roles.values() or has_modules(program):
         return set()
     rows = Counter(part.leaf.array.shape[0] for part in found if row_of(part) >= 0)
-    for count, _ in rows.most_common():
+    for count in [0, *[size for size, _ in rows.most_common()]]:
         stacks = {part.leaf.name for part in found if row_of(part) >= 0 and part.leaf.array.shape[0] == count}
         stacks -= {part.leaf.name for part in found if row_of(part) < 0}
         named = {node: of_layer(part) if part.leaf.name in stacks and row_of(part) >= 0 else part for node, part in known.items()}
         graph, nodes = values_of(program, named, roles, length)
         layers = Layers(graph)
         if layers.by_names(layers.stretches()):
-            for call in graph.calls:
-                node = nodes[id(call)]
-                if call.layer:
-                    node.meta["nn_module_stack"] = {call.layer: (call.layer, "torch.nn.Module")}
+            take(layers, nodes)
             return stacks
+    graph, nodes = values_of(program, known, roles, length)
+    layers = Layers(graph)
+    joining = [nodes[id(call)] for call in layers.calls if joins_tokens(graph, call)]
+    if not any(path for node in joining for path, _ in node.meta.get("nn_module_stack", {}).values()):
+        layers.by_stretches(layers.stretches())
+        take(layers, nodes)
     return set()

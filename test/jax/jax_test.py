@@ -3,11 +3,13 @@
   jax_test.py CTXC FOLDER [TEST…]
 
 Every program of programs.py and later_programs.py is exported, and compared with JAX in the first run of the file (the
-self-check). Its patch of the last token is put back into the tree of parameters, and JAX then reads that token alone.
+self-check). Its patch of the last token is put back into the tree of parameters, and JAX then reads that token alone. Where PyTorch is
+installed, the same functions in PyTorch have the same verdicts.
 """
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 import unittest
@@ -28,6 +30,13 @@ from ctxc._places import tensors_of
 import later_programs
 import programs
 import refused_programs
+
+try:
+    import torch
+    import torch_twins
+    from ctxc import export
+except ImportError:
+    torch_twins = None
 
 CTXC, FOLDER = sys.argv[1], Path(sys.argv[2])
 IDS = np.array([[5, 17, 3, 60, 22, 41, 9, 33]])
@@ -221,6 +230,35 @@ class Programs(unittest.TestCase):
             ctxc.jax.apply_patch(other, patch, path)
 
 
+class Twins(unittest.TestCase):
+    """The same functions in PyTorch, as modules without a module for a layer."""
+
+    def verdict(self, path):
+        """By layers, without the names of blocks and parameters: the verdict, the rules, and whether kernels run all."""
+        text = command("check", path).stdout
+        rules = sorted(re.findall(r"(?:rank 1|vector)\s+(\S.*)", text))
+        return re.findall(r"layers? ([\d-]+).*: (\w[\w-]*)", text), rules, "graph.body" in command("import", path).stdout
+
+    def expect_twin(self, build):
+        f, params = build()
+        ours, theirs = (FOLDER / f"{build.__name__}_{side}.pt2" for side in ("jax", "torch"))
+        ctxc.jax.export(f, params, IDS, ours)
+        module = torch_twins.Twin(build).eval()
+        ids = torch.arange(1, 14)[None]
+        export.export(module, [ids, torch.arange(13)[None]], theirs)
+        with torch.no_grad():
+            made = module(torch.from_numpy(IDS), torch.from_numpy(POSITIONS)).numpy()
+        self.assertLess(np.abs(made - jax.jit(f)(params, IDS, POSITIONS)).max(), 2e-5)
+        wanted, found = self.verdict(ours), self.verdict(theirs)
+        if build in torch_twins.LESS_IS_SAID:
+            self.assertEqual({each for _, each in found[0]} | {each for _, each in wanted[0]}, {"undecided"})
+            return
+        self.assertEqual(found, wanted)
+        if wanted[1]:
+            verified = command("verify", theirs, "--tokens", tokens_of(IDS))
+            self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+
+
 class Refusals(unittest.TestCase):
     def test_by_primitive_and_line(self):
         lines = Path(refused_programs.__file__).read_text().splitlines()
@@ -260,6 +298,9 @@ class Refusals(unittest.TestCase):
 def adopt(build):
     setattr(Programs, f"test_{build.__name__}", lambda self: self.expect_patch(build))
 
+
+for each in torch_twins.WITH_TWINS if torch_twins else []:
+    setattr(Twins, f"test_{each.__name__}", lambda self, each=each: self.expect_twin(each))
 
 for each in [*programs.PROGRAMS, *later_programs.PROGRAMS]:
     if each not in (later_programs.bare, later_programs.scaled, later_programs.vision_block):

@@ -150,6 +150,8 @@ private:
   /// A value that does not depend on what the model reads: parameters it is made of, if any.
   llvm::Expected<Value> fixedValue(Value value);
   Value fixedRow(Value value);
+  /// The row of a stored table that a token's id names; null where they are others.
+  Value rowOf(mlir::Location loc, Value table, Value ids);
   llvm::Expected<Value> operand(Value value);
   /// A graph.opaque for `value`, which is made of `data` and of what does not depend on it.
   llvm::Error raiseUnknown(Value value, llvm::ArrayRef<Value> data, llvm::StringRef target,

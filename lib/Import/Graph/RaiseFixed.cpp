@@ -80,12 +80,16 @@ static Value beforeShapes(Value ids) {
   return ids;
 }
 
+Value Raiser::rowOf(Location loc, Value table, Value ids) {
+  graph::StoredOp stored = storedOf(table);
+  Value id = ids ? lookup(beforeShapes(ids)) : Value();
+  if (!stored || !id || ranked(id).getRank() != 0 || ranked(parameter(stored)).getRank() != 2)
+    return {};
+  return xf::EmbedOp::create(builder, loc, parameter(stored), id);
+}
+
 /// A row of a table by the token's id.
 Raiser::Results Raiser::row(graph::CallOp call) {
-  graph::StoredOp table = storedOf(call.getTensor("weight"));
-  Value id = lookup(beforeShapes(call.getTensor("indices")));
-  auto rankOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank(); };
-  if (!table || !id || rankOf(id) != 0 || rankOf(parameter(table)) != 2)
-    return {};
-  return {xf::EmbedOp::create(builder, call.getLoc(), parameter(table), id)};
+  Value made = rowOf(call.getLoc(), call.getTensor("weight"), call.getTensor("indices"));
+  return made ? Results{made} : Results{};
 }

@@ -139,6 +139,8 @@ Raiser::Results Raiser::indexed(graph::CallOp call) {
     return {permuted};
   if (isData(call.getTensor("self")))
     return chosen(call);
+  if (Value made = rowOf(call.getLoc(), call.getTensor("self"), onlyOf(call, "indices")))
+    return {made};
   graph::StoredOp stored = storedOf(call.getTensor("self"));
   Value selected = asIndices(lookup(onlyOf(call, "indices")));
   if (!stored || !selected || ranked(parameter(stored)).getRank() > 2)

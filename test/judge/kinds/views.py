@@ -132,23 +132,23 @@ class Model(nn.Module):
 
 
 class StackedLayers(nn.Module):
-    """All layers in one parameter of each kind, and no module for a layer."""
+    """All layers in one parameter of each kind, and no module for a layer or for anything else."""
 
     def __init__(self):
         super().__init__()
-        self.embed, self.head = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, WORDS)
+        self.embed, self.head = normal(WORDS, WIDTH), normal(WIDTH, WORDS)
         self.qkv, self.out = normal(LAYERS, 3, WIDTH, HEADS, HEAD), normal(LAYERS, HEADS, HEAD, WIDTH)
         self.up, self.down = normal(LAYERS, WIDTH, 2 * INNER), normal(LAYERS, INNER, WIDTH)
         self.norms = nn.Parameter(1 + 0.1 * torch.randn(LAYERS, 2, WIDTH))
 
     def forward(self, input_ids):
-        x = self.embed(input_ids)
+        x = self.embed[input_ids]
         for qkv, out, up, down, norms in zip(self.qkv, self.out, self.up, self.down, self.norms):
             q, k, v = torch.einsum("btd,cdnh->cbnth", F.rms_norm(x, (WIDTH,), norms[0]), qkv)
             x = x + torch.einsum("bnth,nhd->btd", F.scaled_dot_product_attention(q, k, v, is_causal=True), out)
             gate, value = (F.rms_norm(x, (WIDTH,), norms[1]) @ up).chunk(2, -1)
             x = x + (F.silu(gate) * value) @ down
-        return self.head(x)
+        return x @ self.head
 
 
 def orders_of(choose):

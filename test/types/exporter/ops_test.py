@@ -78,6 +78,12 @@ class SpelledOut(unittest.TestCase):
             self.assertLess((found - expected).abs().max(), 1e-12, equation)
         self.assertIs(_spelled.einsum("ii->i", [torch.ones(2, 2)]), NotImplemented)
 
+    def test_repeat_interleave(self):
+        x = torch.randn(2, 3, 4)
+        for dim in (0, 1, 2, -1, -3):
+            self.assertTrue(torch.equal(_spelled.repeat_interleave(x, 3, dim), x.repeat_interleave(3, dim)))
+        self.assertIs(_spelled.repeat_interleave(x, 3), NotImplemented)
+
     def calls_of(self, forward):
         class Made(torch.nn.Module):
             def __init__(self):
@@ -94,6 +100,8 @@ class SpelledOut(unittest.TestCase):
     def test_programs(self):
         calls = self.calls_of(lambda self, x: torch.einsum("btd,dhk->bhtk", x, self.weight))
         self.assertTrue({"aten.matmul.default", "aten.permute.default"} <= calls and "aten.einsum.default" not in calls, calls)
+        calls = self.calls_of(lambda self, x: torch.einsum("btd,dhk->bhtk", x, self.weight).repeat_interleave(2, dim=1))
+        self.assertTrue("aten.expand.default" in calls and "aten.repeat_interleave.self_int" not in calls, calls)
         calls = self.calls_of(lambda self, x: x / x.norm(dim=-1, keepdim=True) + torch.nn.functional.normalize(x, dim=-1))
         self.assertTrue("aten.sqrt.default" in calls and "aten.linalg_vector_norm.default" not in calls, calls)
 
