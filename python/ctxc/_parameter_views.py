@@ -54,7 +54,7 @@ def without(tensor: Optional[Tensor], axis: int) -> Optional[Tensor]:
 
 def part_of(node: torch.fx.Node, known: dict[torch.fx.Node, Tensor]) -> Optional[Tensor]:
     """The part of a parameter that `node` is, by those known."""
-    given = node.args[0] if node.args else None
+    given: Any = node.args[0] if node.args else None
     several = given if node.target is operator.getitem else None
     if isinstance(several, torch.fx.Node):
         if base_name(several) not in DIVIDED or several.args[0] not in known:
@@ -161,8 +161,8 @@ class Views:
         tensors = [self.known[node] for node in nodes]
         if any(map(is_whole, tensors)):
             return False
-        taken = np.zeros(tensors[0].base.leaf.array.numel(), bool) if len(nodes) > 1 else None
-        for tensor in tensors if taken is not None else []:
+        taken = np.zeros(tensors[0].base.leaf.array.numel() if len(nodes) > 1 else 0, bool)
+        for tensor in tensors if len(nodes) > 1 else []:
             own = entries(tensor).entries(taken)
             if own.any():
                 return False

@@ -15,7 +15,8 @@ def mixed(x: np.ndarray) -> np.ndarray:
     """SplitMix64's mixing of integers of 64 bits."""
     for by, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x = np.multiply(x ^ (x >> np.uint64(by)), np.uint64(factor))
-    return np.bitwise_xor(x, x >> np.uint64(31))
+    made: np.ndarray = np.bitwise_xor(x, x >> np.uint64(31))
+    return made
 
 
 def random_numbers(name: str, shape: Sequence[int]) -> np.ndarray:

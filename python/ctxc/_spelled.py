@@ -50,6 +50,12 @@ def merged(x: torch.Tensor, first: int, count: int) -> torch.Tensor:
     return x.unsqueeze(first) if count == 0 else x.flatten(first, first + count - 1) if count > 1 else x
 
 
+def is_bank(names: str, own: str, inner: str) -> bool:
+    """Whether it has matrices that are chosen, as those of experts: own axes in front of the inner ones, and behind."""
+    places = [names.index(name) for name in own]
+    return any(at < names.index(inner[0]) for at in places) and any(at > names.index(inner[-1]) for at in places)
+
+
 def product(a: torch.Tensor, of_a: str, b: torch.Tensor, of_b: str, needed: set[str]) -> tuple[torch.Tensor, str]:
     """Σ a b over what is in both and not needed, and the names of its axes."""
     a, of_a = summed(a, of_a, needed | set(of_b)), "".join(name for name in of_a if name in needed or name in of_b)
@@ -62,6 +68,16 @@ def product(a: torch.Tensor, of_a: str, b: torch.Tensor, of_b: str, needed: set[
         a, b = ordered(a, of_a, both + own_a), ordered(b, of_b, both + own_b)
         a = a[(...,) + (None,) * len(own_b)]
         return a * b.reshape([*b.shape[:len(both)], *[1] * len(own_a), *b.shape[len(both):]]), names
+    # A vector is in front of a matrix whose rows it weighs, and behind one whose rows it is multiplied with: nothing is turned.
+    turns = bool(own_a) == (of_a[-1] in own_a if own_a else of_b[-1] in own_b) if bool(own_a) != bool(own_b) else False
+    if both and (turns or is_bank(of_a, own_a, inner)):
+        a, of_a, own_a, b, of_b, own_b = b, of_b, own_b, a, of_a, own_a
+    if both and is_bank(of_b, own_b, inner):  # axes of choices are then as those in both
+        front = "".join(name for name in own_b if of_b.index(name) < of_b.index(inner[0]))
+        a = ordered(a, of_a, both + own_a + inner)
+        for _ in front:
+            a = a.unsqueeze(len(both))
+        of_a, both, own_b = both + front + own_a + inner, both + front, "".join(name for name in own_b if name not in front)
     a, b = ordered(a, of_a, both + own_a + inner), ordered(b, of_b, both + inner + own_b)
     sizes_a, sizes_b = a.shape[len(both):len(both) + len(own_a)], b.shape[len(both) + len(inner):]
     a = merged(a, len(both) + len(own_a), len(inner))

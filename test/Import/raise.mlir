@@ -228,3 +228,31 @@ graph.program @halved tokens "s" {
   %y = graph.call "aten.add.Tensor"(%x, %b) {other = #graph.operand<1>, self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<["s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
   graph.return %y : !graph.tensor<[1, "s", 4], f32>
 }
+
+// -----
+
+// Rows with weights: a row of weights times them, and a sum of products that keeps axes of one entry.
+// CHECK-LABEL: xf.block @model(
+// CHECK: %[[Y:.*]] = xf.reshape %{{.*}} : tensor<8xf32> to tensor<2x4xf32>
+// CHECK: xf.combine %{{.*}}, %[[Y]] : tensor<2xf32>, tensor<2x4xf32>
+// CHECK: %[[ROWS:.*]] = xf.reshape %{{.*}} : tensor<2x1x4xf32> to tensor<2x4xf32>
+// CHECK: xf.combine %{{.*}}, %[[ROWS]] : tensor<2xf32>, tensor<2x4xf32>
+// CHECK-NOT: graph.opaque
+graph.program @weights tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %u = graph.stored "u" : !graph.tensor<[8, 4], f32>
+  %v = graph.stored "v" : !graph.tensor<[2, 4], f32>
+  %l = graph.call "aten.linear.default"(%x, %u) {input = #graph.operand<0>, weight = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[8, 4], f32>) -> !graph.tensor<[1, "s", 8], f32>
+  %y = graph.call "aten.view.default"(%l) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<[1, "s", 8], f32>) -> !graph.tensor<[1, "s", 2, 4], f32>
+  %w = graph.call "aten.linear.default"(%x, %v) {input = #graph.operand<0>, weight = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[2, 4], f32>) -> !graph.tensor<[1, "s", 2], f32>
+  %row = graph.call "aten.unsqueeze.default"(%w) {self = #graph.operand<0>, dim = 2 : i64} in "" : (!graph.tensor<[1, "s", 2], f32>) -> !graph.tensor<[1, "s", 1, 2], f32>
+  %p = graph.call "aten.matmul.default"(%row, %y) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 1, 2], f32>, !graph.tensor<[1, "s", 2, 4], f32>) -> !graph.tensor<[1, "s", 1, 4], f32>
+  %first = graph.call "aten.view.default"(%p) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<[1, "s", 1, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %y1 = graph.call "aten.view.default"(%l) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<[1, "s", 8], f32>) -> !graph.tensor<[1, "s", 2, 1, 4], f32>
+  %w1 = graph.call "aten.view.default"(%w) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<[1, "s", 2], f32>) -> !graph.tensor<[1, "s", 2, 1, 1], f32>
+  %m = graph.call "aten.mul.Tensor"(%y1, %w1) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 2, 1, 4], f32>, !graph.tensor<[1, "s", 2, 1, 1], f32>) -> !graph.tensor<[1, "s", 2, 1, 4], f32>
+  %sum = graph.call "aten.sum.dim_IntList"(%m) {self = #graph.operand<0>, dim = [2], keepdim = true} in "" : (!graph.tensor<[1, "s", 2, 1, 4], f32>) -> !graph.tensor<[1, "s", 1, 1, 4], f32>
+  %second = graph.call "aten.view.default"(%sum) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<[1, "s", 1, 1, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %z = graph.call "aten.add.Tensor"(%first, %second) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %z : !graph.tensor<[1, "s", 4], f32>
+}

@@ -42,7 +42,7 @@ CTXC, FOLDER = sys.argv[1], Path(sys.argv[2])
 IDS = np.array([[5, 17, 3, 60, 22, 41, 9, 33]])
 POSITIONS = np.arange(IDS.shape[1])[None]
 # The verdict is undecided with the paper's sites, and has a plan with all.
-UNDECIDED = {"mixture_dense", "mixture_taken", "ngpt"}
+UNDECIDED = {"mixture_dense", "ngpt"}
 # These are run in the form of the exported program; all others by kernels.
 AS_PROGRAMS = {"mixture_dense", "t5_bias"}
 LAYERS = {"llama_scanned": "scopes", "linen_gpt": "scopes", "gemma": "scopes", "skips_in_scopes": "scopes", "nnx_scanned": "scopes",

@@ -208,6 +208,7 @@ private:
   Value expertProduct(graph::CallOp call);
   Value productFromLeft(graph::CallOp call);
   Value combined(graph::CallOp call, Value product);
+  Value weightedRows(graph::CallOp call);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);
   /// `value` as `shape`, with the dimensions of that in another order.

@@ -213,6 +213,25 @@ Value Raiser::expertProduct(graph::CallOp call) {
 }
 
 /// Σ_j w_j y_j, where `value` is the product: the weights and the rows, both data.
+/// w Y of a row of weights, where both are a token's own.
+Value Raiser::weightedRows(graph::CallOp call) {
+  Value row = call.getTensor("self"), matrix = call.getTensor("other");
+  auto type = cast<graph::SymbolicType>(row.getType());
+  Value w = isData(row) ? lookup(row) : Value(), y = isData(matrix) ? lookup(matrix) : Value();
+  if (!w || !y || type.getRank() < 3 || type.getNumber(type.getRank() - 2) != 1 ||
+      ranked(y).getRank() != 2 || ranked(y).getDimSize(0) != ranked(w).getNumElements() ||
+      ranked(y).getDimSize(0) != type.getNumber(type.getRank() - 1))
+    return {};
+  auto result = tokenType(call.getResult(0), axes);
+  if (!result || result->getNumElements() != ranked(y).getDimSize(1)) {
+    llvm::consumeError(result.takeError());
+    return {};
+  }
+  auto vector = RankedTensorType::get({ranked(y).getDimSize(0)}, builder.getF32Type());
+  Value sum = xf::CombineOp::create(builder, call.getLoc(), reshaped(call.getLoc(), w, vector), y);
+  return reshaped(call.getLoc(), sum, *result);
+}
+
 Value Raiser::combined(graph::CallOp call, Value value) {
   graph::CallOp product = callOf(beforeCopies(value), "mul");
   std::optional<Sides> sides = product ? sidesOf(product) : std::nullopt;
@@ -221,11 +240,16 @@ Value Raiser::combined(graph::CallOp call, Value value) {
   for (auto [rows, weights] :
        {std::pair(sides->left, sides->right), std::pair(sides->right, sides->left)}) {
     Value y = lookup(rows), w = lookup(weights);
-    if (!y || !w || ranked(y).getRank() != 2 || ranked(w).getRank() != 2 ||
-        ranked(w).getDimSize(1) != 1 || ranked(w).getDimSize(0) != ranked(y).getDimSize(0))
+    if (!y || !w || ranked(y).getRank() < 2 || ranked(w).getRank() != ranked(y).getRank() ||
+        ranked(w).getDimSize(0) != ranked(y).getDimSize(0) ||
+        ranked(w).getDimSize(0) != ranked(w).getNumElements())
       continue;
-    auto vector = RankedTensorType::get({ranked(w).getDimSize(0)}, builder.getF32Type());
-    return xf::CombineOp::create(builder, call.getLoc(), reshaped(call.getLoc(), w, vector), y);
+    int64_t count = ranked(w).getDimSize(0);
+    auto vector = RankedTensorType::get({count}, builder.getF32Type()),
+         matrix = RankedTensorType::get({count, ranked(y).getNumElements() / count},
+                                        builder.getF32Type());
+    return xf::CombineOp::create(builder, call.getLoc(), reshaped(call.getLoc(), w, vector),
+                                 reshaped(call.getLoc(), y, matrix));
   }
   return {};
 }

@@ -186,7 +186,7 @@ Raiser::Results Raiser::linear(graph::CallOp call) {
 }
 
 Raiser::Results Raiser::product(graph::CallOp call) {
-  for (auto pattern : {&Raiser::expertProduct, &Raiser::productFromLeft})
+  for (auto pattern : {&Raiser::expertProduct, &Raiser::productFromLeft, &Raiser::weightedRows})
     if (Value y = (this->*pattern)(call))
       return {y};
   Value x = lookup(call.getTensor("self"));

@@ -67,7 +67,10 @@ class SpelledOut(unittest.TestCase):
                  "bhts,bhsk->bthk": [(1, 2, 5, 7), (1, 2, 7, 3)], "bthk,hkd->btd": [(1, 5, 2, 3), (2, 3, 4)], "btd,d->bt": [(1, 5, 4), (4,)],
                  "btd,btd->bt": [(1, 5, 4), (1, 5, 4)], "bt,bt->bt": [(1, 5), (1, 5)], "...d,df->...f": [(1, 5, 4), (4, 6)], "btd->dbt": [(1, 5, 4)],
                  "bte,btd,edf->btf": [(1, 5, 3), (1, 5, 4), (3, 4, 6)], "ij,jk": [(2, 3), (3, 4)], "i,i": [(3,), (3,)], "i,j->ij": [(2,), (3,)],
-                 "b t h, h k -> b t k": [(1, 5, 2), (2, 3)], "btd->bt": [(1, 5, 4)]}
+                 "b t h, h k -> b t k": [(1, 5, 2), (2, 3)], "btd,btkdf->btkf": [(1, 5, 4), (1, 5, 2, 4, 3)],
+                 "btkdf,btd->btkf": [(1, 5, 2, 4, 3), (1, 5, 4)], "btkd,btk->btd": [(1, 5, 2, 4), (1, 5, 2)], "btk,btkd->dbt": [(1, 5, 2), (1, 5, 2, 4)],
+                 "btqd,btkdf->btfkq": [(1, 5, 6, 4), (1, 5, 2, 4, 3)], "bhd,bshd->bhs": [(1, 2, 4), (1, 5, 2, 4)],
+                 "btkf,btkfd,btk->btd": [(1, 5, 2, 3), (1, 5, 2, 3, 4), (1, 5, 2)], "btd->bt": [(1, 5, 4)]}
 
     def test_einsum(self):
         torch.manual_seed(0)
