@@ -93,10 +93,11 @@ def product(a: torch.Tensor, of_a: str, b: torch.Tensor, of_b: str, needed: set[
 
 
 def length(x: torch.Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """A Euclidean length as the root of a sum of squares."""
-    if ord != 2 or dtype is not None or not x.is_floating_point():
+    """A Euclidean length as the root of a sum of squares, and that of order 1 as a sum."""
+    if ord not in (1, 2) or dtype is not None or not x.is_floating_point():
         return NotImplemented  # type: ignore
-    return (x * x).sum(list(range(x.dim())) if dim is None else dim, keepdim).sqrt()
+    axes = list(range(x.dim())) if dim is None else dim
+    return x.abs().sum(axes, keepdim) if ord == 1 else (x * x).sum(axes, keepdim).sqrt()
 
 
 def repeat_interleave(x: torch.Tensor, repeats: int, dim: int | None = None, *, output_size: int | None = None) -> torch.Tensor:

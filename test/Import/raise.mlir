@@ -256,3 +256,39 @@ graph.program @weights tokens "s" {
   %z = graph.call "aten.add.Tensor"(%first, %second) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
   graph.return %z : !graph.tensor<[1, "s", 4], f32>
 }
+
+// -----
+
+// One-hot weights: a row of the identity for each selected index, also where it is compared with all. And parts without the axis along which
+// they are joined.
+// CHECK-LABEL: xf.block @model(
+// CHECK: %[[I:.*]] = xf.top_k %{{.*}} k 2
+// CHECK: %[[ID:.*]] = xf.setting "identity" : tensor<3x3xf32> = dense<{{\[\[}}1.000000e+00, 0.000000e+00, 0.000000e+00], [0.000000e+00, 1.000000e+00, 0.000000e+00], [0.000000e+00, 0.000000e+00, 1.000000e+00]]>
+// CHECK: %[[H:.*]] = xf.gather %[[ID]][%[[I]]] : tensor<3x3xf32>, tensor<2xi32>
+// CHECK: %[[W:.*]] = xf.combine %{{.*}}, %[[H]] : tensor<2xf32>, tensor<2x3xf32>
+// CHECK: %[[Y:.*]] = xf.concat %{{.*}}, %{{.*}}, %{{.*}} : tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>
+// CHECK: xf.combine %{{.*}}, %[[Y]] : tensor<3xf32>, tensor<3x4xf32>
+// CHECK-NOT: graph.opaque
+graph.program @onehot tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %r = graph.stored "router" : !graph.tensor<[3, 4], f32>
+  %n = graph.stored "n" fixed is dense<[0.0, 1.0, 2.0]> : tensor<3xf64> : !graph.tensor<[3], si32>
+  %l = graph.call "aten.linear.default"(%x, %r) {input = #graph.operand<0>, weight = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[3, 4], f32>) -> !graph.tensor<[1, "s", 3], f32>
+  %v, %i = graph.call "aten.topk.default"(%l) {self = #graph.operand<0>, k = 2 : i64} in "" : (!graph.tensor<[1, "s", 3], f32>) -> (!graph.tensor<[1, "s", 2], f32>, !graph.tensor<[1, "s", 2], si64>)
+  %iv = graph.call "aten.view.default"(%i) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<[1, "s", 2], si64>) -> !graph.tensor<["s", 2, 1], si64>
+  %e = graph.call "aten.eq.Tensor"(%iv, %n) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<["s", 2, 1], si64>, !graph.tensor<[3], si32>) -> !graph.tensor<["s", 2, 3], i1>
+  %h = graph.call "aten._to_copy.default"(%e) {self = #graph.operand<0>, dtype = 7 : i64} in "" : (!graph.tensor<["s", 2, 3], i1>) -> !graph.tensor<["s", 2, 3], f32>
+  %vv = graph.call "aten.view.default"(%v) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<[1, "s", 2], f32>) -> !graph.tensor<["s", 2, 1], f32>
+  %m = graph.call "aten.mul.Tensor"(%h, %vv) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<["s", 2, 3], f32>, !graph.tensor<["s", 2, 1], f32>) -> !graph.tensor<["s", 2, 3], f32>
+  %w = graph.call "aten.sum.dim_IntList"(%m) {self = #graph.operand<0>, dim = [1], keepdim = false} in "" : (!graph.tensor<["s", 2, 3], f32>) -> !graph.tensor<["s", 3], f32>
+  %a = graph.call "aten.relu.default"(%x) {self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %b = graph.call "aten.tanh.default"(%x) {self = #graph.operand<0>} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  %av = graph.call "aten.view.default"(%a) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 1, 4], f32>
+  %bv = graph.call "aten.view.default"(%b) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 1, 4], f32>
+  %xv = graph.call "aten.view.default"(%x) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<[1, "s", 4], f32>) -> !graph.tensor<[1, "s", 1, 4], f32>
+  %c = graph.call "aten.cat.default"(%av, %bv, %xv) {tensors = [#graph.operand<0>, #graph.operand<1>, #graph.operand<2>], dim = 2 : i64} in "" : (!graph.tensor<[1, "s", 1, 4], f32>, !graph.tensor<[1, "s", 1, 4], f32>, !graph.tensor<[1, "s", 1, 4], f32>) -> !graph.tensor<[1, "s", 3, 4], f32>
+  %wv = graph.call "aten.view.default"(%w) {self = #graph.operand<0>, size = []} in "" : (!graph.tensor<["s", 3], f32>) -> !graph.tensor<[1, "s", 3, 1], f32>
+  %p = graph.call "aten.mul.Tensor"(%c, %wv) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 3, 4], f32>, !graph.tensor<[1, "s", 3, 1], f32>) -> !graph.tensor<[1, "s", 3, 4], f32>
+  %y = graph.call "aten.sum.dim_IntList"(%p) {self = #graph.operand<0>, dim = [2], keepdim = false} in "" : (!graph.tensor<[1, "s", 3, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %y : !graph.tensor<[1, "s", 4], f32>
+}

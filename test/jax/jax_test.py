@@ -44,7 +44,7 @@ POSITIONS = np.arange(IDS.shape[1])[None]
 # The verdict is undecided with the paper's sites, and has a plan with all.
 UNDECIDED = {"mixture_dense", "ngpt"}
 # These are run in the form of the exported program; all others by kernels.
-AS_PROGRAMS = {"mixture_dense", "t5_bias"}
+AS_PROGRAMS = {"t5_bias"}
 LAYERS = {"llama_scanned": "scopes", "linen_gpt": "scopes", "gemma": "scopes", "skips_in_scopes": "scopes", "nnx_scanned": "scopes",
           "linen_scanned": "scopes", "haiku_gpt": "values", "skips_unnamed": "values", "folded_net": "values", "linen_flat": "values", "last_norm_without_scale": "nothing", "vision_block": "nothing", "bare": "nothing",
           "scaled": "nothing"}
@@ -205,6 +205,12 @@ class Programs(unittest.TestCase):
         self.assertEqual(checked.returncode, 1)
         self.assertIn("undecided", checked.stdout)
         self.assertNotIn("controllable", checked.stdout)
+
+    def test_distil_refuses_a_program(self):
+        _, _, path = self.made(programs.gpt2_plain)
+        refused = command("distil", path, "-o", FOLDER / "adapter", "--context-tokens", "5,6,7")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("expected a Hugging Face directory, whose modules an adapter names", refused.stderr)
 
     def test_a_scan_over_tokens_has_their_number(self):
         f, params = later_programs.scan_over_tokens()

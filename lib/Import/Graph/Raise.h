@@ -209,6 +209,7 @@ private:
   Value productFromLeft(graph::CallOp call);
   Value combined(graph::CallOp call, Value product);
   Value weightedRows(graph::CallOp call);
+  Value oneHot(graph::CallOp call);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);
   /// `value` as `shape`, with the dimensions of that in another order.

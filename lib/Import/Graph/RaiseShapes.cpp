@@ -109,6 +109,8 @@ Raiser::Results Raiser::permuted(graph::CallOp call) {
 }
 
 Raiser::Results Raiser::copied(graph::CallOp call) {
+  if (Value rows = oneHot(call))
+    return {rows};
   Value x = lookup(call.getOperand(0));
   auto type = tokenType(call.getResult(0), axes);
   auto train = dyn_cast_or_null<BoolAttr>(call.getArgument("train"));
@@ -277,8 +279,7 @@ Raiser::Results Raiser::joined(graph::CallOp call) {
       continue;
     }
     Value x = isData(operand) ? lookup(operand) : fixedRow(operand);
-    if (!x || !dim || !isFloat(x) || ranked(x).getRank() <= *dim ||
-        (!values.empty() && ranked(x).getRank() != ranked(values.front()).getRank()))
+    if (!x || !dim || !isFloat(x))
       return {};
     values.push_back(x);
   }
@@ -287,9 +288,18 @@ Raiser::Results Raiser::joined(graph::CallOp call) {
   if (!list || list.size() != values.size() + empty || values.empty())
     return {};
   auto type = tokenType(call.getResult(0), axes);
-  if (!type || type->getRank() != ranked(values.front()).getRank()) {
+  if (!type) {
     llvm::consumeError(type.takeError());
     return {};
+  }
+  // Parts may lack axes of one entry in front that all have together.
+  for (Value &value : values) {
+    SmallVector<int64_t> shape(ranked(value).getShape());
+    if (int64_t(shape.size()) > type->getRank())
+      return {};
+    shape.insert(shape.begin(), type->getRank() - shape.size(), 1);
+    value = reshaped(call.getLoc(), value,
+                     RankedTensorType::get(shape, ranked(value).getElementType()));
   }
   // Where leading axes were dropped from the parts alone, the sizes do not add up.
   int64_t together = 0;
