@@ -129,7 +129,7 @@ def saves(source: str, pause: float = 0.05) -> Iterator[None]:
         linecache.checkcache()
 
 
-def watch(source: str, output: str, write: Callable[[str, str], None]) -> None:
+def watch(source: str, output: str, write: Callable[[str, str], object]) -> None:
     """Calls `write` with `source` and a new file beside `output` for each save, and prints the file's name: an empty line where
     nothing was written. The last two files stay."""
     base = Path(output)

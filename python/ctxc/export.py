@@ -33,7 +33,7 @@ except ModuleNotFoundError as missing:
         raise
     raise SystemExit(f"ctxc.export: torch is not installed for {sys.executable}; expected a Python with torch: pip install torch") from None
 
-from ctxc._built import built_module, inputs_of, is_function, length_for, watch
+from ctxc._built import built_module, inputs_of as inputs_of, is_function, length_for, watch
 from ctxc._parameter_views import apply_patch as apply_patch, with_views
 
 # Below it an entry of an additive mask hides a token.
