@@ -119,6 +119,33 @@ private:
   Results chosen(graph::CallOp call);
   Results gathered(graph::CallOp call);
   Results summed(graph::CallOp call);
+  Results largest(graph::CallOp call);
+
+  /// A vector with an entry for each expert: w_j for the jth of the selected ones, and 0 elsewhere.
+  struct Gate {
+    Value weights; ///< a vector with one for each of the selected
+    xf::TopKOp selected;
+    bool isFlag = false; ///< all weights are 1
+  };
+  /// What `call` gives where that is a gate, or an entry of one; null where it is neither.
+  Value gateValue(graph::CallOp call);
+  Value gateEntry(graph::CallOp call);
+  Value spread(mlir::Location loc, const Gate &gate);
+  std::optional<Gate> gateOf(Value value);
+  std::optional<Gate> findGate(graph::CallOp call);
+  std::optional<Gate> scatteredGate(graph::CallOp call);
+  std::optional<Gate> summedGate(graph::CallOp call);
+  std::optional<Gate> scaledGate(graph::CallOp call);
+  std::optional<Gate> dividedGate(graph::CallOp call);
+  std::optional<Gate> softmaxGate(graph::CallOp call);
+  std::optional<Gate> maskedGate(graph::CallOp call, double number);
+  std::optional<Gate> takenGate(mlir::Location loc, Value of, xf::TopKOp selected);
+  Gate evenGate(mlir::Location loc, xf::TopKOp selected);
+  xf::TopKOp selectedOf(Value value) const;
+  xf::TopKOp hotRowsOf(Value value) const;
+  bool countsUp(Value value) const;
+  std::optional<std::pair<xf::TopKOp, int64_t>> indicatorOf(Value value) const;
+  Value vectorOf(Value value, int64_t count);
 
   /// Raises a call and binds its results; false where no pattern knows it.
   llvm::Expected<bool> raiseByPattern(graph::CallOp call);
@@ -207,8 +234,11 @@ private:
   /// W_{sel_j} x_j, and Σ_j w_j y_j.
   Value expertProduct(graph::CallOp call);
   Value productFromLeft(graph::CallOp call);
+  Value productOfRows(graph::CallOp call);
+  Value weighted(mlir::Location loc, Value w, Value y);
+  Value each(mlir::Location loc, int64_t count);
+  Value oneOfBank(mlir::Location loc, Value weight, bool turned, Value x);
   Value combined(graph::CallOp call, Value product);
-  Value weightedRows(graph::CallOp call);
   Value oneHot(graph::CallOp call);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);
@@ -242,6 +272,9 @@ private:
   llvm::DenseMap<Value, Value> values;
   llvm::DenseMap<Value, Value> parameters;
   mlir::FloatType narrowest;
+  llvm::DenseMap<Value, std::optional<Gate>> gates;
+  llvm::DenseMap<mlir::Operation *, Value> even; ///< the weights of 1 of a selection
+  llvm::DenseMap<std::pair<Value, mlir::Operation *>, Value> spreads; ///< by the weights
   llvm::DenseSet<Value> computed; ///< made of stored tensors by ops of xf
 };
 

@@ -97,6 +97,18 @@ Raiser::Results Raiser::topK(graph::CallOp call) {
   return {xf::GatherOp::create(builder, call.getLoc(), x, selected), selected};
 }
 
+/// The largest entry of a vector, and its index.
+Raiser::Results Raiser::largest(graph::CallOp call) {
+  Value self = call.getTensor("self"), x = lookup(self);
+  std::optional<int64_t> dim = integerOf(call, "dim");
+  if (!x || !dim || ranked(x).getRank() != 1 || tokenDim(self, *dim) != 0)
+    return {};
+  Value selected = xf::TopKOp::create(builder, call.getLoc(), x, uint64_t(1));
+  if (call.getNumResults() == 1)
+    return {selected};
+  return {xf::GatherOp::create(builder, call.getLoc(), x, selected), selected};
+}
+
 /// Neighbouring entries along an axis, which constant indices name.
 Raiser::Results Raiser::chosen(graph::CallOp call) {
   Value self = call.getTensor("self"), x = lookup(self);
@@ -157,7 +169,8 @@ Raiser::Results Raiser::gathered(graph::CallOp call) {
   return {xf::GatherOp::create(builder, call.getLoc(), x, selected)};
 }
 
-/// The bank of `bank[indices]`, the indices, and whether each matrix is turned.
+/// The bank of `bank[indices]`, the indices, and whether each matrix is turned. Without indices it
+/// is the whole bank.
 static std::tuple<Value, Value, bool> bankOf(Value value) {
   bool turned = false;
   value = beforeCopies(value);
@@ -170,9 +183,40 @@ static std::tuple<Value, Value, bool> bankOf(Value value) {
     value = beforeCopies(turn.getOperand(0));
   }
   graph::CallOp index = callOf(value, "index");
+  if (value.getDefiningOp<graph::StoredOp>())
+    return {value, {}, turned};
   if (!index || !index.getTensor("self"))
     return {};
   return {index.getTensor("self"), onlyOf(index, "indices"), turned};
+}
+
+/// The indices of all experts.
+Value Raiser::each(Location loc, int64_t count) {
+  return xf::TopKOp::create(builder, loc, xf::createOnes(builder, loc, {count}), uint64_t(count));
+}
+
+/// W_e x and x W_e of one matrix of a bank, by a number; null where `weight` is no such.
+Value Raiser::oneOfBank(Location loc, Value weight, bool turned, Value x) {
+  graph::CallOp select = callOf(weight, "select");
+  graph::StoredOp stored = select ? storedOf(select.getTensor("self")) : graph::StoredOp();
+  std::optional<int64_t> e = select ? integerOf(select, "index") : std::nullopt;
+  if (!stored || !e || integerOf(select, "dim").value_or(0) != 0 || ranked(x).getRank() != 1 ||
+      ranked(parameter(stored)).getRank() != 3 || numbersOf(stored))
+    return {};
+  ArrayRef<int64_t> shape = ranked(parameter(stored)).getShape();
+  *e += *e < 0 ? shape[0] : 0;
+  if (*e < 0 || *e >= shape[0] || shape[turned ? 1 : 2] != ranked(x).getDimSize(0))
+    return {};
+  // The index of the one entry that is not 0.
+  SmallVector<float> only(shape[0], 0);
+  only[*e] = 1;
+  auto vector = [&](int64_t size) { return RankedTensorType::get({size}, builder.getF32Type()); };
+  Value scores =
+      setting(loc, ("only_" + Twine(*e) + "_of_" + Twine(shape[0])).str(), vector(shape[0]),
+              DenseElementsAttr::get(vector(shape[0]), ArrayRef(only)));
+  Value index = xf::TopKOp::create(builder, loc, scores, uint64_t(1));
+  Value y = xf::ExpertLinearOp::create(builder, loc, parameter(stored), index, x, turned);
+  return reshaped(loc, y, vector(shape[turned ? 2 : 1]));
 }
 
 Value Raiser::expertProduct(graph::CallOp call) {
@@ -180,13 +224,17 @@ Value Raiser::expertProduct(graph::CallOp call) {
   for (bool isLeft : {true, false}) {
     auto [table, indices, turned] = bankOf(isLeft ? left : right);
     graph::StoredOp stored = storedOf(table);
-    Value selected = indices ? asIndices(lookup(indices)) : Value();
     Value other = isLeft ? right : left, x = other && isData(other) ? lookup(other) : Value();
-    if (!stored || !selected || !x || ranked(parameter(stored)).getRank() != 3)
+    if (!stored || !x || ranked(parameter(stored)).getRank() != 3 ||
+        !isa<Float32Type>(ranked(x).getElementType()))
       continue;
-    // A column behind the matrix, or a row before it.
+    Value selected = indices ? asIndices(lookup(indices))
+                             : each(call.getLoc(), ranked(parameter(stored)).getDimSize(0));
+    // A column behind the matrix, or a row before it, of which each token has one.
     auto type = cast<graph::SymbolicType>(other.getType());
-    if (type.getRank() < 2 || type.getNumber(type.getRank() - (isLeft ? 1 : 2)) != 1)
+    int64_t single = type.getRank() - (isLeft ? 1 : 2);
+    if (!selected || single < 0 ||
+        (type.getNumber(single) != 1 && axes.axis(other) != unsigned(single)))
       continue;
     bool transposed = isLeft == turned;
     ArrayRef<int64_t> bank = ranked(parameter(stored)).getShape();
@@ -212,7 +260,25 @@ Value Raiser::expertProduct(graph::CallOp call) {
   return {};
 }
 
-/// Σ_j w_j y_j, where `value` is the product: the weights and the rows, both data.
+/// Σ_j w_j y_j of rows y_j: term by term where each is a value of its own.
+Value Raiser::weighted(Location loc, Value w, Value y) {
+  auto turn = y.getDefiningOp<xf::TransposeOp>();
+  auto rows = (turn ? turn.getData() : y).getDefiningOp<xf::ConcatOp>();
+  int64_t count = ranked(w).getDimSize(0);
+  if (!rows || ranked(rows).getRank() != 2 || rows.getAlong() != (turn ? 1 : 0) ||
+      int64_t(rows.getParts().size()) != count)
+    return xf::CombineOp::create(builder, loc, w, y);
+  Value sum;
+  for (auto [j, part] : llvm::enumerate(rows.getParts())) {
+    auto one = RankedTensorType::get({1}, builder.getF32Type());
+    auto vector = RankedTensorType::get({ranked(part).getNumElements()}, builder.getF32Type());
+    Value weight = xf::SliceOp::create(builder, loc, one, w, j, 0);
+    Value term = xf::MulOp::create(builder, loc, reshaped(loc, part, vector), weight);
+    sum = sum ? Value(xf::AddOp::create(builder, loc, sum, term)) : term;
+  }
+  return sum;
+}
+
 /// The number n where `value` is 0, 1, …, n − 1 along its last axis, and has no other.
 static std::optional<int64_t> countIn(Value value) {
   auto type = cast<graph::SymbolicType>(value.getType());
@@ -262,25 +328,7 @@ Value Raiser::oneHot(graph::CallOp call) {
   return xf::GatherOp::create(builder, call.getLoc(), table, selected);
 }
 
-/// w Y of a row of weights, where both are a token's own.
-Value Raiser::weightedRows(graph::CallOp call) {
-  Value row = call.getTensor("self"), matrix = call.getTensor("other");
-  auto type = cast<graph::SymbolicType>(row.getType());
-  Value w = isData(row) ? lookup(row) : Value(), y = isData(matrix) ? lookup(matrix) : Value();
-  if (!w || !y || type.getRank() < 3 || type.getNumber(type.getRank() - 2) != 1 ||
-      ranked(y).getRank() != 2 || ranked(y).getDimSize(0) != ranked(w).getNumElements() ||
-      ranked(y).getDimSize(0) != type.getNumber(type.getRank() - 1))
-    return {};
-  auto result = tokenType(call.getResult(0), axes);
-  if (!result || result->getNumElements() != ranked(y).getDimSize(1)) {
-    llvm::consumeError(result.takeError());
-    return {};
-  }
-  auto vector = RankedTensorType::get({ranked(y).getDimSize(0)}, builder.getF32Type());
-  Value sum = xf::CombineOp::create(builder, call.getLoc(), reshaped(call.getLoc(), w, vector), y);
-  return reshaped(call.getLoc(), sum, *result);
-}
-
+/// Σ_j w_j y_j, where `value` is the product: the weights and the rows, both data.
 Value Raiser::combined(graph::CallOp call, Value value) {
   graph::CallOp product = callOf(beforeCopies(value), "mul");
   std::optional<Sides> sides = product ? sidesOf(product) : std::nullopt;
@@ -293,14 +341,53 @@ Value Raiser::combined(graph::CallOp call, Value value) {
         ranked(w).getDimSize(0) != ranked(y).getDimSize(0) ||
         ranked(w).getDimSize(0) != ranked(w).getNumElements())
       continue;
-    int64_t count = ranked(w).getDimSize(0);
+    const int64_t count = ranked(w).getDimSize(0);
     auto vector = RankedTensorType::get({count}, builder.getF32Type()),
          matrix = RankedTensorType::get({count, ranked(y).getNumElements() / count},
                                         builder.getF32Type());
-    return xf::CombineOp::create(builder, call.getLoc(), reshaped(call.getLoc(), w, vector),
-                                 reshaped(call.getLoc(), y, matrix));
+    return weighted(call.getLoc(), reshaped(call.getLoc(), w, vector),
+                    reshaped(call.getLoc(), y, matrix));
   }
   return {};
+}
+
+/// w Y, and Y w, of a vector and of rows that are both the token's.
+Value Raiser::productOfRows(graph::CallOp call) {
+  Value left = call.getTensor("self"), right = call.getTensor("other");
+  auto sizes = [](Value value) {
+    auto type = cast<graph::SymbolicType>(value.getType());
+    int64_t rank = type.getRank();
+    return rank < 2 ? std::pair(std::optional<int64_t>(), std::optional<int64_t>())
+                    : std::pair(type.getNumber(rank - 2), type.getNumber(rank - 1));
+  };
+  if (!left || !right || !isData(left) || !isData(right))
+    return {};
+  Value a = lookup(left), b = lookup(right);
+  auto [rows, inner] = sizes(left);
+  auto [same, columns] = sizes(right);
+  auto result = tokenType(call.getResult(0), axes);
+  if (!result || !a || !b || !rows || !inner || inner != same || !columns ||
+      result->getNumElements() != *rows * *columns || (*rows != 1 && *columns != 1)) {
+    llvm::consumeError(result.takeError());
+    return {};
+  }
+  bool isLeft = *rows == 1;
+  Location loc = call.getLoc();
+  Value w = isLeft ? a : b, y = isLeft ? b : a;
+  int64_t width = isLeft ? *columns : *rows;
+  if (ranked(w).getNumElements() != *inner || ranked(y).getNumElements() != *inner * width ||
+      !isFloat(w) || !isFloat(y))
+    return {};
+  w = reshaped(loc, w, RankedTensorType::get({*inner}, builder.getF32Type()));
+  auto turn = y.getDefiningOp<xf::TransposeOp>();
+  auto type = RankedTensorType::get({*inner, width}, builder.getF32Type());
+  if (isLeft)
+    y = reshaped(loc, y, type);
+  else if (turn && turn.getData().getType() == type && turn.getOrder() == ArrayRef<int64_t>{1, 0})
+    y = turn.getData();
+  else
+    y = transposed(loc, y, {width, *inner}, {1, 0});
+  return reshaped(loc, weighted(loc, w, y), *result);
 }
 
 Raiser::Results Raiser::summed(graph::CallOp call) {

@@ -1,4 +1,5 @@
 #include "RaiseModel.h"
+#include "JoinExperts.h"
 #include "JoinLayers.h"
 #include "Raise.h"
 #include "ctxc/Checkpoint/StrictJson.h"
@@ -207,6 +208,11 @@ llvm::Error ModelRaiser::raiseBlock(Scope &scope) {
     if (shared.contains(prefix + param.getName().str()) || shared.contains(param.getName()))
       param.setFrozen(true);
   });
+  joinExperts(block, [&](xf::ParamOp param) {
+    return !names.storedAs(param.getName()) && !shared.contains(prefix + param.getName().str()) &&
+           !shared.contains(param.getName());
+  });
+  eraseUnused(entry);
   scope.bind = bound.empty() ? DictionaryAttr() : builder.getDictionaryAttr(bound);
   share(scope);
   return llvm::Error::success();

@@ -61,6 +61,8 @@ Raiser::Results Raiser::clamped(graph::CallOp call) {
 
 /// The larger or the smaller entries of two values: b + relu(a − b), and b − relu(b − a).
 Raiser::Results Raiser::extreme(graph::CallOp call) {
+  if (call.getArgument("dim") && call.getBaseName() == "max")
+    return largest(call);
   Value self = call.getTensor("self"), other = call.getTensor("other");
   Value a = self && other ? ofStored(self) : Value(), b = a ? ofStored(other) : Value();
   Location loc = call.getLoc();

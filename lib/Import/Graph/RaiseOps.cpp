@@ -18,6 +18,8 @@ Raiser::Results Raiser::raiseKnown(graph::CallOp call) {
 #include "dialects/Graph/AtenOps.def"
     return made;
   }();
+  if (Value gate = gateValue(call))
+    return {gate};
   Method method = methods.lookup(call.getBaseName());
   if (!method || method == &Raiser::none)
     return {};
@@ -172,13 +174,19 @@ Raiser::Results Raiser::linear(graph::CallOp call) {
     Value w = weightOf(stored);
     if (ranked(x).getShape().back() == ranked(w).getDimSize(transposed ? 0 : 1))
       y = xf::LinearOp::create(builder, call.getLoc(), w, x, transposed);
-  } else if (x && !stored && !transposed) {
-    y = scaledRows(call.getLoc(), weight, x);
+  } else if (x && !stored) {
+    y = oneOfBank(call.getLoc(), weight, transposed, x);
+    if (!y && !transposed)
+      y = scaledRows(call.getLoc(), weight, x);
   }
   if (!y)
     return {};
   if (Value bias = call.getTensor(isAddmm ? "self" : "bias")) {
+    Value without = y;
     y = withBias(call.getLoc(), y, bias);
+    Value made = y || isData(bias) ? Value() : ofStored(bias);
+    if (made && made.getType() == without.getType())
+      y = xf::AddOp::create(builder, call.getLoc(), without, made);
     if (!y)
       return {};
   }
@@ -186,12 +194,15 @@ Raiser::Results Raiser::linear(graph::CallOp call) {
 }
 
 Raiser::Results Raiser::product(graph::CallOp call) {
-  for (auto pattern : {&Raiser::expertProduct, &Raiser::productFromLeft, &Raiser::weightedRows})
+  for (auto pattern : {&Raiser::expertProduct, &Raiser::productFromLeft, &Raiser::productOfRows})
     if (Value y = (this->*pattern)(call))
       return {y};
   Value x = lookup(call.getTensor("self"));
   auto [weight, turned] = beforeTurn(call.getTensor("other"));
   graph::StoredOp stored = storedOf(weight);
+  if (x && isData(call.getTensor("self")))
+    if (Value y = oneOfBank(call.getLoc(), weight, !turned, x))
+      return {y};
   if (!x || !isData(call.getTensor("self")) || !stored ||
       ranked(parameter(stored)).getRank() != 2 ||
       ranked(x).getShape().back() != ranked(parameter(stored)).getDimSize(turned ? 1 : 0))
@@ -220,6 +231,14 @@ Raiser::Results Raiser::sum(graph::CallOp call) {
     return {xf::AddOp::create(builder, call.getLoc(), a, b)};
   }
   Value data = a ? a : b, fixed = a ? sides->right : sides->left;
+  // Zeros to which all terms are added.
+  std::optional<double> number = data ? numberIn(fixed, axes) : std::nullopt;
+  auto type = number ? tokenType(call.getResult(0), axes)
+                     : llvm::Expected<RankedTensorType>(RankedTensorType());
+  bool isZero = type && number == 0.0 && data.getType() == *type && (a || !isSub);
+  llvm::consumeError(type.takeError());
+  if (isZero)
+    return {data};
   if (Value y = isSub ? Value() : withBias(call.getLoc(), data, fixed))
     return {y};
   if (Value made = data ? ofStoredBeside(fixed, a ? sides->left : sides->right) : Value();

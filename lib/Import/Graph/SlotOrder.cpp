@@ -1,5 +1,6 @@
 #include "SlotOrder.h"
 #include "GraphValues.h"
+#include "Mask.h"
 #include "dialects/Graph/AtenOps.h"
 
 using namespace mlir;
@@ -26,6 +27,8 @@ public:
       if (llvm::none_of(op->getOperands(), [&](Value v) { return slots.contains(v); }))
         continue;
       auto call = dyn_cast<graph::CallOp>(op);
+      if (call && TokenAxes::ignoresNumbers(call))
+        continue;
       if (!call || (axes.mixing(call) != Mixing::None && axes.isData(call.getResult(0))) ||
           !passes(call))
         return false;
@@ -56,6 +59,8 @@ private:
     }
     if (is({"gather"}))
       return all(call, slots[call.getTensor("index")]);
+    if (is({"scatter", "scatter_add"}))
+      return placed(call);
     if (known == slots.end())
       return false;
     if (is({"type_as"}))
@@ -64,7 +69,7 @@ private:
     std::optional<int64_t> dim = integerOf(call, "dim");
     if (dim)
       *dim += *dim < 0 ? rank + (name == "unsqueeze") : 0;
-    if (is({"softmax", "silu", "rms_norm"}))
+    if (is({"softmax", "silu", "rms_norm", "one_hot"}))
       return all(call, slot);
     if (is({"unsqueeze"}))
       return dim && all(call, slot + (*dim <= slot));
@@ -72,7 +77,13 @@ private:
       return dim && *dim != slot && all(call, slot - (*dim < slot));
     if (is({"split", "split_with_sizes", "chunk", "slice"}))
       return dim.value_or(0) != slot && all(call, slot);
-    if (is({"sum", "mean"}))
+    if (is({"select"}))
+      return dim && *dim != slot && all(call, slot - (*dim < slot));
+    if (is({"permute", "transpose", "t"})) {
+      SmallVector<int64_t> order = orderOf(call);
+      return !order.empty() && all(call, llvm::find(order, slot) - order.begin());
+    }
+    if (is({"sum", "mean", "any"}))
       return reduced(call, slot);
     if (is({"view", "reshape"}))
       return viewed(call, slot);
@@ -98,10 +109,24 @@ private:
       }
     for (Value operand : call.getOperands()) {
       int64_t at = *common - (rank - rankOf(operand));
-      if (!slots.contains(operand) && at >= 0 && !isOne(operand, at))
+      if (!slots.contains(operand) && at >= 0 && !isOne(operand, at) && !numberIn(operand, axes))
         return false;
     }
     return all(call, *common);
+  }
+
+  /// Each slot's number where its index says: no slots are left.
+  bool placed(graph::CallOp call) {
+    Value index = call.getTensor("index"), source = call.getTensor("src");
+    auto known = index ? slots.find(index) : slots.end();
+    std::optional<int64_t> dim = integerOf(call, "dim");
+    if (known == slots.end() || !dim || slots.contains(call.getTensor("self")))
+      return false;
+    *dim += *dim < 0 ? rankOf(index) : 0;
+    auto other = source ? slots.find(source) : slots.end();
+    bool isAlike = !source || numberIn(source, axes) ||
+                   (other != slots.end() && other->second == known->second);
+    return *dim == known->second && isAlike;
   }
 
   bool inProduct(graph::CallOp call) {
@@ -119,7 +144,8 @@ private:
 
   bool reduced(graph::CallOp call, int64_t slot) {
     auto dims = dyn_cast_or_null<ArrayAttr>(call.getArgument("dim"));
-    auto one = dims && dims.size() == 1 ? dyn_cast<IntegerAttr>(dims[0]) : IntegerAttr();
+    auto one = dims && dims.size() == 1 ? dyn_cast<IntegerAttr>(dims[0])
+                                        : dyn_cast_or_null<IntegerAttr>(call.getArgument("dim"));
     if (!one)
       return false;
     int64_t rank = rankOf(call.getOperand(0)), dim = one.getInt() + (one.getInt() < 0 ? rank : 0);
