@@ -147,6 +147,35 @@ def quiet() -> Iterator[None]:
         logging.disable(before)
 
 
+def traced(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str]) -> torch.export.ExportedProgram:
+    """The program of `module` as torch exports it."""
+    for attempt in ("any length", "one length", "known masks"):
+        axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if attempt == "any length" else None
+        context = followed(module, names) if attempt == "known masks" else contextlib.nullcontext()
+        try:
+            with context, quiet():
+                return torch.export.export(module, tuple(inputs), dynamic_shapes=axes, strict=False)
+        except Exception as error:
+            unknown = type(error).__name__ in ("GuardOnDataDependentSymNode", "UserError")
+            if attempt == "known masks" or (attempt == "one length" and not unknown):
+                raise
+    raise AssertionError
+
+
+def traced_by_rows(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str]) -> torch.export.ExportedProgram:
+    """The same; where rows are chosen by numbers, all are computed."""
+    from ctxc._chosen_rows import all_rows, chooses, is_alike
+    try:
+        program = traced(module, inputs, names)
+        if not chooses(program) or not is_alike(module, inputs):
+            return program
+    except Exception:
+        if not is_alike(module, inputs):
+            raise
+    with all_rows(module):
+        return traced(module, inputs, names)
+
+
 def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str]
              ) -> torch.export.ExportedProgram:
     """The program of `module` without ops in place: for any number of tokens where torch can follow that."""
@@ -156,20 +185,8 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
     from ctxc._functional import without_ops_in_place
     from ctxc._merged_axes import without_merged_axes
     from ctxc._own_lines import kept
-    program = None
     with torch.no_grad(), kept(exported.__code__), without_flex_attention():
-        for attempt in ("any length", "one length", "known masks"):
-            axes = tuple({1: torch.export.Dim.AUTO} for _ in inputs) if attempt == "any length" else None
-            context = followed(module, names) if attempt == "known masks" else contextlib.nullcontext()
-            try:
-                with context, quiet():
-                    program = torch.export.export(module, tuple(inputs), dynamic_shapes=axes, strict=False)
-                break
-            except Exception as error:
-                unknown = type(error).__name__ in ("GuardOnDataDependentSymNode", "UserError")
-                if attempt == "known masks" or (attempt == "one length" and not unknown):
-                    raise
-    assert program is not None
+        program = traced_by_rows(module, inputs, names)
     with quiet():
         program = without_ops_in_place(program)
     taken = next(node for node in program.graph.nodes if node.op == "placeholder" and

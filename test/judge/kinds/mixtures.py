@@ -190,6 +190,98 @@ def permuted(m, x):
 WHOLE = {"compared": compared, "where": where, "the largest": largest, "the largest of all": largest_of_all, "permuted": permuted}
 
 
+# Loops in which an expert reads the tokens that chose it: what torch.export cannot follow, where it asks whether there are any.
+def weighed(m, flat, k=CHOSEN):
+    weights, chosen = m.router(flat).softmax(-1).topk(k, -1)
+    return weights / weights.sum(-1, keepdim=True), chosen
+
+
+def by_index(m, x):
+    flat = x.view(-1, WIDTH)
+    weights, chosen = weighed(m, flat)
+    y = torch.zeros_like(flat)
+    for e, expert in enumerate(m.experts):
+        token, slot = torch.where(chosen == e)
+        y[token] += weights[token, slot, None] * expert(flat[token])
+    return y.view_as(x)
+
+
+def by_index_add(m, x):
+    flat = x.reshape(-1, WIDTH)
+    weights, chosen = weighed(m, flat)
+    y = torch.zeros(flat.shape, dtype=flat.dtype)
+    masks = F.one_hot(chosen, num_classes=EXPERTS).permute(2, 1, 0)
+    for e in range(EXPERTS):
+        slot, token = torch.where(masks[e])
+        if token.shape[0] == 0:
+            continue
+        read = flat[None, token].reshape(-1, WIDTH)
+        y.index_add_(0, token, (m.experts[e](read) * weights[token, slot, None]).to(x.dtype))
+    return y.reshape(x.shape)
+
+
+def of_those_hit(m, x):
+    flat = x.view(-1, WIDTH)
+    weights, chosen = weighed(m, flat)
+    y = torch.zeros_like(flat)
+    masks = F.one_hot(chosen, num_classes=EXPERTS).permute(2, 1, 0)
+    for e in torch.greater(masks.sum(dim=(-1, -2)), 0).nonzero():
+        slot, token = torch.where(masks[e].squeeze(0))
+        y.index_add_(0, token, m.experts[e](flat[token]) * weights[token, slot, None])
+    return y.view_as(x)
+
+
+def by_mask(m, x):
+    scores = m.router(x)
+    values, chosen = scores.topk(CHOSEN, dim=-1)
+    gates = torch.full_like(scores, float("-inf")).scatter(-1, chosen, values).softmax(-1)
+    y, flat, flat_gates = torch.zeros_like(x), x.view(-1, WIDTH), gates.view(-1, EXPERTS)
+    for e, expert in enumerate(m.experts):
+        mask = (chosen == e).any(dim=-1)
+        rows = mask.view(-1)
+        if rows.any():
+            y[mask] += (expert(flat[rows]) * flat_gates[rows, e].unsqueeze(1)).squeeze(1)
+    return y
+
+
+def of_the_largest(m, x):
+    flat = x.view(-1, WIDTH)
+    weight, chosen = m.router(flat).softmax(-1).max(dim=-1)
+    y = torch.zeros_like(flat)
+    for e, expert in enumerate(m.experts):
+        rows = (chosen == e).nonzero(as_tuple=True)[0]
+        if rows.numel() > 0:
+            y[rows] = expert(flat[rows]) * weight[rows].unsqueeze(-1)
+    return y.view_as(x)
+
+
+def by_nonzero(m, x):
+    flat = x.view(-1, WIDTH)
+    weights, chosen = weighed(m, flat)
+    y = torch.zeros_like(flat)
+    for e, expert in enumerate(m.experts):
+        mask = (chosen == e)
+        rows = mask.any(-1).nonzero().squeeze(-1)
+        y = y.index_add(0, rows, (weights * mask).sum(-1)[rows].unsqueeze(-1) * expert(flat.index_select(0, rows)))
+    return y.view_as(x)
+
+
+LOOPS = {"by index": by_index, "by index_add": by_index_add, "of those hit": of_those_hit, "by a mask": by_mask,
+         "of the largest, by rows": of_the_largest, "by nonzero": by_nonzero}
+
+
+def joined(m, x):
+    """Each expert subtracts the mean of the tokens that chose it: not the same of all rows."""
+    flat = x.view(-1, WIDTH)
+    weights, chosen = weighed(m, flat)
+    y = torch.zeros_like(flat)
+    for e, expert in enumerate(m.experts):
+        token, slot = torch.where(chosen == e)
+        read = expert(flat[token])
+        y.index_add_(0, token, (read - read.mean(0)) * weights[token, slot, None])
+    return y.view_as(x)
+
+
 class Bank(nn.Module):
     """Experts whose matrices are one tensor."""
 
@@ -267,10 +359,11 @@ for _name, _sum in SUMS.items():
     CASES[f"soft, {_name}"] = model(lambda sum_up=_sum: Mixture(SOFT["all of them"], sum_up)), None
 for _name, _make in MADE.items():
     CASES[f"experts {_name}"] = model(lambda make=_make: Mixture(one_hot, in_turn, make)), None
-for _name, _how in WHOLE.items():
+for _name, _how in {**WHOLE, **LOOPS}.items():
     CASES[_name] = model(lambda how=_how: Whole(how)), None
 for _name, _how in BANKS.items():
     CASES[f"a bank {_name}"] = model(lambda how=_how: Bank(how)), None
+CASES["rows that are joined"] = model(lambda: Whole(joined)), r"is undecided"
 
 
 def generated(choose):
@@ -281,7 +374,7 @@ def generated(choose):
         return f"{experts} experts {make}, {chosen} chosen, {gate}, {sum_up}", model(
             lambda: Mixture({**GATES, **SOFT}[gate], SUMS[sum_up], MADE[make], experts, chosen))(), None
     if choose([True, False]):
-        how, make = choose([*WHOLE]), choose([*MADE])
-        return f"{how}, experts {make}", model(lambda: Whole(WHOLE[how], MADE[make]))(), None
+        how, make = choose([*WHOLE, *LOOPS, *LOOPS]), choose([*MADE])
+        return f"{how}, experts {make}", model(lambda: Whole({**WHOLE, **LOOPS}[how], MADE[make]))(), None
     how = choose([*BANKS])
     return f"a bank {how}", model(lambda: Bank(BANKS[how]))(), None
