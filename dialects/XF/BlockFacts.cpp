@@ -238,9 +238,10 @@ void FactsPass::takeSum(const Combination &sum, Term &term, Facts &facts) {
 
 /// What holds of any op, whatever it says.
 void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
-  // One of several terms that the result adds up must be moved by what the others do not read.
+  // One of several terms that the result adds up must be moved by what the others do not read,
+  // unless none of them is negative.
   bool isMoved = true;
-  if (auto link = dyn_cast<SolvableOpInterface>(op))
+  if (auto link = dyn_cast<SolvableOpInterface>(op); link && facts.floor.value_or(-1) < 0)
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (link.isUnderdetermined(i))
         isMoved &= term.movers.any();

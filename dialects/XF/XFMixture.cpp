@@ -133,11 +133,21 @@ Facts CombineOp::inferFacts(ArrayRef<Facts> operands) {
   const Facts &w = operands[0], &y = operands[1];
   if (w.isZero() || y.isZero())
     return Facts::constant(0, w.isZero() ? w.why : y.why);
-  Zeros zeros = std::max({Zeros::NullSet, anyZero(w), anyZero(y)});
+  auto shapeless = [](Value value) {
+    while (auto shape = value.getDefiningOp<ReshapeOp>())
+      value = shape.getData();
+    return value;
+  };
+  bool isOfSquares = shapeless(getWeights()) == shapeless(getData()) &&
+                     ranked(getData().getType()).getNumElements() ==
+                         ranked(getWeights().getType()).getNumElements();
+  Zeros zeros = isOfSquares ? w.vector : std::max({Zeros::NullSet, anyZero(w), anyZero(y)});
   Facts facts{zeros, zeros, std::nullopt, y.why.empty() ? w.why : y.why};
+  if (isOfSquares || (w.floor.value_or(-1) >= 0 && y.floor.value_or(-1) >= 0))
+    facts.floor = 0.0;
   if (w.bound && y.bound)
     facts.bound = *w.bound * *y.bound * ranked(getWeights().getType()).getDimSize(0);
-  facts.free = y.free && anyZero(w) != Zeros::OpenSet;
+  facts.free = !isOfSquares && y.free && anyZero(w) != Zeros::OpenSet;
   return facts;
 }
 

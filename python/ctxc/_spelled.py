@@ -110,5 +110,13 @@ def repeat_interleave(x: torch.Tensor, repeats: int, dim: int | None = None, *, 
     return x.unsqueeze(dim + 1).expand(sizes).flatten(dim, dim + 1)
 
 
+def whole_length(x: torch.Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+                 ) -> torch.Tensor:
+    """The same of linalg.norm, which is a matrix's of two axes where an order is given."""
+    axes = x.dim() if dim is None else 1 if isinstance(dim, int) else len(dim)
+    return NotImplemented if ord is not None and axes != 1 else length(x, 2 if ord is None else ord, dim, keepdim, dtype=dtype)  # type: ignore
+
+
 TABLE: dict[Any, Any] = {torch.ops.aten.einsum.default: einsum, torch.ops.aten.linalg_vector_norm.default: length,
+                         torch.ops.aten.linalg_norm.default: whole_length,
                          torch.ops.aten.repeat_interleave.self_int: repeat_interleave}

@@ -377,17 +377,18 @@ static Value weighedBy(xf::MulOp product) {
 static void takeSecondGate(SmallVectorImpl<Value> &values, Gate &gate, OpBuilder &b) {
   std::optional<Gate> second;
   SmallVector<Value> inner;
-  for (auto [e, value] : llvm::enumerate(values)) {
+  for (auto [e, of] : llvm::enumerate(values)) {
+    Value value = of;
     while (auto shape = value.getDefiningOp<xf::ReshapeOp>())
       value = shape.getData();
     auto product = value.getDefiningOp<xf::MulOp>();
     auto slice = product ? product.getRhs().getDefiningOp<xf::SliceOp>() : xf::SliceOp();
     auto combine = slice ? slice.getData().getDefiningOp<xf::CombineOp>() : xf::CombineOp();
-    std::optional<Gate> of = combine ? gateOf(combine) : std::nullopt;
-    if (!of || of->selected != gate.selected || slice.getFrom() != e ||
-        (second && second->value != of->value) || product.getType() != values[e].getType())
+    std::optional<Gate> other = combine ? gateOf(combine) : std::nullopt;
+    if (!other || other->selected != gate.selected || slice.getFrom() != e ||
+        (second && second->value != other->value) || product.getType() != of.getType())
       return;
-    second = of;
+    second = other;
     inner.push_back(product.getLhs());
   }
   values = inner;

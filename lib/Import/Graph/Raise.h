@@ -229,6 +229,8 @@ private:
   Value rowNorms(mlir::Location loc, Value matrix);
   /// Ops that are written out: null where they are not.
   Value writtenNorm(graph::CallOp call);
+  Value limitedNorm(mlir::Location loc, xf::NormKind kind, Value x, double outside, double least,
+                    bool isUnbiased);
   Value dividedBySum(graph::CallOp call);
   Value writtenActivation(graph::CallOp call);
   /// W_{sel_j} x_j, and Σ_j w_j y_j.

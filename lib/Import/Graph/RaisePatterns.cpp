@@ -37,7 +37,10 @@ struct Divisor {
   Value data; ///< before copies
   xf::NormKind kind;
   double eps;
-  bool centres; ///< the measure is the variance
+  bool centres;            ///< the measure is the variance
+  double outside = 0;      ///< is added to the root
+  double least = 0;        ///< the root counts as this where it is less
+  bool isUnbiased = false; ///< of one degree of freedom less
 };
 } // namespace
 
@@ -67,9 +70,52 @@ static std::optional<Divisor> measureOf(Value value) {
   return divisor.data ? std::optional(divisor) : std::nullopt;
 }
 
+/// A deviation that torch computes in one op.
+static std::optional<Divisor> deviationOf(graph::CallOp call) {
+  auto unbiased = dyn_cast_or_null<BoolAttr>(call.getArgument("unbiased"));
+  double correction =
+      unbiased ? double(unbiased.getValue()) : numberOf(call, "correction").value_or(1);
+  if (!keepsLast(call) || (correction != 0 && correction != 1))
+    return std::nullopt;
+  Divisor divisor{beforeCopies(call.getTensor("self")), xf::NormKind::rms, 0, true};
+  divisor.isUnbiased = correction == 1;
+  return divisor;
+}
+
 /// What `value` divides by where it is a factor, 1/√…; or as a divisor, √….
 static std::optional<Divisor> divisorOf(Value value, bool isFactor) {
   value = beforeCopies(value);
+  while (graph::CallOp repeated = callOf(value, "expand"))
+    value = beforeCopies(repeated.getOperand(0));
+  if (isFactor) {
+    if (Value once = besideNumber(callOf(value, "mul"), 1))
+      value = beforeCopies(once);
+    if (graph::CallOp inverse = callOf(value, "reciprocal"))
+      return divisorOf(inverse.getOperand(0), false);
+  } else if (graph::CallOp sum = callOf(value, "add")) {
+    std::optional<Sides> sides = sidesOf(sum);
+    std::optional<Divisor> divisor =
+        sides && sides->number && *sides->number > 0 && std::isfinite(float(*sides->number))
+            ? divisorOf(sides->left, false)
+            : std::nullopt;
+    if (!divisor || divisor->outside || divisor->least)
+      return std::nullopt;
+    divisor->outside = *sides->number;
+    return divisor;
+  } else if (graph::CallOp limit = callOf(value, "clamp_min") ? callOf(value, "clamp_min")
+                                   : callOf(value, "clamp")   ? callOf(value, "clamp")
+                                                              : graph::CallOp()) {
+    std::optional<double> least = numberOf(limit, "min");
+    std::optional<Divisor> divisor = least && *least > 1e-30 && !limit.getArgument("max")
+                                         ? divisorOf(limit.getTensor("self"), false)
+                                         : std::nullopt;
+    if (!divisor || divisor->outside || divisor->least)
+      return std::nullopt;
+    divisor->least = *least;
+    return divisor;
+  }
+  if (graph::CallOp deviation = isFactor ? graph::CallOp() : callOf(value, "std"))
+    return deviationOf(deviation);
   if (graph::CallOp root = callOf(value, isFactor ? "rsqrt" : "sqrt"))
     return measureOf(root.getOperand(0));
   if (graph::CallOp power = callOf(value, "pow");
@@ -128,11 +174,52 @@ Value Raiser::writtenNorm(graph::CallOp call) {
     // Along the last axis of the token's value.
     if (!type || !isa<Float32Type>(type.getElementType()) || tokenDim(x, -1) != type.getRank() - 1)
       continue;
-    return xf::NormalizeOp::create(builder, call.getLoc(),
-                                   isLayer ? xf::NormKind::layer : divisor->kind, from,
-                                   llvm::APFloat(divisor->eps));
+    xf::NormKind kind = isLayer ? xf::NormKind::layer : divisor->kind;
+    if (!divisor->outside && !divisor->least && !divisor->isUnbiased)
+      return xf::NormalizeOp::create(builder, call.getLoc(), kind, from,
+                                     llvm::APFloat(divisor->eps));
+    if (divisor->eps == 0 && type.getRank() == 1)
+      return limitedNorm(call.getLoc(), kind, from, divisor->outside, divisor->least,
+                         divisor->isUnbiased);
   }
   return {};
+}
+
+/// x / (|x| + ε) and x / max(|x|, ε) for a measure |x|: the norm without ε, times |x| / (|x| + ε)
+/// or min(|x| / ε, 1), which are at most 1. `outside` or `least` is ε, or neither.
+Value Raiser::limitedNorm(Location loc, xf::NormKind kind, Value x, double outside, double least,
+                          bool isUnbiased) {
+  constexpr double tiny = 1e-36; // no zero is divided by zero
+  int64_t width = ranked(x).getDimSize(0);
+  auto column = RankedTensorType::get({width, 1}, builder.getF32Type());
+  Value norm = xf::NormalizeOp::create(builder, loc, kind, x, llvm::APFloat(tiny));
+  auto times = [&](Value of, double c) {
+    return xf::TimesOp::create(builder, loc, of, llvm::APFloat(float(c)));
+  };
+  // What torch's deviation is more than the root of the variance.
+  double more = isUnbiased && width > 1 ? std::sqrt(double(width) / double(width - 1)) : 1;
+  if (outside || least) {
+    // The root of the sum of squares, or of their mean; centred where the norm is.
+    Value from = x;
+    if (kind == xf::NormKind::layer) {
+      Value mean = xf::CombineOp::create(builder, loc, xf::createOnes(builder, loc, {width}),
+                                         reshaped(loc, x, column));
+      mean = times(mean, 1 / double(width));
+      from = xf::SubOp::create(builder, loc, x, repeated(loc, mean, ranked(x)));
+    }
+    auto block = RankedTensorType::get({width, 1, 1}, builder.getF32Type());
+    auto one = RankedTensorType::get({1}, builder.getF32Type());
+    Value size = xf::CombineOp::create(builder, loc, from, reshaped(loc, from, block));
+    size = activation(loc, xf::ActivationKind::sqrt, size);
+    size = reshaped(loc, size, one);
+    if (kind != xf::NormKind::l2)
+      size = times(size, more / std::sqrt(double(width)));
+    Value part = outside ? Value(xf::DivOp::create(builder, loc, size, plus(loc, size, outside)))
+                         : Value(xf::ClampOp::create(builder, loc, times(size, 1 / least),
+                                                     llvm::APFloat(1.0f), /*above=*/true));
+    norm = xf::MulOp::create(builder, loc, norm, part);
+  }
+  return more == 1 ? norm : times(norm, 1 / more);
 }
 
 /// `value` times a number: the value; null where it is none such.
