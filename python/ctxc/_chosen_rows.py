@@ -42,6 +42,18 @@ class Choice:
         return tuple(made[kind]() for kind in self.kinds)
 
 
+class Counts(list[int]):
+    """Numbers that a tensor would have."""
+
+    def tolist(self) -> list[int]:
+        return list(self)
+
+    def cpu(self) -> Counts:
+        return self
+
+    numpy = cpu
+
+
 class ChosenRows(TorchFunctionMode):
     """Computes all of `tokens` rows where some are chosen."""
 
@@ -235,6 +247,13 @@ class ChosenRows(TorchFunctionMode):
         return None if number is None or more else [number]
 
     of_int = of_item = of_index
+
+    def of_bincount(self, name: str, x: torch.Tensor, weights: Any = None, minlength: int = 0) -> Any:
+        """How many tokens each expert has: more than none, which is all that a loop over them asks."""
+        if weights is not None or minlength == 0:
+            return None
+        self.used = True
+        return [Counts([1] * minlength)]
 
     def of_tolist(self, name: str, x: torch.Tensor) -> Any:
         count = self.asked("list", x)

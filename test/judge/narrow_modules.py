@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Modules wholly in bfloat16: ctxc's patch is added to the weights, PyTorch runs them in bfloat16, and the error of each
-layer's output is what ctxc predicts, within a small factor.
+layer's output is what ctxc predicts, within a small factor. The ε that a norm has by default is that of PyTorch.
 
   narrow_modules.py CTXC PACKAGE"""
 import json
@@ -12,7 +12,7 @@ sys.path[:0] = [sys.argv[2], str(Path(__file__).parent / "kinds"), str(Path(__fi
 
 import programs  # noqa: E402
 import torch  # noqa: E402
-from common import Model  # noqa: E402
+from common import WIDTH, Block, Model  # noqa: E402
 from ctxc import export  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
@@ -64,9 +64,32 @@ def judged(ctxc, folder, seed):
     return "" if is_true else f"predicted {predicted:.3g}, found {error:.3g}, without a patch {plain:.3g}"
 
 
+class Normed(Block):
+    """Short vectors, of whose length ε is a part."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.RMSNorm(WIDTH)
+
+    def forward(self, x):
+        return super().forward(self.norm(1e-2 * x))
+
+
+def misread(ctxc, folder, dtype):
+    """What is wrong with how a norm of that type is read; empty where nothing is."""
+    torch.manual_seed(0)
+    module = Model(Normed, 1).to(dtype).eval()
+    file = folder / "normed.pt2"
+    file.unlink(missing_ok=True)
+    export.export(module, export.inputs_of(module, None), file)
+    run = programs.run([ctxc, "check", file])
+    return run.stderr[-600:] if run.returncode else ""
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         wrong = [why for seed in range(6) if (why := judged(sys.argv[1], Path(folder), seed))]
+        wrong += [why for dtype in (torch.float32, torch.bfloat16, torch.float16) if (why := misread(sys.argv[1], Path(folder), dtype))]
     print("\n".join(wrong) or "all as predicted")
     return len(wrong) > 0
 

@@ -353,12 +353,11 @@ Raiser::Results Raiser::normed(graph::CallOp call) {
   auto width = shape && shape.size() == 1 ? dyn_cast<IntegerAttr>(shape[0]) : IntegerAttr();
   if (!x || !width || width.getInt() != ranked(x).getShape().back())
     return {};
-  // Without an argument layer_norm has 1e-5, and rms_norm the distance of two numbers of the type.
+  // Without an argument layer_norm has 1e-5, and rms_norm the distance of two numbers of the type
+  // in which it computes: float32 for narrower ones.
   auto type = cast<graph::SymbolicType>(call.getTensor("input").getType());
-  auto element = cast<FloatType>(type.getElementType());
-  double eps =
-      numberOf(call, "eps")
-          .value_or(isLayer ? 1e-5 : std::ldexp(1.0, 1 - int(element.getFPMantissaWidth())));
+  bool isDouble = type.getElementType().isF64();
+  double eps = numberOf(call, "eps").value_or(isLayer ? 1e-5 : isDouble ? 0x1p-52 : 0x1p-23);
   Value y = xf::NormalizeOp::create(builder, call.getLoc(),
                                     isLayer ? xf::NormKind::layer : xf::NormKind::rms, x,
                                     llvm::APFloat(eps));

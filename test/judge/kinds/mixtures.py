@@ -266,7 +266,20 @@ def by_nonzero(m, x):
     return y.view_as(x)
 
 
-LOOPS = {"by index": by_index, "by index_add": by_index_add, "of those hit": of_those_hit, "by a mask": by_mask,
+def of_those_counted(m, x):
+    flat = x.view(-1, WIDTH)
+    weights, chosen = weighed(m, flat)
+    y = torch.zeros_like(flat)
+    counts = torch.bincount(chosen.flatten(), minlength=EXPERTS).tolist()
+    for e in range(EXPERTS):
+        if counts[e] == 0:
+            continue
+        token, slot = torch.where(chosen == e)
+        y[token] += m.experts[e](flat[token]) * weights[token, slot, None]
+    return y.view_as(x)
+
+
+LOOPS = {"of those counted": of_those_counted, "by index": by_index, "by index_add": by_index_add, "of those hit": of_those_hit, "by a mask": by_mask,
          "of the largest, by rows": of_the_largest, "by nonzero": by_nonzero}
 
 
