@@ -358,10 +358,14 @@ llvm::Expected<OwningOpRef<ModuleOp>> ModelRaiser::raise(llvm::StringSet<> *join
   if (!found)
     return found.takeError();
   layers = std::move(*found);
-  bool isModel = hasTokens();
+  bool isModel = hasTokens(), isOfLists = !layers.empty();
   if (isModel && layers.empty() && (layers = findModules(program, axes)).empty())
     return makeError("no layers were found: expected modules that join tokens, alone or in a list; "
                      "export one block by itself, with its activations as input");
+  // Modules may run again on what they made, as those of lists do.
+  if (isModel && !isOfLists)
+    if (llvm::Error error = takeSums(layers, program, axes))
+      return std::move(error);
   if (layers.empty()) {
     layers.push_back({""});
     for (auto call : program.getBody().getOps<graph::CallOp>())
