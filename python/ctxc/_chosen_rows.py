@@ -36,10 +36,10 @@ class Choice:
 
     def indices(self) -> tuple[torch.Tensor, ...]:
         count, device = self.rows.shape[0], self.rows.device
-        made = {"token": lambda: torch.arange(count, device=device),
-                "one": lambda: torch.zeros(count, dtype=torch.long, device=device),
-                "slot": lambda: self.slots.int().argmax(-1)}  # type: ignore
-        return tuple(made[kind]() for kind in self.kinds)
+        made = {"token": torch.arange(count, device=device), "one": torch.zeros(count, dtype=torch.long, device=device)}
+        if self.slots is not None:
+            made["slot"] = self.slots.int().argmax(-1)
+        return tuple(made[kind].clone() for kind in self.kinds)  # each a tensor of its own
 
 
 class Counts(list[int]):

@@ -114,7 +114,7 @@ def whole_length(x: torch.Tensor, ord: Any = None, dim: Any = None, keepdim: boo
                  ) -> torch.Tensor:
     """The same of linalg.norm, which is a matrix's of two axes where an order is given."""
     axes = x.dim() if dim is None else 1 if isinstance(dim, int) else len(dim)
-    return NotImplemented if ord is not None and axes != 1 else length(x, 2 if ord is None else ord, dim, keepdim, dtype=dtype)  # type: ignore
+    return NotImplemented if ord is not None and axes != 1 else length(x, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
 TABLE: dict[Any, Any] = {torch.ops.aten.einsum.default: einsum, torch.ops.aten.linalg_vector_norm.default: length,

@@ -412,7 +412,7 @@ static bool joinSum(xf::AddOp sum, ArrayRef<std::pair<xf::MulOp, int64_t>> produ
   std::optional<Slots> slots = SlotBuilder(b, gate, mayJoin).build(values);
   if (!slots || slots->isShared || ranked(slots->value).getRank() < 2)
     return false;
-  Value whole = xf::CombineOp::create(b, sum.getLoc(), gate.weights, slots->value);
+  Value whole = xf::CombineOp::create(b, byExpert.back().getLoc(), gate.weights, slots->value);
   if (whole.getType() != sum.getType())
     return false;
   SmallVector<Value> terms;
