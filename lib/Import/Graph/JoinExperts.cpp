@@ -1,38 +1,13 @@
 #include "JoinExperts.h"
 #include "Raise.h"
+#include "SameValues.h"
 #include "dialects/XF/FixedMatrix.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
-
-static RankedTensorType withRows(RankedTensorType type, int64_t rows) {
-  SmallVector<int64_t> shape(type.getShape());
-  shape.insert(shape.begin(), rows);
-  return RankedTensorType::get(shape, type.getElementType());
-}
-
-/// Whether two values are the same one, or are made by the same few ops of the same values.
-static bool areSame(Value a, Value b, unsigned depth = 4) {
-  if (a == b)
-    return true;
-  Operation *one = a.getDefiningOp(), *two = b.getDefiningOp();
-  return one && two && depth && one->getName() == two->getName() && a.getType() == b.getType() &&
-         isMemoryEffectFree(one) && one->getNumResults() == 1 &&
-         one->getNumOperands() == two->getNumOperands() &&
-         one->getAttrDictionary() == two->getAttrDictionary() &&
-         llvm::all_of(llvm::zip(one->getOperands(), two->getOperands()), [&](auto pair) {
-           return areSame(std::get<0>(pair), std::get<1>(pair), depth - 1);
-         });
-}
-
-static bool areAllSame(ArrayRef<Value> values) {
-  return llvm::all_of(values, [&](Value value) { return areSame(values.front(), value); });
-}
 
 namespace {
 
@@ -153,9 +128,8 @@ Value SlotBuilder::rowOf(ArrayRef<Operation *> ops) {
 
 /// The products of the experts' matrices.
 Value SlotBuilder::buildProduct(xf::LinearOp op, ArrayRef<Value> matrices, Slots data) {
-  if (ranked(data.value).getRank() != (data.isShared ? 1 : 2))
-    return {};
-  Value all = bank(matrices);
+  bool fits = ranked(data.value).getRank() == (data.isShared ? 1 : 2);
+  Value all = fits ? bank(matrices) : Value();
   return all ? Value(xf::ExpertLinearOp::create(b, op.getLoc(), all, gate.selected, data.value,
                                                 op.getTransposed()))
              : Value();
@@ -511,8 +485,8 @@ static void joinRows(xf::CombineOp combine, const Gate &gate) {
 }
 
 void ctxc::pt2::joinExperts(xf::BlockOp block, llvm::function_ref<bool(xf::ParamOp)> mayJoin) {
-  auto combines = llvm::to_vector(block.getBody().front().getOps<xf::CombineOp>());
-  for (xf::CombineOp combine : combines) {
+  Block &body = block.getBody().front();
+  for (xf::CombineOp combine : llvm::to_vector(body.getOps<xf::CombineOp>())) {
     std::optional<Gate> gate = gateOf(combine);
     if (!gate)
       continue;

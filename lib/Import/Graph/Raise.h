@@ -50,6 +50,12 @@ llvm::Expected<mlir::RankedTensorType> tokenType(mlir::Value value, const TokenA
 inline mlir::RankedTensorType ranked(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
 }
+/// With one more axis in front.
+inline mlir::RankedTensorType withRows(mlir::RankedTensorType type, int64_t rows) {
+  llvm::SmallVector<int64_t> shape(type.getShape());
+  shape.insert(shape.begin(), rows);
+  return mlir::RankedTensorType::get(shape, type.getElementType());
+}
 inline bool isFloat(mlir::Value value) {
   return mlir::isa<mlir::FloatType>(ranked(value).getElementType());
 }
