@@ -19,6 +19,8 @@ KEEPS = ("unsqueeze", "squeeze", "view", "reshape", "to", "type", "type_as", "fl
          "contiguous", "flatten")
 SHAPES = ("unsqueeze", "squeeze", "view", "reshape", "flatten", "clone", "contiguous")
 COUNTS = ("any", "sum", "count_nonzero")
+# Of a count of chosen rows, comparisons that ask whether there is one: what they are compared with, and what they then say.
+FILLED = {"gt": (0, True), "ne": (0, True), "ge": (1, True), "eq": (0, False), "le": (0, False), "lt": (1, False)}
 
 
 class Choice:
@@ -212,9 +214,9 @@ class ChosenRows(TorchFunctionMode):
                     self.learn("sum", result, (*rows, added))
         if result.dim() == 0 and name in COUNTS and not args[0].is_floating_point():
             self.learn("filled", result, True)
-        if result.dim() == 0 and name in ("gt", "ne", "ge", "eq", "le", "lt", "__gt__", "__ne__", "__ge__", "__eq__", "__le__", "__lt__") and \
-                self.asked("filled", args[0]) and len(args) > 1 and isinstance(args[1], int):
-            self.learn("filled", result, name.strip("_") in ("gt", "ne", "ge"))
+        asked = FILLED.get(name.strip("_"))
+        if asked is not None and result.dim() == 0 and self.asked("filled", args[0]) and len(args) > 1 and args[1] is asked[0]:
+            self.learn("filled", result, asked[1])
 
     # Handlers by the name of a function: a list of its result, or None where it is not one of these.
     def of_where(self, name: str, mask: torch.Tensor, *others: Any, **more: Any) -> Any:

@@ -295,6 +295,17 @@ def joined(m, x):
     return y.view_as(x)
 
 
+def with_capacity(m, x):
+    """Each expert reads the first nine of the tokens that chose it: which these are depends on other tokens."""
+    flat = x.view(-1, WIDTH)
+    weights, chosen = weighed(m, flat)
+    y = torch.zeros_like(flat)
+    for e, expert in enumerate(m.experts):
+        token, slot = (each[:9] for each in torch.where(chosen == e))
+        y.index_add_(0, token, expert(flat[token]) * weights[token, slot, None])
+    return y.view_as(x)
+
+
 class Bank(nn.Module):
     """Experts whose matrices are one tensor."""
 
@@ -376,7 +387,8 @@ for _name, _how in {**WHOLE, **LOOPS}.items():
     CASES[_name] = model(lambda how=_how: Whole(how)), None
 for _name, _how in BANKS.items():
     CASES[f"a bank {_name}"] = model(lambda how=_how: Bank(how)), None
-CASES["rows that are joined"] = model(lambda: Whole(joined)), r"is undecided"
+for _name, _how in {"rows that are joined": joined, "a capacity": with_capacity}.items():
+    CASES[_name] = model(lambda how=_how: Whole(how)), r"is undecided"
 
 
 def generated(choose):
