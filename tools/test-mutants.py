@@ -36,6 +36,7 @@ TESTS = [
     ("unit-Transforms", ["--gtest_filter=-*Golden*"]),
     ("unit-Proof", ["--gtest_filter=-*Agreement*"]),
     ("unit-Evidence", []),
+    ("unit-Distil", ["--gtest_filter=Joint*"]),
     ("lit", ["Analysis", "Planning", "Dialect", "Transforms", "Rules"]),
     ("unit-Property", []),
 ]
