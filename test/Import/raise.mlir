@@ -263,11 +263,10 @@ graph.program @weights tokens "s" {
 // they are joined.
 // CHECK-LABEL: xf.block @model(
 // CHECK: %[[I:.*]] = xf.top_k %{{.*}} k 2
-// CHECK: %[[ID:.*]] = xf.setting "identity" : tensor<3x3xf32> = dense<{{\[\[}}1.000000e+00, 0.000000e+00, 0.000000e+00], [0.000000e+00, 1.000000e+00, 0.000000e+00], [0.000000e+00, 0.000000e+00, 1.000000e+00]]>
+// CHECK: %[[ID:.*]] = xf.setting "each_of_3" : tensor<3x3xf32> = dense<{{\[\[}}1.000000e+00, 0.000000e+00, 0.000000e+00], [0.000000e+00, 1.000000e+00, 0.000000e+00], [0.000000e+00, 0.000000e+00, 1.000000e+00]]>
 // CHECK: %[[H:.*]] = xf.gather %[[ID]][%[[I]]] : tensor<3x3xf32>, tensor<2xi32>
 // CHECK: %[[W:.*]] = xf.combine %{{.*}}, %[[H]] : tensor<2xf32>, tensor<2x3xf32>
-// CHECK: %[[Y:.*]] = xf.concat %{{.*}}, %{{.*}}, %{{.*}} : tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>
-// CHECK: xf.combine %{{.*}}, %[[Y]] : tensor<3xf32>, tensor<3x4xf32>
+// CHECK-COUNT-3: xf.mul %{{.*}}, %{{.*}} : tensor<4xf32>, tensor<1xf32>
 // CHECK-NOT: graph.opaque
 graph.program @onehot tokens "s" {
   %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>

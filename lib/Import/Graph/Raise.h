@@ -136,6 +136,8 @@ private:
   /// What `call` gives where that is a gate, or an entry of one; null where it is neither.
   Value gateValue(graph::CallOp call);
   Value gateEntry(graph::CallOp call);
+  Value hotRows(mlir::Location loc, xf::TopKOp selected);
+  Value oneHot(graph::CallOp call);
   Value spread(mlir::Location loc, const Gate &gate);
   std::optional<Gate> gateOf(Value value);
   std::optional<Gate> findGate(graph::CallOp call);
@@ -247,7 +249,6 @@ private:
   Value each(mlir::Location loc, int64_t count);
   Value oneOfBank(mlir::Location loc, Value weight, bool turned, Value x);
   Value combined(graph::CallOp call, Value product);
-  Value oneHot(graph::CallOp call);
   bool spellsTanhGelu(Value factor, Value x) const;
   Value reshaped(mlir::Location loc, Value value, mlir::Type type);
   /// `value` as `shape`, with the dimensions of that in another order.

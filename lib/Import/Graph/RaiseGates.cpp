@@ -368,6 +368,33 @@ std::optional<Raiser::Gate> Raiser::softmaxGate(graph::CallOp call) {
 // As values
 //===----------------------------------------------------------------------===//
 
+/// For each selected index a row that is 1 there, and 0 elsewhere.
+Value Raiser::hotRows(Location loc, xf::TopKOp selected) {
+  const int64_t count = expertsOf(selected);
+  SmallVector<float> identity(count * count, 0);
+  for (int64_t i = 0; i < count; ++i)
+    identity[i * count + i] = 1;
+  auto type = RankedTensorType::get({count, count}, builder.getF32Type());
+  Value matrix = setting(loc, "each_of_" + std::to_string(count), type,
+                         DenseElementsAttr::get(type, ArrayRef(identity)));
+  return xf::GatherOp::create(builder, loc, matrix, selected);
+}
+
+/// The same where a program has them as numbers.
+Value Raiser::oneHot(graph::CallOp call) {
+  Value rows = call.getTensor("self");
+  xf::TopKOp selected = rows && isData(rows) ? hotRowsOf(rows) : xf::TopKOp();
+  if (!selected || expertsOf(selected) > mostExperts)
+    return {};
+  auto type = tokenType(call.getResult(0), axes);
+  if (!type || !isa<Float32Type>(type->getElementType()) ||
+      type->getShape() != ArrayRef<int64_t>({int64_t(selected.getK()), expertsOf(selected)})) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  return hotRows(call.getLoc(), selected);
+}
+
 Value Raiser::spread(Location loc, const Gate &gate) {
   xf::TopKOp selected = gate.selected;
   int64_t count = expertsOf(selected);
@@ -376,14 +403,7 @@ Value Raiser::spread(Location loc, const Gate &gate) {
   Value &known = spreads[{gate.weights, selected}];
   if (known)
     return known;
-  SmallVector<float> identity(count * count, 0);
-  for (int64_t i = 0; i < count; ++i)
-    identity[i * count + i] = 1;
-  auto type = RankedTensorType::get({count, count}, builder.getF32Type());
-  Value matrix = setting(loc, "each_of_" + std::to_string(count), type,
-                         DenseElementsAttr::get(type, ArrayRef(identity)));
-  Value rows = xf::GatherOp::create(builder, loc, matrix, selected);
-  known = xf::CombineOp::create(builder, loc, gate.weights, rows);
+  known = xf::CombineOp::create(builder, loc, gate.weights, hotRows(loc, selected));
   return known;
 }
 

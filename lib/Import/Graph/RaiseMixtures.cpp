@@ -279,55 +279,6 @@ Value Raiser::weighted(Location loc, Value w, Value y) {
   return sum;
 }
 
-/// The number n where `value` is 0, 1, …, n − 1 along its last axis, and has no other.
-static std::optional<int64_t> countIn(Value value) {
-  auto type = cast<graph::SymbolicType>(value.getType());
-  auto stored = value.getDefiningOp<graph::StoredOp>();
-  auto numbers = stored ? writtenNumbers(stored) : std::nullopt;
-  if (!numbers || type.getRank() == 0 ||
-      type.getNumber(type.getRank() - 1) != int64_t(numbers->size()))
-    return std::nullopt;
-  for (auto [i, number] : llvm::enumerate(*numbers))
-    if (number != double(i))
-      return std::nullopt;
-  return int64_t(numbers->size());
-}
-
-/// For each selected index a row that is 1 there, and 0 elsewhere: a row of the identity. It is the
-/// index compared with all, or one_hot, as floating-point numbers.
-Value Raiser::oneHot(graph::CallOp call) {
-  Value rows = call.getTensor("self");
-  Value indices;
-  if (graph::CallOp made = rows ? callOf(rows, "one_hot") : graph::CallOp()) {
-    indices = made.getTensor("self");
-  } else if (graph::CallOp equal = rows ? callOf(rows, "eq") : graph::CallOp()) {
-    Value self = equal.getTensor("self"), other = equal.getTensor("other");
-    indices = other && countIn(other) ? self : Value();
-    auto type = indices ? cast<graph::SymbolicType>(indices.getType()) : graph::SymbolicType();
-    graph::CallOp view = type && type.getNumber(type.getRank() - 1) == 1
-                             ? indices.getDefiningOp<graph::CallOp>()
-                             : graph::CallOp();
-    bool isView = view && llvm::is_contained({"view", "unsqueeze", "reshape"}, view.getBaseName());
-    indices = isView ? view.getOperand(0) : Value();
-  }
-  Value selected = indices ? asIndices(lookup(indices)) : Value();
-  auto type = tokenType(call.getResult(0), axes);
-  constexpr int64_t mostExperts = 1 << 10;
-  if (!type || !selected || !isa<Float32Type>(type->getElementType()) || type->getRank() != 2 ||
-      type->getDimSize(0) != ranked(selected).getDimSize(0) || type->getDimSize(1) > mostExperts) {
-    llvm::consumeError(type.takeError());
-    return {};
-  }
-  const int64_t count = type->getDimSize(1);
-  std::vector<float> identity(count * count, 0);
-  for (int64_t i = 0; i < count; ++i)
-    identity[i * count + i] = 1;
-  auto square = RankedTensorType::get({count, count}, builder.getF32Type());
-  Value table = setting(call.getLoc(), "identity", square,
-                        DenseElementsAttr::get(square, ArrayRef<float>(identity)));
-  return xf::GatherOp::create(builder, call.getLoc(), table, selected);
-}
-
 /// Σ_j w_j y_j, where `value` is the product: the weights and the rows, both data.
 Value Raiser::combined(graph::CallOp call, Value value) {
   graph::CallOp product = callOf(beforeCopies(value), "mul");

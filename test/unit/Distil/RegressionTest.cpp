@@ -1,5 +1,6 @@
 // The closed form of one site against direct computations.
 #include "lib/Distil/Regression.h"
+#include "lib/Distil/JointFit.h"
 #include "gtest/gtest.h"
 #include <random>
 
@@ -228,4 +229,23 @@ TEST(Regression, RefusesWhatHasNoAnswer) {
   auto bad = fitProduct(site, withRank(0), oneThread);
   ASSERT_FALSE(bool(bad));
   EXPECT_NE(llvm::toString(bad.takeError()).find("not finite"), std::string::npos);
+}
+
+/// A row that is left keeps what the change writes for it, whatever rows come later.
+TEST(JointFit, LeavesARowAsItIs) {
+  JointFit fit(2, 4);
+  const double scale = 1, least = 1e-3;
+  auto row = [](double a, double b, double c) {
+    Vector v = Vector::Zero(4);
+    v << a, b, c, 0;
+    return v;
+  };
+  EXPECT_TRUE(fit.grow(row(1, 0, 0), Vector::Ones(2), scale, least));
+  const Vector left = row(1, 1e-4, 0);
+  EXPECT_FALSE(fit.grow(left, Vector::Ones(2), scale, least));
+  auto written = [&] { return fit.products(left.transpose().cast<float>()); };
+  const Matrix before = written();
+  EXPECT_TRUE(fit.grow(row(0, 1, 1), Vector::Constant(2, 1e3), scale, least));
+  EXPECT_LT((written() - before).norm(), 1e-6);
+  EXPECT_EQ(fit.left().cols(), 2); // two rows are written
 }
