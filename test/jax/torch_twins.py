@@ -15,8 +15,8 @@ import programs
 WITH_TWINS = [programs.gpt2_plain, programs.llama_scanned, programs.mixture_dense, programs.parallel_block, later_programs.latent,
               later_programs.ngpt, later_programs.mixture_taken, later_programs.skips_unnamed, later_programs.folded_net,
               later_programs.last_norm_without_scale, later_programs.one_layer_for_several]
-# The products with all experts of a stack are several in JAX's graph, and one in PyTorch's, which has no pattern.
-LESS_IS_SAID = [programs.mixture_dense]
+# The products with all experts of a stack are several in JAX's graph, and one in PyTorch's: the same verdict, by other names.
+OTHER_SITES = [programs.mixture_dense]
 
 
 def scan(step, carry, rows, length=None):

@@ -108,7 +108,8 @@ xf::TopKOp Raiser::hotRowsOf(Value value) const {
       for (auto [index, counted] :
            {std::pair(sides->left, sides->right), std::pair(sides->right, sides->left)})
         if (isData(index) && !isData(counted) && countsUp(counted) &&
-            symbolicOf(index).getRank() == rank && symbolicOf(index).getNumber(rank - 1) == 1)
+            symbolicOf(index).getRank() > 0 &&
+            symbolicOf(index).getNumber(symbolicOf(index).getRank() - 1) == 1)
           selected = selectedOf(index);
   return selected && last == expertsOf(selected) ? selected : xf::TopKOp();
 }
@@ -121,7 +122,8 @@ bool Raiser::countsUp(Value value) const {
   auto stored = value.getDefiningOp<graph::StoredOp>();
   std::optional<std::vector<double>> numbers =
       stored ? rotations.numbersOf()(stored) : std::nullopt;
-  if (!numbers || symbolicOf(value).getRank() != 1)
+  const int64_t rank = symbolicOf(value).getRank();
+  if (!numbers || rank == 0 || symbolicOf(value).getNumber(rank - 1) != int64_t(numbers->size()))
     return false;
   for (auto [i, number] : llvm::enumerate(*numbers))
     if (number != double(i))
