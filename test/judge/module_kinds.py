@@ -2,10 +2,10 @@
 """Small PyTorch modules against PyTorch: each is exported, and ctxc gives its logits, token by token, or refuses it in
 words that it says beforehand.
 
-  module_kinds.py CTXC PACKAGE KIND [NAME…] [--generated N] [--seed S]
+  module_kinds.py CTXC PACKAGE KIND [NAME…] [--share K] [--generated N] [--seed S]
 
 KIND is a file of kinds/, whose CASES have a function for each name that builds a module, and what its refusal says;
-`generated(choose)` gives further ones."""
+`generated(choose)` gives further ones. With --share K only every K-th of the CASES is tried, and all that are refused."""
 import argparse
 import importlib
 import random
@@ -19,6 +19,7 @@ parser.add_argument("ctxc")
 parser.add_argument("package")
 parser.add_argument("kind")
 parser.add_argument("names", nargs="*")
+parser.add_argument("--share", type=int, default=1)
 parser.add_argument("--generated", type=int, default=10)
 parser.add_argument("--seed", type=int, default=0)
 given = parser.parse_args()
@@ -79,7 +80,8 @@ def judged(kind, build, refusal, folder):
 
 def main():
     kind = importlib.import_module(given.kind)
-    cases = [(name, *case) for name, case in kind.CASES.items() if not given.names or name in given.names]
+    cases = [(name, *case) for at, (name, case) in enumerate(kind.CASES.items())
+             if (name in given.names if given.names else case[1] or at % given.share == 0)]
     if not given.names:
         choices = random.Random(given.seed)
         cases += [kind.generated(lambda of: choices.choice(list(of))) for _ in range(given.generated)]
