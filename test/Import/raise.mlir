@@ -291,3 +291,20 @@ graph.program @onehot tokens "s" {
   %y = graph.call "aten.sum.dim_IntList"(%p) {self = #graph.operand<0>, dim = [2], keepdim = false} in "" : (!graph.tensor<[1, "s", 3, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
   graph.return %y : !graph.tensor<[1, "s", 4], f32>
 }
+
+// -----
+
+// A sum of numbers that no token moves, of which one has no form in xf.
+// CHECK-LABEL: xf.block @model(
+// CHECK: graph.opaque "aten.mul.Tensor"
+graph.program @numbers_alone tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
+  %zero = graph.stored "zero" fixed is dense<0.5> : tensor<f64> : !graph.tensor<[], f32>
+  %one = graph.stored "one" fixed is dense<2.0> : tensor<f64> : !graph.tensor<[], f32>
+  %b:2 = graph.call "aten.broadcast_tensors.default"(%zero, %one) {tensors = [#graph.operand<0>, #graph.operand<1>]} in "" : (!graph.tensor<[], f32>, !graph.tensor<[], f32>) -> (!graph.tensor<[], f32>, !graph.tensor<[], f32>)
+  %m = graph.call "aten.erfinv.default"(%one) {self = #graph.operand<0>} in "" : (!graph.tensor<[], f32>) -> !graph.tensor<[], f32>
+  %p = graph.call "aten.mul.Tensor"(%b#1, %m) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[], f32>
+  %s = graph.call "aten.add.Tensor"(%b#0, %p) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[], f32>
+  %y = graph.call "aten.mul.Tensor"(%x, %s) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %y : !graph.tensor<[1, "s", 4], f32>
+}

@@ -231,8 +231,10 @@ Raiser::Results Raiser::sum(graph::CallOp call) {
     return {xf::AddOp::create(builder, call.getLoc(), a, b)};
   }
   Value data = a ? a : b, fixed = a ? sides->right : sides->left;
+  if (!data) // numbers that no token moves
+    return {};
   // Zeros to which all terms are added.
-  std::optional<double> number = data ? numberIn(fixed, axes) : std::nullopt;
+  std::optional<double> number = numberIn(fixed, axes);
   auto type = number ? tokenType(call.getResult(0), axes)
                      : llvm::Expected<RankedTensorType>(RankedTensorType());
   bool isZero = type && number == 0.0 && data.getType() == *type && (a || !isSub);
@@ -241,7 +243,7 @@ Raiser::Results Raiser::sum(graph::CallOp call) {
     return {data};
   if (Value y = isSub ? Value() : withBias(call.getLoc(), data, fixed))
     return {y};
-  if (Value made = data ? ofStoredBeside(fixed, a ? sides->left : sides->right) : Value();
+  if (Value made = ofStoredBeside(fixed, a ? sides->left : sides->right);
       made && matchShapes(call.getLoc(), data, made)) {
     if (isSub)
       return {xf::SubOp::create(builder, call.getLoc(), a ? data : made, a ? made : data)};
