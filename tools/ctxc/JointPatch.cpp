@@ -77,6 +77,10 @@ Error driver::checkJointOptions(const Arguments &arguments, llvm::ArrayRef<Optio
     return error;
   if (!arguments.has("--text"))
     return makeError("--joint: for which text is not said; expected --text FILE");
+  if (arguments.has("--held-out") && isGguf(arguments))
+    return makeError("--held-out: other text is judged with the change added to the weights, and "
+                     "those of a GGUF file stay as they are; expected a Hugging Face directory as "
+                     "the model, or leave it out");
   if (Error error = Ridges::parse(arguments).takeError())
     return error;
   StringRef path = arguments.get("-o", ""), format = formatOf(arguments);

@@ -239,6 +239,8 @@ private:
   Value writtenNorm(graph::CallOp call);
   Value limitedNorm(mlir::Location loc, xf::NormKind kind, Value x, double outside, double least,
                     bool isUnbiased);
+  /// x and ε, where `value` is x + ε with a number ε ≥ 0; otherwise it and 0.
+  std::pair<Value, double> withoutNumber(Value value) const;
   Value dividedBySum(graph::CallOp call);
   Value writtenActivation(graph::CallOp call);
   /// W_{sel_j} x_j, and Σ_j w_j y_j.

@@ -323,13 +323,7 @@ std::optional<Raiser::Gate> Raiser::dividedGate(graph::CallOp call) {
   std::optional<Gate> gate = sides && sides->right ? gateOf(sides->left) : std::nullopt;
   if (!gate)
     return std::nullopt;
-  double eps = 0;
-  Value by = beforeCopies(sides->right);
-  if (graph::CallOp sum = callOf(by, "add"))
-    if (std::optional<Sides> parts = sidesOf(sum); parts && parts->number && *parts->number >= 0) {
-      eps = *parts->number;
-      by = beforeCopies(parts->left);
-    }
+  auto [by, eps] = withoutNumber(sides->right);
   graph::CallOp sum = callOf(by, "sum");
   Location loc = call.getLoc();
   if (sum && keepsLast(sum) && beforeCopies(sum.getTensor("self")) == beforeCopies(sides->left))

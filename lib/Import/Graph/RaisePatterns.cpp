@@ -124,18 +124,20 @@ static std::optional<Divisor> divisorOf(Value value, bool isFactor) {
   return std::nullopt;
 }
 
+std::pair<Value, double> Raiser::withoutNumber(Value value) const {
+  value = beforeCopies(value);
+  if (graph::CallOp sum = callOf(value, "add"))
+    if (std::optional<Sides> parts = sidesOf(sum); parts && parts->number && *parts->number >= 0)
+      return {beforeCopies(parts->left), *parts->number};
+  return {value, 0};
+}
+
 /// w / (Σ w + ε) along the last axis.
 Value Raiser::dividedBySum(graph::CallOp call) {
   std::optional<Sides> sides = sidesOf(call);
   if (!sides || !sides->right || call.getBaseName() != "div")
     return {};
-  double eps = 0;
-  Value by = beforeCopies(sides->right);
-  if (graph::CallOp sum = callOf(by, "add"))
-    if (std::optional<Sides> parts = sidesOf(sum); parts && parts->number && *parts->number >= 0) {
-      eps = *parts->number;
-      by = beforeCopies(parts->left);
-    }
+  auto [by, eps] = withoutNumber(sides->right);
   graph::CallOp sum = callOf(by, "sum");
   Value data = beforeCopies(sides->left), from = lookup(sides->left);
   bool isIt = sum && keepsLast(sum) && sum.getTensor("self") && axes.isData(data) && from &&
