@@ -122,8 +122,10 @@ llvm::Error Sampler::write(size_t from, size_t count) {
   for (size_t number = from; number < from + count; ++number) {
     const std::vector<int64_t> &prompt = request.prompts[number];
     int64_t capacity = front.size() + prompt.size() + request.length;
-    texts.push_back(
-        {number, cache.fork(0, capacity), prompt, front.end(), Random(request.seed, number)});
+    auto cached = cache.fork(0, capacity);
+    if (!cached)
+      return cached.takeError();
+    texts.push_back({number, *cached, prompt, front.end(), Random(request.seed, number)});
     result.texts.push_back({prompt, int64_t(prompt.size())});
   }
   auto all = llvm::make_pointer_range(texts);

@@ -149,3 +149,14 @@ Expected<std::vector<double>> Executor::readHead(ArrayRef<double> vectors, int64
     return numbers.takeError();
   return std::move(*numbers).doubles();
 }
+
+Error Executor::runStep(const StepRows &rows, Run *run, std::vector<std::vector<float>> &outputs) {
+  Call call(*this);
+  if (Error error = call.check(run ? ArrayRef<const Run *>(run) : ArrayRef<const Run *>()))
+    return error;
+  return computeStep(rows, run, outputs);
+}
+
+Error Executor::computeStep(const StepRows &, Run *, std::vector<std::vector<float>> &) {
+  return makeError("this engine runs no single steps of a model; the compiled engine does");
+}

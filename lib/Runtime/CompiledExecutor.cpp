@@ -341,6 +341,29 @@ llvm::Expected<Logits> CompiledExecutor::computeHead(ArrayRef<double> vectors, i
   return Logits(std::move(frame.outputs.front()));
 }
 
+llvm::Error CompiledExecutor::computeStep(const StepRows &rows, Run *opaque,
+                                          std::vector<Rows> &outputs) {
+  auto *run = static_cast<CompiledRun *>(opaque);
+  StepCall frame;
+  frame.rows = rows.tokens.size();
+  frame.tokens = rows.tokens;
+  frame.positions = rows.positions;
+  frame.inputs.assign(rows.inputs.begin(), rows.inputs.end());
+  frame.outputs = std::move(outputs);
+  frame.runs[0] = run;
+  if (run) {
+    run->begin();
+    llvm::copy(rows.positions, run->slots.begin() + run->count);
+  }
+  if (llvm::Error error = kernels.call(rows.step, program.steps[rows.step].block,
+                                       rows.weights ? *rows.weights : weights, frame))
+    return error;
+  outputs = std::move(frame.outputs);
+  if (run)
+    run->count += frame.rows;
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::unique_ptr<Executor>>
 ctxc::createCompiledExecutor(const Program &program, Weights &weights,
                              const CompiledOptions &options) {

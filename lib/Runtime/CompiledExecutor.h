@@ -42,6 +42,8 @@ public:
     return chunkOfPatches(program, stage, kernels, options);
   }
 
+  KernelCalls &calls() { return kernels; }
+
   bool isBidirectional() const override { return bidirectional; }
   int64_t vocabulary() const override { return idsOf(program); }
   int64_t layers() const override { return program.layers; }
@@ -63,6 +65,7 @@ protected:
                                llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
                                PatchSink sink) override;
   llvm::Expected<Logits> computeHead(llvm::ArrayRef<double> vectors, int64_t count) override;
+  llvm::Error computeStep(const StepRows &rows, Run *run, std::vector<Rows> &outputs) override;
 
 private:
   llvm::Error checkStep(const CompiledRun &run, llvm::ArrayRef<Input> tokens,

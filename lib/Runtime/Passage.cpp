@@ -1,104 +1,77 @@
 #include "ctxc/Runtime/Passage.h"
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/Error.h"
-#include "lib/Runtime/KernelCalls.h"
-#include "lib/Runtime/ParallelFor.h"
+#include "lib/Runtime/CompiledExecutor.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace ctxc;
 
-StepKernels::StepKernels(const Program &program, const CompiledOptions &options)
-    : program(program), threads(threadCount(options.threads)) {
+StepKernels::StepKernels(const Program &program, std::unique_ptr<Executor> elsewhere,
+                         const CompiledOptions &options)
+    : program(program), threads(threadCount(options.threads)),
+      ownThreads(options.parallelFor ? *options.parallelFor
+                                     : ParallelFor{ctxc::parallelFor, &threads}),
+      executor(std::move(elsewhere)) {
   for (auto [i, step] : llvm::enumerate(program.steps))
     numbers[step.layer] = i;
 }
 StepKernels::~StepKernels() = default;
 
-const ParallelFor &StepKernels::parallelFor() const { return calls->parallelFor(); }
+KernelCalls *StepKernels::calls() const { return local ? &local->calls() : nullptr; }
 
-llvm::Expected<std::unique_ptr<StepKernels>> StepKernels::compile(const Program &program,
-                                                                  Weights &weights,
-                                                                  const CompiledOptions &options,
-                                                                  std::function<bool()> interrupt) {
-  DialectRegistry registry;
-  registerCodegenDialects(registry);
-  ModuleOp module = program.module;
-  module.getContext()->appendDialectRegistry(registry);
-  module.getContext()->loadAllAvailableDialects();
-  std::unique_ptr<StepKernels> made(new StepKernels(program, options));
-  auto mayGoOn = [interrupt]() -> llvm::Error {
-    if (interrupt && interrupt())
-      return llvm::make_error<Cancelled>();
-    return llvm::Error::success();
-  };
-  made->calls = std::make_unique<KernelCalls>(
-      made->program, wholeStage(made->program), weights, options.prompts,
-      options.parallelFor ? *options.parallelFor : ParallelFor{ctxc::parallelFor, &made->threads},
-      mayGoOn);
+llvm::Expected<std::unique_ptr<StepKernels>>
+StepKernels::compile(const Program &program, Weights &weights, const CompiledOptions &options) {
+  auto made = std::make_unique<StepKernels>(program, nullptr, options);
   if (program.steps.empty())
     return made;
-  if (llvm::Error error = made->calls->compile(made->threads))
+  if (llvm::Error error =
+          createCompiledExecutor(program, weights, options).moveInto(made->executor))
     return std::move(error);
+  made->local = static_cast<CompiledExecutor *>(made->executor.get());
   return made;
 }
 
 llvm::Expected<std::vector<Rows>> StepKernels::call(size_t step, Weights &weights, int64_t rows,
                                                     ArrayRef<const Rows *> inputs) {
   const std::vector<int32_t> zeros(rows);
-  StepCall frame;
-  frame.rows = rows;
-  frame.tokens = frame.positions = zeros;
-  frame.inputs.assign(inputs.begin(), inputs.end());
-  if (llvm::Error error = calls->call(step, program.steps[step].block, weights, frame))
+  std::vector<Rows> outputs;
+  if (llvm::Error error = executor->runStep(
+          {step, zeros, zeros, {inputs.begin(), inputs.end()}, &weights}, nullptr, outputs))
     return std::move(error);
-  return std::move(frame.outputs);
+  return std::move(outputs);
 }
 
 PassageCache::PassageCache(const StepKernels &kernels) : kernels(&kernels) {}
-PassageCache::PassageCache(PassageCache &&) noexcept = default;
-PassageCache::~PassageCache() = default;
 
 size_t PassageCache::add(int64_t capacity) {
-  runs.push_back(std::make_unique<CompiledRun>(capacity, kernels->program.steps.size()));
-  return runs.size() - 1;
+  all.push_back({kernels->executor->start(capacity), capacity});
+  return all.size() - 1;
 }
 
-/// A run with the tokens of `past`, which may be null, but without what steps keep of them.
-static std::unique_ptr<CompiledRun> followingRun(const CompiledRun *past, int64_t capacity,
-                                                 size_t steps) {
-  int64_t before = past ? past->count : 0;
-  auto run = std::make_unique<CompiledRun>(before + capacity, steps);
-  run->count = before;
-  run->begin();
-  if (past)
-    std::copy_n(past->slots.begin(), before, run->slots.begin());
-  return run;
+llvm::Expected<size_t> PassageCache::fork(size_t number, int64_t capacity) {
+  auto run = kernels->executor->copy(*all[number].run, capacity);
+  if (!run)
+    return run.takeError();
+  all.push_back({std::move(*run), capacity, all[number].last});
+  return all.size() - 1;
 }
 
-size_t PassageCache::fork(size_t number, int64_t capacity) {
-  const CompiledRun &past = *runs[number];
-  auto run = followingRun(&past, capacity - past.count, past.steps.size());
-  for (auto [copy, state] : llvm::zip_equal(run->steps, past.steps))
-    copy = state.copy(past.count, capacity);
-  runs.push_back(std::move(run));
-  return runs.size() - 1;
-}
-
-void PassageCache::shrink(size_t count) { runs.resize(count); }
-int64_t PassageCache::tokens(size_t number) const { return runs[number]->count; }
+void PassageCache::shrink(size_t count) { all.resize(count); }
 
 int64_t PassageCache::bytesPerToken(size_t number) const {
+  assert(kernels->local && "an executor elsewhere keeps them");
   int64_t bytes = 0;
-  for (const StepState &step : runs[number]->steps)
+  for (const StepState &step : static_cast<const CompiledRun &>(*all[number].run).steps)
     for (const SlotMemory &memory : step.memories)
       bytes += memory.bytesOfSlot;
   return bytes;
 }
 
 std::vector<Rows> PassageCache::rows(size_t number, size_t step) const {
-  const CompiledRun &run = *runs[number];
+  assert(kernels->local && "an executor elsewhere keeps them");
+  const auto &run = static_cast<const CompiledRun &>(*this->all[number].run);
   const StepState &state = run.steps[step];
   assert(state.first == 0 && "a later passage has moved a window's slots");
   std::vector<Rows> all;
@@ -159,10 +132,10 @@ llvm::Expected<Passage> Passage::start(StepKernels &kernels, Weights &weights,
       last = std::min<int64_t>(sequence.positions.front(), 0) - 1;
     int64_t held = 0, capacity = sequence.tokens.size();
     if (sequence.cached) {
-      const CompiledRun &run = *cache->runs[*sequence.cached];
-      last = run.last();
-      held = run.count;
-      capacity = run.capacity;
+      const PassageCache::Sequence &kept = cache->all[*sequence.cached];
+      last = kept.last;
+      held = kept.run->size();
+      capacity = kept.capacity;
     }
     std::vector<Input> inputs = toInputs(sequence.tokens);
     if (llvm::Error error = checkStep(program, held, last, capacity, inputs, sequence.positions))
@@ -188,7 +161,10 @@ static Rows sliceRows(const Rows &all, int64_t count, int64_t from, int64_t size
 
 /// Puts the entries of a step's attentions where those keep what they have read.
 llvm::Error Passage::fillWithEntries(size_t step, const VirtualEntries &entries,
-                                     CompiledRun &run) const {
+                                     Run &opaque) const {
+  if (!kernels->local)
+    return makeError("virtual entries are read by kernels of this processor alone");
+  auto &run = static_cast<CompiledRun &>(opaque);
   const int64_t count = entries.count();
   size_t attention = 0, operand = 0;
   for (size_t before = 0; before < step; ++before)
@@ -228,50 +204,52 @@ llvm::Error Passage::fillWithEntries(size_t step, const VirtualEntries &entries,
   return llvm::Error::success();
 }
 
-/// Each sequence by itself, with a copy of what the one that it continues has left of this step, or
-/// in the cache.
+/// A run for one step of a sequence that is in no cache: with what the one that it continues has
+/// left of this step.
+llvm::Expected<std::unique_ptr<Run>> Passage::startRun(const PassageSequence &sequence,
+                                                       ArrayRef<Run *> runs) const {
+  const int64_t size = sequence.entries ? sequence.entries->count() : sequence.tokens.size();
+  if (!sequence.after)
+    return kernels->executor->start(size);
+  const Run &past = *runs[*sequence.after];
+  return kernels->executor->copy(past, past.size() + size);
+}
+
+/// Each sequence by itself.
 llvm::Error Passage::runContextual(size_t step) {
   ProgramStep &at = kernels->program.steps[step];
-  std::vector<std::unique_ptr<CompiledRun>> owned(sequences.size());
-  std::vector<CompiledRun *> runs;
+  std::vector<std::unique_ptr<Run>> owned(sequences.size());
+  std::vector<Run *> runs;
   auto outputs = llvm::to_vector(at.layer.getOutputs());
-  std::vector<Rows> results(outputs.size());
+  std::vector<Rows> results(outputs.size()), some;
   for (auto [i, sequence] : llvm::enumerate(sequences)) {
-    const int64_t size = sequence.entries ? sequence.entries->count() : sequence.tokens.size();
     if (sequence.cached) {
-      runs.push_back(cache->runs[*sequence.cached].get());
-      runs[i]->count = held[i];
-      runs[i]->begin();
+      PassageCache::Sequence &kept = cache->all[*sequence.cached];
+      kept.last = sequence.positions.back();
+      kept.run->truncate(held[i]);
+      runs.push_back(kept.run.get());
     } else {
-      const CompiledRun *past = sequence.after ? runs[*sequence.after] : nullptr;
-      owned[i] = followingRun(past, size, kernels->program.steps.size());
+      if (llvm::Error error = startRun(sequence, runs).moveInto(owned[i]))
+        return error;
       runs.push_back(owned[i].get());
-      if (past)
-        runs[i]->steps[step] = past->steps[step].copy(past->count, runs[i]->capacity);
     }
-    CompiledRun *run = runs[i];
     if (sequence.entries) {
-      if (llvm::Error error = fillWithEntries(step, *sequence.entries, *run))
+      if (llvm::Error error = fillWithEntries(step, *sequence.entries, *runs[i]))
         return error;
       continue;
     }
-    std::copy_n(positions.begin() + first[i], size, run->slots.begin() + run->count);
-    StepCall frame;
-    frame.rows = size;
-    frame.tokens = ArrayRef(ids).slice(first[i], size);
-    frame.positions = ArrayRef(positions).slice(first[i], size);
-    frame.runs[0] = run;
+    const int64_t size = sequence.tokens.size();
     std::vector<Rows> inputs;
     inputs.reserve(at.layer.getInputs().size());
     for (Value input : at.layer.getInputs())
       inputs.push_back(sliceRows(known.find(input)->second, rows(), first[i], size));
+    StepRows given = rowsOf(step, first[i], size);
     for (const Rows &input : inputs)
-      frame.inputs.push_back(&input);
-    if (llvm::Error error = kernels->calls->call(step, at.block, *weights, frame))
+      given.inputs.push_back(&input);
+    if (llvm::Error error = kernels->executor->runStep(given, runs[i], some))
       return error;
-    for (auto [all, some] : llvm::zip(results, frame.outputs))
-      all.insert(all.end(), some.begin(), some.end());
-    run->count += size;
+    for (auto [all, own] : llvm::zip(results, some))
+      all.insert(all.end(), own.begin(), own.end());
   }
   for (auto [value, numbers] : llvm::zip(outputs, results))
     known[value] = std::move(numbers);
@@ -319,6 +297,12 @@ llvm::Expected<PinnedTokens> Passage::pin(StepKernels &kernels, Weights &weights
   return std::move(pinned);
 }
 
+/// `count` of the rows, without their inputs.
+StepRows Passage::rowsOf(size_t step, int64_t from, int64_t count) const {
+  return {
+      step, ArrayRef(ids).slice(from, count), ArrayRef(positions).slice(from, count), {}, weights};
+}
+
 llvm::Error Passage::run(size_t step) {
   ProgramStep &at = kernels->program.steps[step];
   if (step > 0 && step == next)
@@ -336,17 +320,15 @@ llvm::Error Passage::run(size_t step) {
       known[output] = {};
     return llvm::Error::success();
   }
-  StepCall frame;
-  frame.rows = rows();
-  frame.tokens = ids;
-  frame.positions = positions;
+  std::vector<Rows> outputs;
   for (Value output : at.layer.getOutputs())
-    frame.outputs.push_back(std::move(known[output])); // before any address of a value is taken
+    outputs.push_back(std::move(known[output])); // before any address of a value is taken
+  StepRows given = rowsOf(step, 0, rows());
   for (Value input : at.layer.getInputs())
-    frame.inputs.push_back(&known.find(input)->second);
-  if (llvm::Error error = kernels->calls->call(step, at.block, *weights, frame))
+    given.inputs.push_back(&known.find(input)->second);
+  if (llvm::Error error = kernels->executor->runStep(given, nullptr, outputs))
     return error;
-  for (auto [value, numbers] : llvm::zip(at.layer.getOutputs(), frame.outputs))
+  for (auto [value, numbers] : llvm::zip(at.layer.getOutputs(), outputs))
     known[value] = std::move(numbers);
   pinOutputs(step);
   return llvm::Error::success();

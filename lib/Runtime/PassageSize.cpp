@@ -1,7 +1,7 @@
 // How much memory a passage takes, before anything of it is computed.
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Runtime/Passage.h"
-#include "lib/Runtime/KernelCalls.h"
+#include "lib/Runtime/CompiledExecutor.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -13,8 +13,9 @@ static uint64_t bytesOfValue(Value value) {
 
 uint64_t Passage::bytesPerToken(const StepKernels &kernels) {
   uint64_t bytes = 0;
-  for (size_t step = 0; step < kernels.program.steps.size(); ++step)
-    bytes += kernels.calls->sizeOf(step, 1, 1).slot;
+  if (KernelCalls *calls = kernels.calls())
+    for (size_t step = 0; step < kernels.program.steps.size(); ++step)
+      bytes += calls->sizeOf(step, 1, 1).slot;
   return bytes;
 }
 
@@ -38,6 +39,10 @@ PassageSize Passage::sizeOf(const StepKernels &kernels, ArrayRef<PassageSequence
       return number != kernels.numbers.end() && number->second > step;
     });
   };
+  auto sizeOfStep = [&](size_t step, int64_t rows, int64_t room) {
+    KernelCalls *calls = kernels.calls();
+    return calls ? calls->sizeOf(step, rows, room) : KernelCalls::StepSize();
+  };
   PassageSize size;
   for (size_t i = 0, end = kernels.program.head().value_or(steps.size()); i < end; ++i) {
     ProgramStep step = steps[i];
@@ -47,10 +52,10 @@ PassageSize Passage::sizeOf(const StepKernels &kernels, ArrayRef<PassageSequence
     size.rest += outputs;
     uint64_t here = 0;
     if (readsContext(step.block)) { // the sequences one after the other
-      KernelCalls::StepSize each = kernels.calls->sizeOf(i, most, longest);
+      KernelCalls::StepSize each = sizeOfStep(i, most, longest);
       here = outputs + slots * each.slot + sequences.size() * each.carried + each.work;
     } else {
-      here = kernels.calls->sizeOf(i, rows, 1).work;
+      here = sizeOfStep(i, rows, 1).work;
     }
     size.most = std::max(size.most, size.rest + here);
     for (Value input : llvm::SmallSetVector<Value, 8>(llvm::from_range, step.layer.getInputs()))

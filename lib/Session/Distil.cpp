@@ -23,16 +23,21 @@ static llvm::SmallVector<FitSite> nameableSites(xf::LayerOp layer,
   return sites;
 }
 
-/// Splits a copy of the module, and compiles its kernels. `isAddedTo`: changes are added to the
-/// weights, not kept beside them.
+/// Splits a copy of the module, and makes what runs its steps. `isAddedTo`: changes are added to
+/// the weights, not kept beside them, which is done on this processor alone.
 Expected<SplitModel> Model::splitModel(bool isAddedTo) {
   Expected<Weights &> numbers = weights();
   if (!numbers)
     return numbers.takeError();
-  if (settings.engine != Engine::Compiled)
+  if (settings.engine == Engine::Reference)
     return llvm::make_error<OptionError>(Option::Engine,
-                                         "a context is distilled by compiled kernels, on this "
-                                         "processor; leave it out");
+                                         "the reference runs no single steps of a model; leave it "
+                                         "out");
+  const bool isElsewhere = settings.engine != Engine::Compiled || settings.ranks;
+  if (isAddedTo && isElsewhere)
+    return llvm::make_error<OptionError>(Option::Engine,
+                                         "a context is distilled by compiled kernels, in one "
+                                         "process on this processor; leave it out");
   if (isAddedTo && storageType != DType::F32)
     return llvm::make_error<OptionError>(Option::Storage, "found weights in " + storage() +
                                                               ", expected f32, to which the "
@@ -63,16 +68,27 @@ Expected<SplitModel> Model::splitModel(bool isAddedTo) {
     return makeError(path + ": cannot be split into its matrices; see the messages above");
   made->program = std::move(*pieces);
 
-  Timer timer(setup.compile);
   CompiledOptions compiled;
   compiled.threads = settings.threads;
   compiled.parallelFor = settings.parallelFor;
+  compiled.isCancelled = settings.interrupt;
+  if (isElsewhere) {
+    auto executor = makeExecutor(settings.engine, made->program.program, *numbers,
+                                 /*hasPieces=*/true);
+    if (!executor)
+      return executor.takeError();
+    (*executor)->setInterrupt(settings.interrupt);
+    made->elsewhere = executor->get();
+    made->steps =
+        std::make_unique<StepKernels>(made->program.program, std::move(*executor), compiled);
+  }
+  Timer timer(setup.compile);
   for (auto [parts, kernels] : {std::pair(&made->program.program, &made->steps),
                                 std::pair(&made->program.targets, &made->targets)}) {
-    auto ready = StepKernels::compile(*parts, *numbers, compiled, settings.interrupt);
-    if (!ready)
-      return ready.takeError();
-    *kernels = std::move(*ready);
+    if (*kernels)
+      continue;
+    if (Error error = StepKernels::compile(*parts, *numbers, compiled).moveInto(*kernels))
+      return std::move(error);
   }
   split = std::move(made);
   return SplitModel{split->program, *split->steps, *split->targets, *numbers};

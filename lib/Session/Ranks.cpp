@@ -57,7 +57,15 @@ Expected<int> Model::serve() {
   Expected<ShardedExecutor &> executor = sharded();
   if (!executor)
     return executor.takeError();
-  return executor->serve([&](llvm::StringRef parameter) -> Expected<double> {
+  auto numbered = [&](int64_t number) -> Expected<ShardedExecutor &> {
+    if (number == 0)
+      return *executor;
+    Expected<SplitModel> model = splitModel(/*isAddedTo=*/false);
+    if (!model)
+      return model.takeError();
+    return static_cast<ShardedExecutor &>(*split->elsewhere);
+  };
+  return serveRanks(*settings.ranks, numbered, [&](llvm::StringRef parameter) -> Expected<double> {
     Expected<PatchNorms &> norms = this->norms();
     if (!norms)
       return norms.takeError();

@@ -96,17 +96,26 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
   Expected<Weights &> numbers = weights();
   if (!numbers)
     return numbers.takeError();
+  return makeExecutor(engine, *program, *numbers, /*hasPieces=*/false);
+}
+
+/// An executor of the model's program, or of one whose layers are split into steps.
+Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine, const Program &program,
+                                                        Weights &numbers, bool hasPieces) {
   Timer timer(setup.compile);
   if (engine == Engine::Reference)
-    return createReferenceExecutor(*program, *numbers);
+    return createReferenceExecutor(program, numbers);
   CompiledOptions options;
   options.threads = settings.threads;
   options.prompts = settings.prompts;
   options.parallelFor = settings.parallelFor;
   if (settings.ranks) {
-    std::optional<RankDevice> device;
+    RankOptions onRanks;
+    onRanks.tensor = settings.tensorRanks;
+    onRanks.number = hasPieces;
+    onRanks.hasPieces = hasPieces;
     if (engine == Engine::Gpu)
-      device =
+      onRanks.device =
           RankDevice{settings.gpu, [this](llvm::StringRef reason) {
                        handle({Place(),
                                mlir::DiagnosticSeverity::Warning,
@@ -114,19 +123,18 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine) {
                                "",
                                {}});
                      }};
-    return createShardedExecutor(*program, *numbers, options, *settings.ranks, settings.tensorRanks,
-                                 device);
+    return createShardedExecutor(program, numbers, options, *settings.ranks, onRanks);
   }
   if (engine == Engine::Compiled) {
     options.isCancelled = settings.interrupt;
-    return createCompiledExecutor(*program, *numbers, options);
+    return createCompiledExecutor(program, numbers, options);
   }
   auto device = Device::open(settings.gpu);
   if (!device)
     return llvm::make_error<OptionError>(Option::Engine, llvm::toString(device.takeError()));
   GpuOptions gpu;
   gpu.roundedPrompts = settings.prompts == PromptProducts::Rounded;
-  return createGpuExecutor(*program, *numbers, std::move(*device), gpu);
+  return createGpuExecutor(program, numbers, std::move(*device), gpu);
 }
 
 Expected<Executor &> Model::executor() {

@@ -52,6 +52,7 @@ struct Model::Split {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   SplitProgram program;
   std::unique_ptr<StepKernels> steps, targets;
+  Executor *elsewhere = nullptr; ///< what runs the steps, where that is not this processor
 };
 
 } // namespace ctxc

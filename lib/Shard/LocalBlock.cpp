@@ -103,17 +103,44 @@ llvm::Error LocalBlocks::add(const Program &program) {
   return llvm::Error::success();
 }
 
-llvm::Error LocalBlocks::add(xf::BlockOp plain, xf::BlockOp dual, xf::BlockOp applied) {
-  if (!splits.count(plain)) {
-    if (llvm::Error error = checkHeads(plain, all))
-      return error;
-    RegionSplit best = splitRegion(plain.getBody().front(), all, 1, machine);
-    if (isAllWhole(best))
-      return makeError("tensor=" + Twine(all) + ": block '" + plain.getSymName() +
-                       "' has no matrix that so many ranks can share evenly; expected a divisor of "
-                       "its sizes");
-    splits.emplace(plain, std::move(best));
+llvm::Error LocalBlocks::addPieces(const Program &program) {
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    if (i == 0 || program.head() == i) {
+      if (llvm::Error error = addEnd(step.block, program.head() == i))
+        return error;
+      continue;
+    }
+    llvm::Expected<bool> isSplit = this->isSplit(step.block);
+    if (!isSplit)
+      return isSplit.takeError();
+    if (*isSplit)
+      if (llvm::Error error = add(step.block, {}, {}))
+        return error;
   }
+  return llvm::Error::success();
+}
+
+/// Whether the ranks share something of a layer's block; if so, how is known.
+llvm::Expected<bool> LocalBlocks::isSplit(xf::BlockOp plain) {
+  if (splits.count(plain))
+    return true;
+  if (llvm::Error error = checkHeads(plain, all))
+    return std::move(error);
+  RegionSplit best = splitRegion(plain.getBody().front(), all, 1, machine);
+  const bool isWhole = isAllWhole(best);
+  if (!isWhole)
+    splits.emplace(plain, std::move(best));
+  return !isWhole;
+}
+
+llvm::Error LocalBlocks::add(xf::BlockOp plain, xf::BlockOp dual, xf::BlockOp applied) {
+  llvm::Expected<bool> isSplit = this->isSplit(plain);
+  if (!isSplit)
+    return isSplit.takeError();
+  if (!*isSplit)
+    return makeError("tensor=" + Twine(all) + ": block '" + plain.getSymName() +
+                     "' has no matrix that so many ranks can share evenly; expected a divisor of "
+                     "its sizes");
   std::vector<std::string> states;
   for (xf::BlockOp block : {plain, dual, applied}) {
     if (!block || blocks.count(block))

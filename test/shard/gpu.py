@@ -12,6 +12,7 @@ import shutil
 import time
 
 import mpi
+from joint import check_joint
 from compare import check_close, check_shared_bytes, ranks_of
 
 # Too few for a chunk of a prompt, which takes the interpreter long.
@@ -57,6 +58,16 @@ class Gpus:
             self.together(shard, *words, several, with_nccl=with_nccl)
             if several.read_bytes() != first:
                 mpi.fail(f"{name}: the file is another one the second time")
+
+    def check_joint(self, family, shard, generate):
+        """One patch for a text: by processors, and by a GPU, or several where `shard` says so."""
+        def on_gpus(*words):
+            if shard:
+                return self.together(shard, *words)
+            return self.ranks.alone(*words, "--target", "cuda", env=self.environment(False), timeout=400)
+
+        check_joint(f"{family} {shard or 'one GPU'}", self.goldens / family, self.work, self.ranks.alone, on_gpus,
+                    is_exact=False, generate=generate)
 
     def check_bytes(self, family, shard):
         """The bytes that devices send each other are those that are predicted."""
@@ -127,6 +138,8 @@ def main():
     gpus.check("gemma3", "tensor=2", ["patch", *FEW], "-o", True, (True, False))
     gpus.check("gemma3", "pipeline=2", ["patch", *FEW], "-o", True)
     gpus.check_bytes("gemma3", "tensor=2")
+    gpus.check_joint("gemma3", "tensor=2", 2)
+    gpus.check_joint("llama", None, 4)
     if options.all:
         gpus.hang(0, "ncclAllReduce", "a sum over devices has not")
         gpus.hang(1, "ncclCommInitRank", "joining the group of ranks has not returned for 20 seconds")

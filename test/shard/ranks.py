@@ -8,6 +8,7 @@ are taken in another way, and numbers agree to 1e-4.
 """
 import argparse
 import array
+import functools
 import json
 import pathlib
 import random
@@ -15,7 +16,8 @@ import re
 import shutil
 
 import mpi
-from compare import MADE_UP, check_close, check_shared_bytes, predicted
+from joint import check_joint
+from compare import MADE_UP, check_close, check_shared_bytes, predicted, ranks_of
 
 FAMILIES = ["gemma3", "llama", "falcon", "gpt2", "mixtral", "deepseek-v3", "gpt-oss", "bert"]
 # How many ranks can share a layer of it: they divide its heads, and its heads of keys.
@@ -220,6 +222,12 @@ def main():
     for family in FAMILIES if options.all else ["gpt-oss"]:
         check_shared(ranks, goldens / family, SHARED.get(family, 2), 2, work, options.all)
     check_memory(ranks, work)
+    for family, tensor in SHARED.items():
+        for shard in (f"tensor={tensor}", "pipeline=2"):
+            if family != "bert" and (options.all or family in ("gemma3", "mixtral")):
+                check_joint(f"{family} {shard}", goldens / family, work, ranks.alone,
+                            functools.partial(ranks.together, ranks_of(shard), shard=shard),
+                            is_exact=shard == "pipeline=2")
     if options.all:
         for family in FAMILIES:
             layers = {"falcon": 2, "mixtral": 2, "gemma3": 6}.get(family, 3)

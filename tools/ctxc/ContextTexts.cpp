@@ -50,9 +50,15 @@ Expected<std::unique_ptr<Model>> driver::openForAdapters(const Arguments &argume
   if (!llvm::sys::fs::is_directory(path) && (isAddedTo || !path.ends_with(".gguf")))
     return makeError(path + ": expected a Hugging Face directory, whose modules an adapter names" +
                      (isAddedTo ? "" : ", or a GGUF file"));
+  if (!isAddedTo) {
+    auto options = loadOptions(arguments);
+    if (!options)
+      return options.takeError();
+    return options->ranks ? openToRun(arguments, path, std::move(*options))
+                          : openModel(path, std::move(*options));
+  }
   LoadOptions options;
-  if (isAddedTo)
-    options.storage = DType::F32;
+  options.storage = DType::F32;
   options.tokenizer = arguments.get("--tokenizer", "").str();
   auto threads = arguments.integer("--threads", 1, 1024, 0);
   if (!threads)

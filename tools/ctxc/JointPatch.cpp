@@ -23,8 +23,9 @@ using llvm::Expected;
 using llvm::StringRef;
 
 /// What a joint patch takes of the options that ctxc patch has beside its own.
-static constexpr llvm::StringLiteral shared[] = {"-o",       "--format",    "--keep",   "--chat",
-                                                 "--system", "--tokenizer", "--threads"};
+static constexpr llvm::StringLiteral shared[] = {"-o",        "--format", "--keep",
+                                                 "--chat",    "--system", "--tokenizer",
+                                                 "--threads", "--target", "--shard"};
 
 std::vector<OptionSpec> driver::jointOptions() {
   std::vector<OptionSpec> options = {

@@ -42,6 +42,8 @@
 
 namespace ctxc {
 
+class Weights;
+
 /// The tokens whose state a run keeps.
 enum class Keeps {
   /// All tokens. A recurrence's state is kept only for the run's size before its last call and
@@ -105,6 +107,17 @@ struct PatchOptions {
   /// (Program::head), the compiled executor then leaves it out.
   bool reducedHead = true;
   LayerObserver fullObserver, reducedObserver;
+};
+
+/// Tokens that go through one step of a program (Executor::runStep).
+struct StepRows {
+  size_t step = 0;
+  llvm::ArrayRef<int32_t> tokens, positions; ///< one for each row; positions increase
+  /// The values that the step's layer reads, in its order: a row of float32 numbers for each token.
+  llvm::SmallVector<const std::vector<float> *> inputs;
+  /// Other numbers in the place of the executor's; null: the executor's own. On this processor
+  /// alone.
+  Weights *weights = nullptr;
 };
 
 /// How often a layer's obligations failed for one token.
@@ -236,6 +249,14 @@ public:
   /// more than the residual stream; vectors of another width.
   llvm::Expected<std::vector<double>> readHead(llvm::ArrayRef<double> vectors, int64_t count);
 
+  /// Runs one step of the program alone, for tokens whose values the caller has. Puts the values
+  /// that the step computes in `outputs`, in the layer's order, a row for each token; memory that
+  /// is given there is reused. If the step reads its context, `run` has what the step has kept of
+  /// earlier tokens, and gets these; else it may be null. So that the next step begins with the
+  /// same earlier tokens, the caller truncates the run to these. Errors: the executor runs no
+  /// single steps, or not with other weights.
+  llvm::Error runStep(const StepRows &rows, Run *run, std::vector<std::vector<float>> &outputs);
+
   virtual int64_t vocabulary() const = 0;
   virtual int64_t layers() const = 0;
 
@@ -257,6 +278,8 @@ protected:
                                        llvm::ArrayRef<int64_t> positions,
                                        const PatchEachOptions &options, PatchSink sink) = 0;
   virtual llvm::Expected<Logits> computeHead(llvm::ArrayRef<double> vectors, int64_t count) = 0;
+  virtual llvm::Error computeStep(const StepRows &rows, Run *run,
+                                  std::vector<std::vector<float>> &outputs);
 
   /// Returns Cancelled if the interrupt returns true.
   llvm::Error checkInterrupt() const {

@@ -8,8 +8,8 @@
 // contextual ops is needed only within a step, and is then freed, unless a cache keeps it: then
 // later passages can continue the sequences, for instance by one token of each at a time.
 //
-// The results are those of the compiled executor: they depend neither on threads nor on which
-// sequences run together.
+// The results are those of the executor that runs the steps: they depend neither on threads nor on
+// which sequences run together.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_RUNTIME_PASSAGE_H
@@ -24,34 +24,41 @@
 
 namespace ctxc {
 
-class CompiledRun;
+class CompiledExecutor;
 class KernelCalls;
 
-/// The compiled kernels of a program's steps, which passages share.
+/// What runs a program's steps one by one, which passages share: an executor, on this processor or
+/// elsewhere.
 class StepKernels {
 public:
-  /// `program` and `weights` must outlive the result. Errors: a block has no compiled form.
-  static llvm::Expected<std::unique_ptr<StepKernels>> compile(const Program &program,
-                                                              Weights &weights,
-                                                              const CompiledOptions &options,
-                                                              std::function<bool()> interrupt = {});
+  /// On this processor. `program` and `weights` must outlive the result. Errors: a block has no
+  /// compiled form.
+  static llvm::Expected<std::unique_ptr<StepKernels>>
+  compile(const Program &program, Weights &weights, const CompiledOptions &options);
+  /// Elsewhere, by an executor of `program` that runs single steps: with the executor's weights
+  /// alone, and without virtual entries. `options` are of what the processor itself computes.
+  StepKernels(const Program &program, std::unique_ptr<Executor> elsewhere,
+              const CompiledOptions &options);
   ~StepKernels();
 
   /// Calls step `step`, which reads no context, on `rows` rows of each input.
   llvm::Expected<std::vector<std::vector<float>>>
   call(size_t step, Weights &weights, int64_t rows,
        llvm::ArrayRef<const std::vector<float> *> inputs);
-  /// The threads that kernels run in.
-  const ParallelFor &parallelFor() const;
+  /// The threads of this processor that what is computed between steps runs in.
+  const ParallelFor &parallelFor() const { return ownThreads; }
 
 private:
   friend class Passage;
   friend class PassageCache;
-  StepKernels(const Program &program, const CompiledOptions &options);
+  /// Where the steps are run on this processor, else null.
+  KernelCalls *calls() const;
 
   Program program;
   int threads;
-  std::unique_ptr<KernelCalls> calls;
+  ParallelFor ownThreads;
+  CompiledExecutor *local = nullptr;
+  std::unique_ptr<Executor> executor;                ///< null where the program has no steps
   llvm::DenseMap<mlir::Operation *, size_t> numbers; ///< of the steps, by their layers
 };
 
@@ -60,17 +67,15 @@ private:
 class PassageCache {
 public:
   explicit PassageCache(const StepKernels &kernels);
-  PassageCache(PassageCache &&) noexcept;
-  ~PassageCache();
 
   /// Adds a sequence without tokens, with room for `capacity`. Returns its number.
   size_t add(int64_t capacity);
-  /// Adds a sequence that continues a copy of sequence `number`.
-  size_t fork(size_t number, int64_t capacity);
+  /// Adds a sequence that continues a copy of sequence `number`. Errors: those of Executor::copy.
+  llvm::Expected<size_t> fork(size_t number, int64_t capacity);
   /// Frees the sequences from number `count` on.
   void shrink(size_t count);
   /// How many tokens sequence `number` has; how many bytes it keeps for each.
-  int64_t tokens(size_t number) const;
+  int64_t tokens(size_t number) const { return all[number].run->size(); }
   int64_t bytesPerToken(size_t number) const;
   /// What the contextual ops of step `step` keep of sequence `number`, which a single passage has
   /// added: for each operand that they keep, in order, the rows of all tokens in float32.
@@ -78,8 +83,12 @@ public:
 
 private:
   friend class Passage;
+  struct Sequence {
+    std::unique_ptr<Run> run;
+    int64_t capacity = 0, last = -1; ///< the position of its last token
+  };
   const StepKernels *kernels;
-  std::vector<std::unique_ptr<CompiledRun>> runs;
+  std::vector<Sequence> all;
 };
 
 /// Some tokens of a text that a model has read, with the values between the steps that it computed
@@ -104,7 +113,8 @@ struct PassageSequence {
   const VirtualEntries *entries = nullptr;
 };
 
-/// The bytes that a passage takes besides the weights.
+/// The bytes that a passage takes besides the weights: where the steps are run elsewhere, those of
+/// the values between them.
 struct PassageSize {
   uint64_t most = 0; ///< at most, while it runs up to the head
   uint64_t rest = 0; ///< when it has come there
@@ -114,7 +124,7 @@ class Passage {
 public:
   /// Computes nothing. Sequences of a cache are counted without what the cache holds.
   static PassageSize sizeOf(const StepKernels &kernels, llvm::ArrayRef<PassageSequence> sequences);
-  /// The bytes that all steps together keep of a token.
+  /// The bytes that all steps together keep of a token on this processor.
   static uint64_t bytesPerToken(const StepKernels &kernels);
 
   /// `cache` must outlive the result; each of its sequences may be used at most once. A passage
@@ -157,8 +167,11 @@ public:
 
 private:
   Passage(StepKernels &kernels, Weights &weights) : kernels(&kernels), weights(&weights) {}
+  StepRows rowsOf(size_t step, int64_t from, int64_t count) const;
   llvm::Error runContextual(size_t step);
-  llvm::Error fillWithEntries(size_t step, const VirtualEntries &entries, CompiledRun &run) const;
+  llvm::Expected<std::unique_ptr<Run>> startRun(const PassageSequence &sequence,
+                                                llvm::ArrayRef<Run *> runs) const;
+  llvm::Error fillWithEntries(size_t step, const VirtualEntries &entries, Run &run) const;
   void pinOutputs(size_t step);
   void freeUnread(mlir::Value value, size_t after);
 

@@ -331,6 +331,8 @@ private:
              llvm::function_ref<llvm::Expected<VerifyResult>(const RunRequest &)> verify);
   llvm::Expected<Running> running();
   llvm::Expected<Measuring> measuring();
+  llvm::Expected<std::unique_ptr<Executor>> makeExecutor(Engine engine, const Program &program,
+                                                         Weights &numbers, bool hasPieces);
   llvm::Expected<SplitModel> splitModel(bool isAddedTo);
   template <typename Function>
   auto withSplit(Function function, bool isAddedTo = true)

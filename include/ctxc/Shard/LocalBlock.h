@@ -72,6 +72,8 @@ public:
   llvm::Error addEnd(xf::BlockOp end, bool isHead);
   /// The blocks of all steps.
   llvm::Error add(const Program &program);
+  /// The same where layers are several steps: some of them may have nothing to split.
+  llvm::Error addPieces(const Program &program);
 
   /// Null if the block is whole on every rank.
   const LocalBlock *find(xf::BlockOp block) const;
@@ -83,6 +85,7 @@ public:
   int64_t ranks() const { return all; }
 
 private:
+  llvm::Expected<bool> isSplit(xf::BlockOp plain);
   llvm::Error localize(xf::BlockOp block, RegionSplit split, RegionRole role);
 
   int64_t own, all;

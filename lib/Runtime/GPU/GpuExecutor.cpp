@@ -24,7 +24,8 @@ public:
               int64_t rows, int64_t fewer, const GpuOptions &options)
       : program(program), store(this->program, weights, std::move(device), options.share),
         gpu(store, 1, "ctxc"), prompts(store, rows, fewer, options.roundedPrompts), names(program),
-        movedTogether(options.movedTogether) {}
+        movedTogether(options.movedTogether),
+        stateless(store.device, -1, std::max(rows, fewer), 0, 1, store.windows) {}
 
   Error compile();
   /// Before compile: this rank shares the model's layers with others.
@@ -48,6 +49,7 @@ protected:
                          ArrayRef<int64_t> positions, const PatchEachOptions &options,
                          PatchSink sink) override;
   Expected<Logits> computeHead(ArrayRef<double> vectors, int64_t count) override;
+  Error computeStep(const StepRows &rows, Run *run, std::vector<Rows> &outputs) override;
 
 private:
   Error check(const GpuRun &run, ArrayRef<Input> tokens, ArrayRef<int64_t> positions) const {
@@ -61,6 +63,9 @@ private:
     return checkIds(program, tokens, positions);
   }
   GpuHead *headOrNull() { return head ? &*head : nullptr; }
+  Expected<GpuProgram *> programOfStep(size_t step, int64_t left);
+  Error computeRows(const StepRows &rows, GpuProgram &with, GpuRun &run, int64_t from,
+                    int64_t count, std::vector<Rows> &outputs);
   Expected<RecordedSteps *> recordPatch(GpuRun &full, GpuRun &reduced, int64_t startLayer);
   Expected<PatchStep> patchOne(GpuStreams &streams, GpuRun &full, GpuRun &reduced, int64_t token,
                                int64_t position, const PatchOptions &options);
@@ -78,6 +83,7 @@ private:
   const PatchableNames names;
   const int64_t movedTogether;
   std::atomic<int64_t> nextRun = 0; ///< runs may be started in several threads
+  GpuRun stateless;                 ///< for single steps that read no context
 };
 
 Error noMaterialized() {
@@ -173,6 +179,77 @@ Expected<Logits> GpuExecutor::computeHead(ArrayRef<double> vectors, int64_t coun
   if (Error error = checkFinite(*logits))
     return std::move(error);
   return Logits(std::move(*logits));
+}
+
+//===----------------------------------------------------------------------===//
+// Single steps
+//===----------------------------------------------------------------------===//
+
+/// The kernels by which a step runs the next of `left` tokens.
+Expected<GpuProgram *> GpuExecutor::programOfStep(size_t step, int64_t left) {
+  if (left < GpuPrompts::kShortest || prompts.mostRows() == 1)
+    return &gpu;
+  GpuProgram &many = prompts.ofFewer();
+  xf::BlockOp block = program.steps[step].block;
+  if (Error error = many.compile(block))
+    return std::move(error);
+  Error none = many.check(block);
+  const bool isOne = bool(none);
+  llvm::consumeError(std::move(none));
+  return isOne ? &gpu : &many;
+}
+
+/// Runs `count` of the rows, and adds what the step computes for them to `outputs`.
+Error GpuExecutor::computeRows(const StepRows &rows, GpuProgram &with, GpuRun &run, int64_t from,
+                               int64_t count, std::vector<Rows> &outputs) {
+  const ProgramStep &step = program.steps[rows.step];
+  RecordedSteps &record = run.steps[{rows.step, with.rows}];
+  if (!record.isRecorded())
+    if (Error error = with.record(StepKernel{rows.step, step.block, 0, {&run, nullptr}}, record))
+      return error;
+  if (Error error = with.setTokens(rows.tokens.slice(from, count),
+                                   rows.positions.slice(from, count), &run, nullptr))
+    return error;
+  for (auto [input, numbers] : llvm::zip(xf::LayerOp(step.layer).getInputs(), rows.inputs)) {
+    const size_t width = numbers->size() / rows.tokens.size();
+    if (Error error =
+            with.setValue(input, 0, ArrayRef(*numbers).slice(from * width, count * width)))
+      return error;
+  }
+  if (Error error = with.run(record))
+    return error;
+  for (auto [output, all] : llvm::zip(xf::LayerOp(step.layer).getOutputs(), outputs)) {
+    auto numbers = with.value(output, 0, 0, count);
+    if (!numbers)
+      return numbers.takeError();
+    llvm::append_range(all, *numbers);
+  }
+  return Error::success();
+}
+
+Error GpuExecutor::computeStep(const StepRows &rows, Run *opaque, std::vector<Rows> &outputs) {
+  if (rows.weights && rows.weights != &store.weights)
+    return makeError("a GPU runs a model with the weights that it was given; changed ones are run "
+                     "by the compiled engine");
+  outputs.assign(xf::LayerOp(program.steps[rows.step].layer).getOutputs().size(), {});
+  auto *run = static_cast<GpuRun *>(opaque);
+  if (run)
+    run->begin();
+  const int64_t all = rows.tokens.size();
+  for (int64_t from = 0; from < all;) {
+    if (Error error = checkInterrupt())
+      return error;
+    auto with = programOfStep(rows.step, all - from);
+    if (!with)
+      return with.takeError();
+    const int64_t count = std::min((*with)->rows, all - from);
+    if (Error error = computeRows(rows, **with, run ? *run : stateless, from, count, outputs))
+      return error;
+    if (run)
+      run->count += count;
+    from += count;
+  }
+  return Error::success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -22,6 +22,9 @@ public:
   /// The slots of state that a run has besides those of its tokens.
   int64_t paddingOf(int64_t capacity) const { return capacity < kShortest ? 0 : fewer; }
 
+  /// The kernels for chunks of `fewer` tokens.
+  GpuProgram &ofFewer() { return programOf(fewer); }
+
   /// A chunk of a run, without its head; of both runs, with the patches formed; for the next of
   /// `left` tokens. Recorded for the run; null where tokens run one by one: a kernel has no form
   /// for many tokens, memory is too small, or tokens of the reduced run see each other in an

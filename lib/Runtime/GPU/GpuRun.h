@@ -91,6 +91,8 @@ public:
   RecordedChunk chunk[2][2];
   std::map<std::pair<int64_t, int64_t>, RecordedSteps> patch;
   std::map<std::pair<int64_t, int64_t>, std::array<RecordedChunk, 2>> patchChunk;
+  /// Single steps, by how many tokens go together.
+  std::map<std::pair<size_t, int64_t>, RecordedSteps> steps;
 
 private:
   llvm::Error forStates(int64_t window,

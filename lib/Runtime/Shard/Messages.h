@@ -19,6 +19,7 @@ enum class Request : int64_t {
   PatchEach,
   Copy,
   Head,
+  Step,
   Question,
   Facts,
   GoOn, ///< with the next row of PatchEach

@@ -7,8 +7,10 @@
 
 using namespace ctxc;
 
-llvm::Expected<int> RankExecutor::serve(Answer questions) {
-  answer = &questions;
+llvm::Expected<int>
+ctxc::serveRanks(Ranks &ranks,
+                 llvm::function_ref<llvm::Expected<ShardedExecutor &>(int64_t number)> executor,
+                 ShardedExecutor::Answer answer) {
   for (;;) {
     llvm::Expected<Message> message = ranks.receive(0, CommandTag);
     if (!message)
@@ -17,13 +19,16 @@ llvm::Expected<int> RankExecutor::serve(Answer questions) {
     const auto request = static_cast<Request>(command.number());
     if (request == Request::End)
       return int(command.number());
-    if (llvm::Error error = take(request, command))
+    llvm::Expected<ShardedExecutor &> own = executor(command.number());
+    if (!own)
+      return llvm::make_error<RanksLost>("rank " + llvm::Twine(ranks.rank()) + ": " +
+                                         llvm::toString(own.takeError()));
+    if (llvm::Error error = static_cast<RankExecutor &>(*own).take(request, command, answer))
       return std::move(error);
   }
 }
 
-/// Errors of this and the functions below are RanksLost; others are replied.
-llvm::Error RankExecutor::take(Request request, MessageReader &command) {
+llvm::Error RankExecutor::take(Request request, MessageReader &command, Answer answer) {
   const int64_t number = command.number();
   for (int64_t run : command.numbers())
     runs.erase(run);
@@ -36,13 +41,15 @@ llvm::Error RankExecutor::take(Request request, MessageReader &command) {
   case Request::Patch:
     return takePatch(command, number);
   case Request::PatchEach:
-    return takePatchEach(command, number);
+    return takePatchEach(command, number, answer);
+  case Request::Step:
+    return takeStep(command, number);
   case Request::Copy:
     return takeCopy(command);
   case Request::Head:
     return takeHead(command, number);
   case Request::Question: {
-    llvm::Expected<double> number = (*answer)(command.text());
+    llvm::Expected<double> number = answer(command.text());
     MessageWriter results;
     if (number)
       results.doubles(*number);
@@ -105,6 +112,12 @@ static void write(MessageWriter &results, llvm::ArrayRef<Observed> seen) {
     results.number(each.rows);
     results.doubles(each.numbers);
   }
+}
+
+static void write(MessageWriter &results, llvm::ArrayRef<Rows> outputs) {
+  results.number(outputs.size());
+  for (const Rows &output : outputs)
+    results.floats(output);
 }
 
 llvm::Error RankExecutor::takeForward(Request request, MessageReader &command, int64_t number) {
@@ -204,7 +217,7 @@ llvm::Error RankExecutor::takePatch(MessageReader &command, int64_t number) {
 }
 
 /// Gives rank 0 this rank's part of a row, and does what it asks for meanwhile.
-llvm::Error RankExecutor::giveOwnRow(const TokenPatch &row) {
+llvm::Error RankExecutor::giveOwnRow(const TokenPatch &row, Answer answer) {
   MessageWriter message;
   message.number(/*isRow=*/true);
   if (isSpeaker(ranks.rank())) {
@@ -231,12 +244,13 @@ llvm::Error RankExecutor::giveOwnRow(const TokenPatch &row) {
       return llvm::make_error<Stopped>();
     if (request == Request::End)
       return llvm::make_error<RanksLost>("rank 0 ended in the middle of a call");
-    if (llvm::Error error = take(request, command))
+    assert(command.number() == onRanks.number && "a sink calls the executor that calls it");
+    if (llvm::Error error = take(request, command, answer))
       return error;
   }
 }
 
-llvm::Error RankExecutor::takePatchEach(MessageReader &command, int64_t number) {
+llvm::Error RankExecutor::takePatchEach(MessageReader &command, int64_t number, Answer answer) {
   Run &full = runOf(command);
   Run &reduced = runOf(command);
   const std::vector<Input> tokens = command.inputs();
@@ -246,8 +260,9 @@ llvm::Error RankExecutor::takePatchEach(MessageReader &command, int64_t number) 
   options.logits = command.number();
   options.chunk = command.number();
   Link::Call call(link, number);
-  llvm::Error error = local->patchEach(full, reduced, tokens, positions, options,
-                                       [&](const TokenPatch &row) { return giveOwnRow(row); });
+  llvm::Error error =
+      local->patchEach(full, reduced, tokens, positions, options,
+                       [&](const TokenPatch &row) { return giveOwnRow(row, answer); });
   if (error.isA<RanksLost>())
     return error;
   if (llvm::Error lost = call.tell()) {
@@ -276,6 +291,39 @@ llvm::Error RankExecutor::takeHead(MessageReader &command, int64_t number) {
   MessageWriter results;
   if (!error && ranks.rank() == lastSpeaker())
     results.logits(*logits);
+  return reply(std::move(error), results);
+}
+
+llvm::Error RankExecutor::takeStep(MessageReader &command, int64_t number) {
+  StepRows rows;
+  rows.step = command.number();
+  const bool isOwn = has(rows.step);
+  Run *run = isOwn && command.number() ? &runOf(command) : nullptr;
+  std::vector<int32_t> tokens, positions;
+  std::vector<Rows> inputs, outputs;
+  if (isOwn) {
+    for (std::vector<int32_t> *each : {&tokens, &positions}) {
+      const std::vector<int64_t> numbers = command.numbers();
+      each->assign(numbers.begin(), numbers.end());
+    }
+    for (int64_t count = command.number(); int64_t(inputs.size()) < count;)
+      inputs.push_back(command.floats());
+  }
+  rows.tokens = tokens;
+  rows.positions = positions;
+  for (const Rows &input : inputs)
+    rows.inputs.push_back(&input);
+  Link::Call call(link, number);
+  llvm::Error error = isOwn ? local->runStep(rows, run, outputs) : llvm::Error::success();
+  if (error.isA<RanksLost>())
+    return error;
+  if (llvm::Error lost = call.finish()) {
+    llvm::consumeError(std::move(error));
+    return lost;
+  }
+  MessageWriter results;
+  if (!error && isOwn && isSpeaker(ranks.rank()))
+    write(results, outputs);
   return reply(std::move(error), results);
 }
 

@@ -15,21 +15,33 @@ using llvm::ArrayRef;
 MessageWriter RankExecutor::begin(Request request) {
   MessageWriter command;
   command.number(static_cast<int64_t>(request));
+  command.number(onRanks.number);
   command.number(++lastCall);
   command.numbers(*dropped);
   dropped->clear();
   return command;
 }
 
-/// Names a run to the other ranks, and brings this rank's part of it to the same state.
-void RankExecutor::describe(MessageWriter &command, ShardedRun &run) {
+/// This rank's part of a run, in the run's state.
+Run &RankExecutor::partOf(ShardedRun &run) {
   if (!run.part)
     run.part = local->start(run.capacity, run.keeps());
   run.part->truncate(run.count);
+  return *run.part;
+}
+
+/// Names a run to the other ranks, which bring their parts of it to the same state.
+void RankExecutor::name(MessageWriter &command, const ShardedRun &run) {
   command.number(run.number);
   command.number(run.capacity);
   command.number(run.keeps() == Keeps::Seen);
   command.number(run.count);
+}
+
+/// The same, and brings this rank's part to it.
+void RankExecutor::describe(MessageWriter &command, ShardedRun &run) {
+  partOf(run);
+  name(command, run);
 }
 
 llvm::Error RankExecutor::sendToAll(const MessageWriter &command) {
@@ -234,6 +246,48 @@ llvm::Expected<Logits> RankExecutor::computeHead(ArrayRef<double> vectors, int64
       }))
     return std::move(error);
   return logits;
+}
+
+llvm::Error RankExecutor::computeStep(const StepRows &rows, Run *opaque,
+                                      std::vector<Rows> &outputs) {
+  if (rows.weights && rows.weights != &weights)
+    return makeError("ranks run a model with its own weights; changed ones are run in one process");
+  auto *run = static_cast<ShardedRun *>(opaque);
+  MessageWriter command = begin(Request::Step), what;
+  command.number(rows.step);
+  // Ranks that do not have the step leave their parts of the run as they are: with these tokens, if
+  // they have run theirs.
+  what.number(run != nullptr);
+  if (run)
+    name(what, *run);
+  what.numbers(std::vector<int64_t>(rows.tokens.begin(), rows.tokens.end()));
+  what.numbers(std::vector<int64_t>(rows.positions.begin(), rows.positions.end()));
+  what.number(rows.inputs.size());
+  for (const Rows *input : rows.inputs)
+    what.floats(*input);
+  for (int rank = 1; rank < ranks.count(); ++rank) {
+    MessageWriter ofRank = command;
+    if (stages[stageOf(rank)].has(rows.step))
+      ofRank.append(what);
+    if (llvm::Error error = ranks.send(rank, CommandTag, ofRank.take()))
+      return error;
+  }
+  Link::Call call(link, lastCall);
+  llvm::Error own = has(rows.step) ? local->runStep(rows, run ? &partOf(*run) : nullptr, outputs)
+                                   : llvm::Error::success();
+  if (llvm::Error error = call.finish())
+    return lost(std::move(error), std::move(own));
+  if (llvm::Error error = settle(std::move(own), [&](int rank, MessageReader &reply) {
+        if (!stages[stageOf(rank)].has(rows.step))
+          return;
+        outputs.resize(reply.number());
+        for (Rows &output : outputs)
+          output = reply.floats();
+      }))
+    return error;
+  if (run)
+    run->count += rows.tokens.size();
+  return llvm::Error::success();
 }
 
 llvm::Expected<MessageReader> RankExecutor::askOne(int rank, MessageWriter command) {

@@ -18,9 +18,10 @@ llvm::Error RankExecutor::create() {
   }
   if (llvm::Error error = shareBlocks())
     return error;
-  if (!device)
+  if (!onRanks.device && onRanks.number == 0)
     return makeLocal();
-  // Devices find each other: ranks other than 0 make their executors when it asks for them.
+  // Devices find each other, and a second executor is made when it is used: ranks other than 0 make
+  // theirs when it asks for them.
   if (ranks.rank() != 0)
     return llvm::Error::success();
   if (llvm::Error error = sendToAll(begin(Request::Begin)))
@@ -33,7 +34,7 @@ llvm::Error RankExecutor::create() {
 }
 
 llvm::Error RankExecutor::makeLocal() {
-  llvm::Expected<std::unique_ptr<Executor>> made = device ? makeOnDevice() : makeCompiled();
+  llvm::Expected<std::unique_ptr<Executor>> made = onRanks.device ? makeOnDevice() : makeCompiled();
   if (!made)
     return made.takeError();
   local = std::move(*made);
@@ -60,14 +61,14 @@ llvm::Expected<std::unique_ptr<Executor>> RankExecutor::makeCompiled() {
 
 llvm::Expected<std::unique_ptr<Executor>> RankExecutor::makeOnDevice() {
   patchChunk = [](const PatchEachOptions &each) { return each.chunk; };
-  auto opened = Device::open(device->target, ranks.numberOnThisMachine());
+  auto opened = Device::open(onRanks.device->target, ranks.numberOnThisMachine());
   if (!opened)
     return opened.takeError();
   GpuOptions onDevice;
   onDevice.roundedPrompts = options.prompts == PromptProducts::Rounded;
   onDevice.share = {blocks.get(), &link, stages[stageOf(ranks.rank())]};
   if (ranks.rank() == 0)
-    onDevice.onHosts = device->onHosts;
+    onDevice.onHosts = onRanks.device->onHosts;
   return createGpuExecutor(program, weights, std::move(*opened), onDevice);
 }
 
@@ -79,7 +80,7 @@ llvm::Error RankExecutor::shareBlocks() {
   const int own = ranks.rank() % tensor;
   blocks = std::make_unique<shard::LocalBlocks>(*module.getContext(), own, tensor);
   // Of all stages, so that every rank refuses what one refuses.
-  return blocks->add(program);
+  return onRanks.hasPieces ? blocks->addPieces(program) : blocks->add(program);
 }
 
 int64_t RankExecutor::ownBytes() const {
@@ -132,12 +133,13 @@ RankFacts RankExecutor::ownFacts() const {
 
 llvm::Expected<std::unique_ptr<ShardedExecutor>>
 ctxc::createShardedExecutor(const Program &program, Weights &weights, CompiledOptions options,
-                            Ranks &ranks, int tensor, const std::optional<RankDevice> &device) {
-  llvm::Expected<std::vector<Stage>> stages = cutIntoStages(program, ranks.count() / tensor);
+                            Ranks &ranks, const RankOptions &onRanks) {
+  llvm::Expected<std::vector<Stage>> stages =
+      cutIntoStages(program, ranks.count() / onRanks.tensor);
   if (!stages)
     return stages.takeError();
   auto executor = std::make_unique<RankExecutor>(program, weights, std::move(*stages), ranks,
-                                                 std::move(options), device);
+                                                 std::move(options), onRanks);
   if (llvm::Error error = executor->create())
     return std::move(error);
   return executor;

@@ -44,20 +44,20 @@ struct Observed {
 class RankExecutor : public ShardedExecutor {
 public:
   RankExecutor(const Program &program, Weights &weights, std::vector<Stage> stages, Ranks &ranks,
-               CompiledOptions options, std::optional<RankDevice> device)
-      : program(program), weights(weights), options(std::move(options)), device(std::move(device)),
-        stages(std::move(stages)), ranks(ranks), tensor(ranks.count() / this->stages.size()),
-        link(ranks, tensor) {}
-  /// On rank 0, where ranks have devices, it returns when every rank has an executor, or says why
-  /// one has none.
+               CompiledOptions options, const RankOptions &onRanks)
+      : program(program), weights(weights), options(std::move(options)), onRanks(onRanks),
+        stages(std::move(stages)), ranks(ranks), tensor(onRanks.tensor), link(ranks, tensor) {}
+  /// On rank 0, where ranks have devices or it is not the first, it returns when every rank has an
+  /// executor, or says why one has none.
   llvm::Error create();
+  /// Computes this rank's part of what rank 0 asks for. Errors: RanksLost; others are replied.
+  llvm::Error take(Request request, MessageReader &command, Answer answer);
 
   bool isBidirectional() const override { return local->isBidirectional(); }
   int64_t vocabulary() const override { return idsOf(program); }
   int64_t layers() const override { return program.layers; }
   std::optional<int64_t> embeddingWidth() const override { return local->embeddingWidth(); }
 
-  llvm::Expected<int> serve(Answer answer) override;
   std::vector<ElementRun> elementsOf(llvm::StringRef parameter) const override;
   int rankOf(int64_t layer) const override;
   int ranksOfLayer() const override { return tensor; }
@@ -80,10 +80,13 @@ protected:
                                llvm::ArrayRef<int64_t> positions, const PatchEachOptions &options,
                                PatchSink sink) override;
   llvm::Expected<Logits> computeHead(llvm::ArrayRef<double> vectors, int64_t count) override;
+  llvm::Error computeStep(const StepRows &rows, Run *run, std::vector<Rows> &outputs) override;
 
 private:
   // Rank 0 (ShardedCalls.cpp).
   MessageWriter begin(Request request);
+  Run &partOf(ShardedRun &run);
+  static void name(MessageWriter &command, const ShardedRun &run);
   void describe(MessageWriter &command, ShardedRun &run);
   llvm::Error sendToAll(const MessageWriter &command);
   llvm::Error sendForward(Request request, ShardedRun &run, llvm::ArrayRef<Input> tokens,
@@ -102,15 +105,15 @@ private:
   llvm::Expected<MessageReader> askOne(int rank, MessageWriter command);
 
   // The others (Serve.cpp).
-  llvm::Error take(Request request, MessageReader &command);
   llvm::Error takeForward(Request request, MessageReader &command, int64_t number);
   llvm::Error takeBegin(int64_t number);
   llvm::Error takePatch(MessageReader &command, int64_t number);
-  llvm::Error takePatchEach(MessageReader &command, int64_t number);
+  llvm::Error takePatchEach(MessageReader &command, int64_t number, Answer answer);
   llvm::Error takeHead(MessageReader &command, int64_t number);
+  llvm::Error takeStep(MessageReader &command, int64_t number);
   llvm::Error takeCopy(MessageReader &command);
   llvm::Error reply(llvm::Error error, const MessageWriter &results);
-  llvm::Error giveOwnRow(const TokenPatch &row);
+  llvm::Error giveOwnRow(const TokenPatch &row, Answer answer);
   Run &runOf(MessageReader &command);
 
   llvm::Error makeLocal();
@@ -121,6 +124,8 @@ private:
   llvm::Error shareBlocks();
 
   size_t stageOf(int rank) const { return rank / tensor; }
+  /// Whether this rank computes a step.
+  bool has(size_t step) const { return stages[stageOf(ranks.rank())].has(step); }
   /// Of the ranks of a stage, which compute the same results, one gives them to rank 0.
   bool isSpeaker(int rank) const { return rank % tensor == 0; }
   int lastSpeaker() const { return ranks.count() - tensor; }
@@ -129,7 +134,7 @@ private:
   const Program &program;
   Weights &weights;
   CompiledOptions options;
-  const std::optional<RankDevice> device;
+  const RankOptions onRanks;
   const std::vector<Stage> stages;
   Ranks &ranks;
   const int tensor; ///< how many ranks share a stage
@@ -144,7 +149,6 @@ private:
   std::unique_ptr<shard::LocalBlocks> blocks; ///< where several ranks share a stage
 
   llvm::DenseMap<int64_t, std::unique_ptr<Run>> runs; ///< a rank's part of rank 0's, by number
-  Answer *answer = nullptr;
 };
 
 } // namespace ctxc

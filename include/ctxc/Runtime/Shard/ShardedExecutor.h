@@ -30,10 +30,6 @@ public:
   /// Computes a number about this rank's layers, for rank 0's queryRank.
   using Answer = llvm::function_ref<llvm::Expected<double>(llvm::StringRef question)>;
 
-  /// For ranks other than 0: computes what rank 0 requests, until rank 0 ends. Returns rank 0's
-  /// exit code. Errors: RanksLost.
-  virtual llvm::Expected<int> serve(Answer answer) = 0;
-
   // The functions below, and those of Executor, are for rank 0.
 
   /// The first of the ranks that compute a layer; for −1, of those that compute the first step; for
@@ -54,13 +50,28 @@ struct RankDevice {
   std::function<void(llvm::StringRef reason)> onHosts = {};
 };
 
-/// The executor of this rank's stage, which it shares with `tensor` − 1 other ranks. `tensor` must
-/// divide the number of ranks. `program`, `weights` and `ranks` must outlive it. With `device`
-/// of `options` only prompts is used, and rank 0 waits until the others serve. Errors: those of
-/// createCompiledExecutor or createGpuExecutor, cutIntoStages and LocalBlocks::add.
+struct RankOptions {
+  int tensor = 1; ///< so many ranks share each stage; divides their number
+  std::optional<RankDevice> device = std::nullopt;
+  int64_t number = 0;     ///< that of the executor: all ranks give the same
+  bool hasPieces = false; ///< the program's layers are split into steps (splitLayers)
+};
+
+/// The executor of this rank's stage. `program`, `weights` and `ranks` must outlive it. With a
+/// device, of `options` only prompts is used. With a device, or a number above 0, rank 0 waits
+/// until the others serve. Errors: those of createCompiledExecutor or createGpuExecutor,
+/// cutIntoStages and LocalBlocks::add.
 llvm::Expected<std::unique_ptr<ShardedExecutor>>
 createShardedExecutor(const Program &program, Weights &weights, CompiledOptions options,
-                      Ranks &ranks, int tensor, const std::optional<RankDevice> &device = {});
+                      Ranks &ranks, const RankOptions &onRanks);
+
+/// For ranks other than 0: computes what rank 0's executors request, until rank 0 ends. Returns
+/// rank 0's exit code. `executor` gives this rank's executor with a number. Errors: RanksLost, also
+/// where `executor` fails.
+llvm::Expected<int>
+serveRanks(Ranks &ranks,
+           llvm::function_ref<llvm::Expected<ShardedExecutor &>(int64_t number)> executor,
+           ShardedExecutor::Answer answer);
 
 /// Ends `serve` on the other ranks, also on those that have not called it yet.
 llvm::Error endRanks(Ranks &ranks, int exitCode);
