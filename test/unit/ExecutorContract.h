@@ -4,6 +4,8 @@
 #define CTXC_TEST_UNIT_EXECUTORCONTRACT_H
 
 #include "ctxc/Program/Executor.h"
+#include "ctxc/Program/Program.h"
+#include "ctxc/Program/StepChecks.h"
 #include "gtest/gtest.h"
 
 namespace ctxc::test {
@@ -176,6 +178,61 @@ inline void expectOneCallAtATime(Executor &executor, llvm::ArrayRef<int64_t> tok
     std::thread([&] {
       EXPECT_EQ(messageOf(outer.make(executor, *other, *otherReduced)), "no error");
     }).join();
+  }
+}
+
+/// Runs `count` tokens through all steps of `program`, one at a time, behind those that `run` has.
+/// Returns the logits of each.
+inline llvm::Expected<std::vector<float>> logitsByStep(Executor &executor, const Program &program,
+                                                       Run &run, llvm::ArrayRef<int64_t> tokens) {
+  const int64_t held = run.size();
+  std::vector<int32_t> ids(tokens.begin(), tokens.end()), positions;
+  for (size_t i = 0; i < tokens.size(); ++i)
+    positions.push_back(held + i);
+  llvm::DenseMap<mlir::Value, std::vector<float>> values;
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    StepRows rows{i, ids, positions, {}};
+    for (mlir::Value input : xf::LayerOp(step.layer).getInputs())
+      rows.inputs.push_back(&values.find(input)->second);
+    const bool isContextual = readsContext(step.block);
+    if (isContextual)
+      run.truncate(held);
+    std::vector<std::vector<float>> outputs;
+    if (llvm::Error error = executor.runStep(rows, isContextual ? &run : nullptr, outputs))
+      return std::move(error);
+    for (auto [output, numbers] : llvm::zip(xf::LayerOp(step.layer).getOutputs(), outputs))
+      values[output] = std::move(numbers);
+  }
+  return std::move(values[program.logits()]);
+}
+
+/// Steps one by one give what a whole pass gives, also for tokens behind others, and in a copy of
+/// the run. `apart`: by how much logits may differ.
+inline void expectSingleSteps(Executor &executor, const Program &program,
+                              llvm::ArrayRef<int64_t> tokens, double apart) {
+  auto whole = executor.start(tokens.size()), run = executor.start(tokens.size());
+  std::vector<int64_t> positions;
+  for (size_t i = 0; i < tokens.size(); ++i)
+    positions.push_back(i);
+  ForwardOptions options;
+  options.allLogits = true;
+  auto expected = executor.forward(*whole, tokens, positions, options);
+  ASSERT_TRUE(bool(expected)) << llvm::toString(expected.takeError());
+  const size_t first = tokens.size() / 2 + 1, width = program.vocabulary;
+  auto begin = logitsByStep(executor, program, *run, tokens.take_front(first));
+  ASSERT_TRUE(bool(begin)) << llvm::toString(begin.takeError());
+  EXPECT_EQ(run->size(), int64_t(first));
+  auto copy = executor.copy(*run, tokens.size());
+  ASSERT_TRUE(bool(copy)) << llvm::toString(copy.takeError());
+  for (Run *each : {run.get(), copy->get()}) {
+    auto end = logitsByStep(executor, program, *each, tokens.drop_front(first));
+    ASSERT_TRUE(bool(end)) << llvm::toString(end.takeError());
+    std::vector<float> found = *begin;
+    llvm::append_range(found, *end);
+    ASSERT_EQ(found.size(), expected->size());
+    for (size_t i = 0; i < found.size(); ++i)
+      ASSERT_LE(std::abs(found[i] - (*expected)[i]), apart)
+          << "logit " << i % width << " of token " << i / width;
   }
 }
 

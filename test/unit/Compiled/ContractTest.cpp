@@ -39,6 +39,17 @@ TEST(ExecutorContract, CallsAreCancelled) {
   expectCancels(*model.reference, tokens, 40);
 }
 
+TEST(ExecutorContract, StepsRunOneByOne) {
+  for (const char *family : {"llama", "gemma3", "mixtral"}) {
+    SCOPED_TRACE(family);
+    Model model(family);
+    expectSingleSteps(*model.compiled, model.program, tokens, 0);
+    auto run = model.reference->start(1);
+    EXPECT_EQ(llvm::toString(logitsByStep(*model.reference, model.program, *run, {3}).takeError()),
+              "this engine runs no single steps of a model; the compiled engine does");
+  }
+}
+
 /// Chunks of a cancelled prompt are removed from the run.
 TEST(ExecutorContract, PromptsAreCancelledBetweenChunks) {
   Model model("llama", patch::UpdateKind::least, {}, /*compile=*/false);

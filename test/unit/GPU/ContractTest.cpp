@@ -34,6 +34,23 @@ TEST(GpuContract, CallsAreCancelled) {
   expectCancels(*gpu, tokens, 1);
 }
 
+TEST(GpuContract, StepsRunOneByOne) {
+  CTXC_OPEN_DEVICE(device);
+  Model model("gemma3", patch::UpdateKind::least, {}, /*compile=*/false);
+  GpuOptions options;
+  options.chunk = 4; // so that the first tokens go together, and the others alone
+  auto gpu = onDevice(model.program, *model.weights, std::move(device), options);
+  ASSERT_NE(gpu, nullptr);
+  expectSingleSteps(*gpu, model.program, {3, 5, 7, 9, 11, 2}, 1e-5);
+  auto other = randomWeights(1);
+  StepRows rows;
+  rows.weights = other.get();
+  std::vector<std::vector<float>> outputs;
+  EXPECT_EQ(llvm::toString(gpu->runStep(rows, nullptr, outputs)),
+            "a GPU runs a model with the weights that it was given; changed ones are run by the "
+            "compiled engine");
+}
+
 TEST(GpuContract, OneCallAtATime) {
   CTXC_OPEN_DEVICE(device);
   Model model("llama", patch::UpdateKind::least, {}, /*compile=*/false);
