@@ -225,7 +225,7 @@ llvm::Error Passage::runContextual(size_t step) {
   for (auto [i, sequence] : llvm::enumerate(sequences)) {
     if (sequence.cached) {
       PassageCache::Sequence &kept = cache->all[*sequence.cached];
-      kept.last = sequence.positions.back();
+      kept.last = endOf(sequence) - 1;
       kept.run->truncate(held[i]);
       runs.push_back(kept.run.get());
     } else {

@@ -93,6 +93,8 @@ Expected<std::unique_ptr<Ranks>> Ranks::join(StringRef folder) {
   if (!kind)
     return kind.takeError();
   const std::string file = (folder + "/" + (*kind)->file).str();
+  // MPICH's network library warns of what its users cannot change, unless they ask for more.
+  setenv("UCX_LOG_LEVEL", "error", /*overwrite=*/false);
   // OpenMPI's own plugins look for its symbols.
   void *opened = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   void *symbol = opened ? dlsym(opened, "ctxc_mpi_functions") : nullptr;
