@@ -15,7 +15,7 @@ if [[ ${1-} =~ ^[0-9]+$ ]]; then
   shift
 fi
 all=(mlir config gguf tokenizer-json sentencepiece template safetensors index npy patch patches adapter proof
-  witness records pt2 program)
+  witness records pt2 torch-program program)
 readers=("${@:-${all[@]}}")
 
 # Words that a reader compares with stand in its sources.
@@ -30,6 +30,7 @@ declare -A sources=(
   [patch]='lib/Export/PatchFile.cpp lib/Checkpoint/DType.cpp'
   [patches]='lib/Export/Patch*.cpp lib/Checkpoint/DType.cpp' [proof]='lib/Proof/*.cpp'
   [pt2]='lib/Import/Graph/Archive.cpp'
+  [torch-program]='lib/Import/Graph/ReadProgram.cpp lib/Import/Graph/ReadArguments.cpp lib/Import/Graph/Symbols.cpp'
   [program]='lib/Import/Graph/*.cpp lib/Analysis/Token*.cpp dialects/Graph/*.cpp'
   [witness]='lib/Evidence/WitnessFile.cpp' [records]='lib/Experiments/Records.cpp'
 )

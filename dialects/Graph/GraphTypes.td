@@ -11,7 +11,7 @@ def Graph_Dialect : Dialect {
   let summary = "a PyTorch program, as torch.export writes it";
   let description = [{
     A program on whole sequences: `graph.call` stands for any op of PyTorch, with PyTorch's names for
-    the op and its arguments. `ctxc` reads a .pt2 file into this dialect, finds which axis of each value
+    the op and its arguments. `ctxc` reads an exported program into this dialect, finds which axis of each value
     is the axis of the tokens (`--graph-report-token-axes`), and raises everything that is computed for
     each token by itself to `xf` (`--graph-raise`).
   }];

@@ -15,7 +15,7 @@ with tempfile.TemporaryDirectory() as folder:
     for name in sys.argv[1:] or MODULES:
         made = MODULES[name]()
         module, inputs = made if isinstance(made, tuple) else (made, torch.zeros(1, 13, dtype=torch.long))
-        path = Path(folder) / f"{name}.pt2"
+        path = Path(folder) / f"{name}.ctxc"
         ctxc.export.export(module, [inputs] if isinstance(inputs, torch.Tensor) else inputs, path)
         run = subprocess.run(["ctxc", "check", str(path), "--format", "json"], stdout=subprocess.PIPE, text=True)
         group = json.loads(run.stdout)["groups"][0]

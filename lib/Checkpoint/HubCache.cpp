@@ -92,7 +92,7 @@ std::string ctxc::findModel(StringRef path) {
 
 std::string ctxc::hubHint(StringRef path) {
   auto name = hubName(path);
-  if (!name || path.ends_with(".mlir") || path.ends_with(".pt2"))
+  if (!name || path.ends_with(".mlir") || path.ends_with(".ctxc") || path.ends_with(".pt2"))
     return "";
   return "; of models on the Hugging Face hub those in " + cacheFolder() +
          " are found by name: `hf download " + name->owner + "/" + name->name +

@@ -1,6 +1,6 @@
 #include "ctxc/Import/Import.h"
 #include "Graph/RaiseModel.h"
-#include "Graph/ReadNumbers.h"
+#include "Graph/ReadFile.h"
 #include "Graph/ReadProgram.h"
 #include "HuggingFace/HuggingFace.h"
 #include "ParseText.h"
@@ -71,23 +71,16 @@ bool endsWithState(xf::ModelOp model) {
   return fits;
 }
 
-/// importModel for a file *.pt2.
-Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context,
-                                      bool needWeights) {
-  Expected<pt2::Archive> archive = pt2::Archive::open(path);
-  if (!archive)
-    return archive.takeError();
-  Expected<pt2::Payloads> payloads = pt2::Payloads::read(*archive);
-  if (!payloads)
-    return payloads.takeError();
-  Expected<pt2::Program> program = pt2::readProgram(*archive, *payloads, context);
+/// importModel for the program of a file.
+Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context, bool needWeights,
+                                      pt2::Payloads payloads, Expected<pt2::Program> program) {
   if (!program)
     return program.takeError();
   graph::ProgramOp op = *program->module->getOps<graph::ProgramOp>().begin();
   auto numbers = [&](graph::StoredOp stored) -> std::optional<std::vector<double>> {
-    if (!stored.getFixed() || !payloads->has(stored.getName()))
+    if (!stored.getFixed() || !payloads.has(stored.getName()))
       return std::nullopt;
-    auto read = payloads->numbers(stored.getName());
+    auto read = payloads.numbers(stored.getName());
     if (!read) {
       consumeError(read.takeError());
       return std::nullopt;
@@ -112,14 +105,11 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
     taken = "of its " + std::to_string(results) + " results the first is taken for the logits";
   if (isModel && !taken.empty())
     imported.warnings.push_back((path + ": " + taken).str());
-  Expected<SourceNumbers> source = pt2::readNumbers(*archive);
-  if (!source)
-    return source.takeError();
   // What such a layer's own module gives is not what the layer does.
-  for (SourceRun &run : source->runs)
+  for (SourceRun &run : program->source.runs)
     erase_if(run.layers,
              [&](const SourceRun::Layer &layer) { return joined.contains(layer.path); });
-  imported.source = std::move(*source);
+  imported.source = std::move(program->source);
   for (auto stored : op.getBody().getOps<graph::StoredOp>())
     if (stored->hasAttr(graph::StoredOp::inProgram))
       imported.inProgram.push_back(stored.getName().str());
@@ -131,11 +121,10 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
     if (stored.getFixed())
       fixed.insert(stored.getName());
     else
-      isWhole &= payloads->has(stored.getName());
+      isWhole &= payloads.has(stored.getName());
   }
   auto read = [&](std::unique_ptr<Checkpoint> &to, bool all) -> Error {
-    auto tensors =
-        payloads->checkpoint([&](StringRef name) { return all || fixed.contains(name); });
+    auto tensors = payloads.checkpoint([&](StringRef name) { return all || fixed.contains(name); });
     if (!tensors)
       return tensors.takeError();
     to = std::move(*tensors);
@@ -147,13 +136,33 @@ Expected<ImportedModel> importProgram(StringRef path, mlir::MLIRContext &context
     if (Error error = read(imported.checkpoint, /*all=*/true))
       return std::move(error);
   if (imported.source->why.empty()) {
-    Expected<std::string> digest = payloads->digest();
+    Expected<std::string> digest = payloads.digest();
     if (!digest)
       return digest.takeError();
     imported.weightsDigest = std::move(*digest);
   }
-  imported.memory = payloads->memory();
+  imported.memory = payloads.memory();
   return imported;
+}
+
+Expected<ImportedModel> importFile(StringRef path, mlir::MLIRContext &context, bool needWeights) {
+  if (path.ends_with(".pt2")) {
+    Expected<pt2::Archive> archive = pt2::Archive::open(path);
+    if (!archive)
+      return archive.takeError();
+    Expected<pt2::Payloads> payloads = pt2::Payloads::read(*archive);
+    if (!payloads)
+      return payloads.takeError();
+    auto program = pt2::readProgram(*archive, *payloads, context);
+    return importProgram(path, context, needWeights, std::move(*payloads), std::move(program));
+  }
+  auto file = SafetensorsFile::open(path);
+  if (!file)
+    return file.takeError();
+  std::shared_ptr<const SafetensorsFile> shared = std::move(*file);
+  pt2::Payloads payloads = pt2::Payloads::of(shared);
+  auto program = pt2::readFile(*shared, payloads, context);
+  return importProgram(path, context, needWeights, std::move(payloads), std::move(program));
 }
 
 /// Loads the dialect, and checks the options of every import.
@@ -185,17 +194,21 @@ Expected<ImportedModel> ctxc::importModel(StringRef path, mlir::MLIRContext &con
   if (!sys::fs::exists(path))
     return makeError(path +
                      ": no such file or directory; expected a Hugging Face directory, "
-                     "a .gguf, .pt2 or .mlir file" +
+                     "a .gguf, .ctxc, .pt2 or .mlir file" +
                      hubHint(path));
   if (path.ends_with(".mlir"))
     return importText(path, context);
-  if (path.ends_with(".pt2"))
-    return importProgram(path, context, options.needWeights);
+  if (isProgramFile(path))
+    return importFile(path, context, options.needWeights);
   if (path.ends_with(".gguf"))
     return hf::importDirectory(path, context, options);
-  return makeError(path +
-                   ": is not a model that can be read; expected a Hugging Face directory "
-                   "(config.json, model.safetensors or its index), a .gguf, .pt2 or .mlir file");
+  return makeError(
+      path + ": is not a model that can be read; expected a Hugging Face directory "
+             "(config.json, model.safetensors or its index), a .gguf, .ctxc, .pt2 or .mlir file");
+}
+
+bool ctxc::isProgramFile(StringRef path) {
+  return path.ends_with(".ctxc") || path.ends_with(".pt2");
 }
 
 void ctxc::printModel(mlir::ModuleOp module, raw_ostream &os) {

@@ -80,7 +80,7 @@ Expected<std::unique_ptr<Model>> Model::reopen(LoadOptions options) const {
 }
 
 bool Model::isText() const {
-  bool isNamedSo = StringRef(path).ends_with(".mlir") || StringRef(path).ends_with(".pt2");
+  bool isNamedSo = StringRef(path).ends_with(".mlir") || isProgramFile(path);
   return !inMemory && isNamedSo && !llvm::sys::fs::is_directory(path);
 }
 
@@ -191,7 +191,7 @@ Error Model::import() {
   if (!isText() && !settings.weights.isModelsOwn())
     return llvm::make_error<OptionError>(Option::Weights, "applies to .mlir models; a directory "
                                                           "has weights of its own");
-  bool isProgram = isText() && StringRef(path).ends_with(".pt2");
+  bool isProgram = isText() && isProgramFile(path);
   auto lacksWeights = [&](const llvm::Twine &wayOut) {
     return makeError(path +
                      ": has no weights; expected a checkpoint for them, or a seed of random "

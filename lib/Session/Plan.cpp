@@ -327,7 +327,7 @@ Error Model::checkNumerics(mlir::ModuleOp module) {
   if (told.empty())
     return Error::success();
   std::string wayOut = "\nnote: its numbers are in the exported program: python -m ctxc.export " +
-                       path + " -o model.pt2, and then model.pt2 with the weights of " + path;
+                       path + " -o model.ctxc, and then model.ctxc with the weights of " + path;
   return withDiagnostics(
       makeError(path +
                 ": cannot be run: it has ops without numerics; see the messages above. A "

@@ -1,4 +1,4 @@
-"""Stores tables of complex numbers, such as those of a rotation, as pairs of real ones, which a .pt2 file's readers know."""
+"""Stores tables of complex numbers, such as those of a rotation, as pairs of real ones, which a .ctxc file's readers know."""
 from __future__ import annotations
 
 import torch

@@ -1,4 +1,4 @@
-"""FlexAttention calls programs of its own for each score, which a .pt2 file cannot hold: it is spelled out in ops on all scores at once."""
+"""FlexAttention calls programs of its own for each score, which a .ctxc file cannot hold: it is spelled out in ops on all scores at once."""
 from __future__ import annotations
 
 import contextlib

@@ -277,7 +277,7 @@ def check(model: Union[Model, str, os.PathLike[str], torch.nn.Module],
         except ValueError as error:
             raise BadInput(str(error)) from None
         with tempfile.TemporaryDirectory() as folder:
-            file = os.path.join(folder, "model.pt2")
+            file = os.path.join(folder, "model.ctxc")
             try:
                 export.export(model, examples, file)
             except Exception as error:
@@ -307,7 +307,7 @@ def check_jax(f: Callable[..., Any], params: Any, example: Any, *, plans: bool =
     """
     from ctxc import jax
     with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "model.pt2")
+        file = os.path.join(folder, "model.ctxc")
         try:
             jax.export(f, params, example, file)
         except jax.Unsupported as refusal:

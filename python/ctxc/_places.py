@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import zipfile
 from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
 import numpy as np
 
 from ctxc._axes import Leaf, Part
+from ctxc._program_file import read_header, read_program
 
 Program = Union[str, "os.PathLike[str]"]
 
 
 def places_of(program: Program) -> tuple[str, dict[str, dict[str, Any]]]:
     """The framework that the program was written by, and of its parameters the leaf, and which entries of it."""
-    with zipfile.ZipFile(program) as archive:
-        name = next((name for name in archive.namelist() if name.endswith("extra/ctxc.json")), None)
-        note = json.loads(archive.read(name)) if name else {}
-    return note.get("framework", "torch" if "class" in note else ""), note.get("parameters", {})
+    said = read_program(program)
+    return said["source"]["framework"], {each["name"]: each["part"] for each in said["stored"] if "part" in each}
 
 
 def tensors_of(path: Program) -> dict[str, np.ndarray]:
     """The tensors of a safetensors file of float64 and float32 ones."""
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header, content = json.loads(file.read(size)), file.read()
+    header, begin = read_header(path)
+    content = np.memmap(path, np.uint8, "r", begin) if os.path.getsize(path) > begin else np.zeros(0, np.uint8)
     types = {"F64": "<f8", "F32": "<f4"}
     unknown = [name for name, each in header.items() if name != "__metadata__" and each["dtype"] not in types]
     if unknown:
         raise ValueError(f"{os.fspath(path)}: {unknown[0]}: found type {header[unknown[0]]['dtype']}, expected those of a patch, F64 or F32")
-    return {name: np.frombuffer(content[slice(*each["data_offsets"])], types[each["dtype"]]).reshape(each["shape"])
+    return {name: content[slice(*each["data_offsets"])].view(types[each["dtype"]]).reshape(each["shape"])
             for name, each in header.items() if name != "__metadata__"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Optional, Sequence, Union
 
@@ -50,6 +51,8 @@ class Value:
     """The numbers of what is stored."""
     part: Any = None
     """The part of a parameter that is stored so; None for a constant."""
+    kind: str = ""
+    """What it is in the file: "parameter", "buffer" or "constant" of what is stored, "token", "position" or "activation" of an input."""
 
     def made_by(self, *ops: str) -> dict[str, Any]:
         """The arguments of the call that made it, if that is one of `ops`; empty otherwise."""
@@ -63,6 +66,8 @@ class Call:
     results: list[Value]
     place: Place
     layer: str = ""
+    lines: str = ""
+    """The author's lines, as Python prints a traceback; by default that of `place`."""
 
     def operands(self) -> Iterator[Value]:
         for argument in self.arguments.values():
@@ -73,7 +78,13 @@ class Call:
 
     @property
     def base(self) -> str:
-        return self.op.partition(".")[0]
+        return self.op.split(".")[-2]
+
+    @property
+    def trace(self) -> str:
+        at = self.place
+        return self.lines or (f'File "{at.file}", line {at.line}, in {at.function}\n    {linecache.getline(at.file, at.line).strip()}'
+                              if at.file else "")
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,10 @@
-"""The numbers that a .pt2 file carries of its own module: what PyTorch computes for some tokens. ctxc computes the same from
+"""The numbers that a file carries of its own module: what PyTorch computes for some tokens. ctxc computes the same from
 the program that it has read, and refuses the file where the two differ."""
 from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
-import json
 import math
-import zlib
 from typing import Any, Iterator, Sequence
 
 import torch
@@ -15,21 +12,10 @@ import torch
 from ctxc._axes import Part
 from ctxc._random_numbers import MOST, SEED, random_numbers
 
-FORMAT = 1
 # The first two that the module takes, and that it was not traced with.
 LENGTHS = (7, 17, 11, 5, 19, 3, 2)
 MOST_LOGITS, MOST_OF_LAYER = 1024, 64  # numbers of a token
 MOST_DOUBLES = 1 << 27  # parameters that are copied as doubles
-
-
-def digest_of(program: torch.export.ExportedProgram) -> str:
-    """Of all stored numbers."""
-    lines = []
-    for name, tensor in {**program.state_dict, **program.constants}.items():
-        if isinstance(tensor, torch.Tensor) and tensor.device.type != "meta":
-            plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            lines.append(f"{name} {zlib.crc32(plain.numpy().tobytes()):08x}\n")
-    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
 def chosen(rows: torch.Tensor, most: int) -> torch.Tensor:
@@ -137,15 +123,13 @@ def run_of(module: torch.nn.Module, held: dict[str, torch.Tensor], inputs: Seque
 
 
 def numbers_of(module: torch.nn.Module, program: torch.export.ExportedProgram, inputs: Sequence[torch.Tensor],
-               roles: dict[str, str], parts: dict[str, Part] | None = None) -> str:
-    """The content of the file's entry: runs of two lengths, or why there are none."""
-    def said(**what: Any) -> str:
-        return json.dumps({"format": FORMAT, **what})
+               roles: dict[str, str], parts: dict[str, Part], digest: str) -> dict[str, Any]:
+    """What the file says of them: runs of two lengths, or why there are none. `digest` is that of the stored numbers."""
     if list(roles.values())[:1] != ["token"] or "activation" in roles.values():
-        return said(why="it is no model of tokens")
-    held = held_numbers(module, program, parts or {})
+        return dict(why="it is no model of tokens")
+    held = held_numbers(module, program, parts)
     if held is None:
-        return said(why="it was exported without weights, which are too many to be replaced by random ones, or are partly there")
+        return dict(why="it was exported without weights, which are too many to be replaced by random ones, or are partly there")
     traced = inputs[0].shape[1]
     node = next(node for node in program.graph.nodes if node.op == "placeholder" and
                 node.name in program.graph_signature.user_inputs)
@@ -169,6 +153,6 @@ def numbers_of(module: torch.nn.Module, program: torch.export.ExportedProgram, i
         if len(runs) == 2:
             break
     if not runs:
-        return said(why=f"PyTorch gave none: {why}")
+        return dict(why=f"PyTorch gave none: {why}")
     lacks = any(tensor.is_meta for tensor in (*module.parameters(), *module.buffers()))
-    return said(weights=digest_of(program), random=lacks, runs=runs)
+    return dict(weights=digest, random=lacks, runs=runs)

@@ -1,8 +1,8 @@
-"""Writes a PyTorch module as a .pt2 file, for `ctxc check model.pt2`:
+"""Writes a PyTorch module as a .ctxc file, for `ctxc check model.ctxc`:
 
-    python -m ctxc.export my_package.my_file:build_model -o model.pt2
-    python -m ctxc.export MODEL -o model.pt2          # a directory with config.json, or a model type of transformers
-    python -m ctxc.export MODEL -o model.pt2 --weights   # with its weights, for `ctxc verify model.pt2`
+    python -m ctxc.export my_package.my_file:build_model -o model.ctxc
+    python -m ctxc.export MODEL -o model.ctxc          # a directory with config.json, or a model type of transformers
+    python -m ctxc.export MODEL -o model.ctxc --weights   # with its weights, for `ctxc verify model.ctxc`
 
 `build_model()` returns a module whose forward takes `input_ids`, or a module and its example inputs. An input is
 (1, tokens) for ids and (1, tokens, …) for activations. A model of transformers needs no weights for a check: it is
@@ -33,8 +33,12 @@ except ModuleNotFoundError as missing:
         raise
     raise SystemExit(f"ctxc.export: torch is not installed for {sys.executable}; expected a Python with torch: pip install torch") from None
 
+from ctxc._axes import Part
 from ctxc._built import built_module, inputs_of as inputs_of, is_function, length_for, watch
 from ctxc._parameter_views import apply_patch as apply_patch, with_views
+from ctxc._patched_module import patched as patched
+from ctxc._program_file import digest_of, read_in, write
+from ctxc._torch_program import program_of, size_of
 
 # Below it an entry of an additive mask hides a token.
 HIDDEN = -1e4
@@ -194,32 +198,19 @@ def exported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Seq
     return without_complex_tables(without_merged_axes(without_full_masks(program), taken.meta["val"].shape[1]))
 
 
-def write(program: torch.export.ExportedProgram, path: str | os.PathLike[str], note: dict[str, Any],
-          numbers: str | None = None) -> None:
-    """Writes `program`, and what the reader has to know of it beside the program itself: a note, and its own numbers."""
-    for node in program.graph.nodes:  # half of the file, and of use to torch's own debugging alone
-        node.meta.pop("from_node", None)
-        node.meta.pop("torch_fn", None)
-    note = {**note, "visible": visible_masks(program, note["tokens"], note["inputs"])}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
-        warnings.filterwarnings("ignore", "No complete tensor found", UserWarning)  # of parts of a parameter the whole storage is kept
-        extra = {"ctxc.json": json.dumps(note), **({"ctxc.numbers.json": numbers} if numbers else {})}
-        torch.export.save(program, path, extra_files=extra)
-
-
 @without_detours()
 def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | os.PathLike[str],
            names: Sequence[str] | None = None, about: dict[str, Any] | None = None,
-           buffers: dict[str, torch.Tensor] | None = None) -> torch.export.ExportedProgram:
+           buffers: dict[str, torch.Tensor] | None = None, taken: str = "") -> torch.export.ExportedProgram:
     """Writes `module` to `path`. The second dimension of every input is the tokens'; `names` are those of the inputs
-    in forward, and `about` is kept in the file. `buffers` has the numbers of buffers without memory."""
+    in forward, and `about` is kept in the file. `buffers` has the numbers of buffers without memory, and `taken` says which of several
+    results the logits are."""
     module = module.eval()
     if names is None:
         from ctxc._signatures import called
         own = list(inspect.signature(module.forward).parameters)[: len(inputs)]
         with called(module, inputs, own, role_of(own[0], inputs[0]) == "token") as taken:
-            return export(module, inputs, path, own, {**(about or {}), "taken": taken}, buffers)
+            return export(module, inputs, path, own, about, buffers, taken)
     names, length = list(names)[: len(inputs)], inputs[0].shape[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's, about itself
@@ -231,18 +222,20 @@ def export(module: torch.nn.Module, inputs: Sequence[torch.Tensor], path: str | 
     shared = shared_parameters(module)
     roles = {name: role_of(name, tensor) for name, tensor in zip(names, inputs)}
     parts = with_views(program, shared, roles, length)
-    note = {
-        "format": 1,
-        "class": f"{type(module).__module__}.{type(module).__qualname__}",
-        "inputs": roles,
-        "tokens": length,
-        "shared": shared,
-        "parameters": {name: part.place for name, part in parts.items()},
-        **(about or {}),
-    }
+    source = {"framework": "torch", "class": f"{type(module).__module__}.{type(module).__qualname__}", **(about or {})}
     from ctxc._source_numbers import numbers_of
-    write(program, path, note, numbers_of(module, program, inputs, roles, parts))
+    write_program(program, path, roles, shared, parts, length, source, functools.partial(numbers_of, module, program, inputs, roles, parts), taken)
     return program
+
+
+def write_program(program: torch.export.ExportedProgram, path: str | os.PathLike[str], roles: dict[str, str], shared: list[list[str]],
+                  parts: dict[str, Part], length: int, source: dict[str, Any], numbers_of: Callable[[str], dict[str, Any]], taken: str = "") -> None:
+    """Writes `program`, whose inputs have these roles, with what the reader has to know beside it; `numbers_of` gives the source's own
+    numbers, by what identifies the stored ones."""
+    graph, results = program_of(program, roles, shared, parts, length)
+    masks = visible_masks(program, length, roles)
+    visible = {id(value): masks.get(value.name, False) for call in graph.calls for value in call.results}
+    write(graph, results, path, size_of, visible, source, numbers_of(digest_of(read_in(graph))), taken)
 
 
 def config_of(source: str, small: bool = False) -> Any:
@@ -394,14 +387,14 @@ def write_named(source: str, output: str, weights: bool = False, small: bool = F
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m ctxc.export", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("source", help="package.file:function, path/file.py:function, a directory with config.json, or a model type")
-    parser.add_argument("-o", "--output", required=True, help="the file to write, model.pt2")
+    parser.add_argument("-o", "--output", required=True, help="the file to write, model.ctxc")
     parser.add_argument("--weights", action="store_true",
                         help="with the weights in the directory; a function's module has its own in any case")
     parser.add_argument("--traceback", action="store_true", help="show the whole traceback of what cannot be exported")
     parser.add_argument("--small", action="store_true",
                         help="a small model of the type, with layers of each kind, for `ctxc check --transformers TYPE`")
     parser.add_argument("--watch", action="store_true",
-                        help="write model-0.pt2 and, after each save of a function's files, the next, for `ctxc check --watch`")
+                        help="write model-0.ctxc and, after each save of a function's files, the next, for `ctxc check --watch`")
     given = parser.parse_args(arguments)
     if given.watch:
         if not is_function(given.source):

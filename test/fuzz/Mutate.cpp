@@ -60,14 +60,6 @@ static std::string mutateBoth(StringRef bytes, size_t most, Random &random) {
 }
 
 /// Either part of a program and its note.
-static std::string mutateProgram(StringRef bytes, Random &random) {
-  auto [program, note] = bytes.split('\0');
-  std::string parts[] = {program.str(), note.str()};
-  std::string &changed = parts[!note.empty() && random.oneIn(4)];
-  changed = mutateJson(changed, random);
-  return changed.empty() ? "" : parts[0] + '\0' + parts[1];
-}
-
 std::string fuzz::mutate(StringRef reader, StringRef bytes, size_t most, Random &random) {
   if (random.oneIn(6))
     return "";
@@ -85,8 +77,6 @@ std::string fuzz::mutate(StringRef reader, StringRef bytes, size_t most, Random 
     return mutateModelText(bytes, random);
   if (reader == "template" && !bytes.starts_with("{\""))
     return mutateTemplate(bytes, random);
-  if (reader == "program")
-    return mutateProgram(bytes, random);
   if (reader == "sentencepiece" || reader == "pt2")
     return "";
   return mutateJson(bytes, random);

@@ -1,9 +1,10 @@
-// Exported programs of PyTorch, on the way of `ctxc check`: read, raised and judged.
+// Exported programs, on the way of `ctxc check`: read, raised and judged.
 #include "Reader.h"
 #include "ctxc/Import/Import.h"
 #include "ctxc/Planning/ModelVerdict.h"
 #include "llvm/Support/CRC.h"
 #include "llvm/Support/Endian.h"
+#include "llvm/Support/JSON.h"
 
 using namespace ctxc;
 using namespace ctxc::fuzz;
@@ -73,11 +74,21 @@ private:
 };
 } // namespace
 
-void fuzz::readProgram(StringRef bytes) {
-  auto [program, note] = bytes.split('\0');
+void fuzz::readTorchProgram(StringRef bytes) {
   Zip zip;
-  zip.add("model/models/model.json", program);
-  if (!note.empty())
-    zip.add("model/extra/ctxc.json", note);
+  zip.add("model/models/model.json", bytes);
   readArchive(zip.finish());
+}
+
+void fuzz::readProgram(StringRef bytes) {
+  std::string header;
+  llvm::raw_string_ostream os(header);
+  os << llvm::json::Value(llvm::json::Object{
+      {"__metadata__", llvm::json::Object{{"format", "ctxc program"},
+                                          {"version", "1"},
+                                          {"program", llvm::json::fixUTF8(bytes)},
+                                          {"numbers", R"({"why": "there are none"})"}}}});
+  std::string length(8, '\0');
+  llvm::support::endian::write64le(length.data(), header.size());
+  check(scratch("model.ctxc", length + header));
 }

@@ -26,6 +26,7 @@ llvm::ArrayRef<fuzz::Reader> fuzz::readers() {
       {"records", readRecords},
       {"mlir", readModelText},
       {"pt2", readArchive},
+      {"torch-program", readTorchProgram},
       {"program", readProgram},
   };
   return all;

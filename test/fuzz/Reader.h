@@ -50,7 +50,9 @@ void readWitness(llvm::StringRef bytes);
 void readRecords(llvm::StringRef bytes);
 /// A .pt2 file.
 void readArchive(llvm::StringRef bytes);
-/// The program of a .pt2 file, then a zero byte, then the exporter's note; both are JSON.
+/// The program of a .pt2 file, in JSON.
+void readTorchProgram(llvm::StringRef bytes);
+/// The program of one of ctxc's own files, in JSON.
 void readProgram(llvm::StringRef bytes);
 /// A model as text: parsed, verified, checked, printed and parsed again.
 void readModelText(llvm::StringRef bytes);

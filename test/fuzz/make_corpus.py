@@ -332,19 +332,21 @@ def models(write):
 
 
 def programs(write):
-    """The block of the tests, whole and damaged, as a file and as its parts."""
-    made = TESTS / "Driver" / "Inputs" / "pt2.py"
-    damages = ["", "unknown", "cycle", "symbol", "length", "kept", "shared", "compressed", "overlap", "cut"]
+    """The blocks of the tests, whole and damaged."""
+    inputs = TESTS / "Driver" / "Inputs"
     with tempfile.TemporaryDirectory() as folder:
-        for damage in damages:
+        for damage in ["", "unknown", "cycle", "symbol", "length", "kept", "compressed", "overlap", "cut"]:
             path = Path(folder) / "model.pt2"
-            subprocess.run([sys.executable, made, path, damage], check=True)
+            subprocess.run([sys.executable, inputs / "pt2.py", path, damage], check=True)
             if damage in ("", "compressed", "overlap", "cut"):
                 write("pt2", path.read_bytes())
             if damage not in ("compressed", "overlap", "cut"):
                 with zipfile.ZipFile(path) as archive:
-                    parts = [archive.read(f"model/{name}") for name in ("models/model.json", "extra/ctxc.json")]
-                write("program", b"\0".join(parts))
+                    write("torch-program", archive.read("model/models/model.json"))
+        subprocess.run([sys.executable, inputs / "program_file.py", "write", folder], check=True)
+        data = (Path(folder) / "damaged.ctxc").read_bytes()
+        header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+        write("program", header["__metadata__"]["program"].encode())
 
 
 def main():

@@ -32,8 +32,8 @@ with tempfile.TemporaryDirectory() as folder:
         own.mkdir()
         # The config alone: with weights, experts have the names of their files.
         (own / "config.json").write_text((Path(goldens) / family / "config.json").read_text())
-        exporter.export_config(exporter.config_of(str(own)), own / "model.pt2")
-        found, expected = check(own / "model.pt2"), check(own)
+        exporter.export_config(exporter.config_of(str(own)), own / "model.ctxc")
+        found, expected = check(own / "model.ctxc"), check(own)
         assert expected, family
         same = found == expected
         failed += not same

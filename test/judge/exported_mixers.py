@@ -48,7 +48,7 @@ class Block(nn.Module):
 failed = 0
 with tempfile.TemporaryDirectory() as folder:
     for kind, expected in EXPECTED.items():
-        path = Path(folder) / "block.pt2"
+        path = Path(folder) / "block.ctxc"
         exporter.export(Block(kind), [torch.zeros(1, TOKENS, 16)], path)
         run = subprocess.run([sys.argv[1], "check", str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         good = run.returncode == 1 and run.stdout.startswith(f"block 'model': {expected}")

@@ -261,9 +261,9 @@ def judged(binary, mixers, folder):
     model = Model(mixers).eval()
     ids = torch.randint(0, 40, (1, TOKENS))
     positions = torch.arange(TOKENS).unsqueeze(0)
-    exporter.export(model, [ids, positions], folder / "model.pt2")
+    exporter.export(model, [ids, positions], folder / "model.ctxc")
     file = folder / "patch.safetensors"
-    command = [binary, "patch", str(folder / "model.pt2"), "--tokens", ",".join(map(str, ids[0].tolist())), "-o", str(file)]
+    command = [binary, "patch", str(folder / "model.ctxc"), "--tokens", ",".join(map(str, ids[0].tolist())), "-o", str(file)]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         return run.stderr
@@ -294,7 +294,7 @@ def problem_of(binary, mixers, folder):
     problem = judged(binary, mixers, folder)
     if problem or not RAISED.issuperset(mixers):
         return problem
-    text = subprocess.run([binary, "import", str(folder / "model.pt2")], capture_output=True, text=True).stdout
+    text = subprocess.run([binary, "import", str(folder / "model.ctxc")], capture_output=True, text=True).stdout
     return "" if "graph.body" not in text else "is not attention, or a convolution, to ctxc"
 
 

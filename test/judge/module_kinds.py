@@ -50,7 +50,7 @@ def judged(kind, build, refusal, folder):
     made = build() if callable(build) and not isinstance(build, torch.nn.Module) else build
     module, example = made if isinstance(made, tuple) else (made, None)
     module.eval()
-    file = folder / "model.pt2"
+    file = folder / "model.ctxc"
     file.unlink(missing_ok=True)
     export.export(module, export.inputs_of(module, example), file)
     length = 0 if example is None else example.shape[1]

@@ -46,7 +46,7 @@ def judged(ctxc, folder, seed):
     """What is wrong; empty where nothing is."""
     torch.manual_seed(seed)
     module = Model(count=1 + seed % 2).bfloat16().eval()
-    file, patch, report = folder / "model.pt2", folder / f"patch{seed}", folder / f"report{seed}.json"
+    file, patch, report = folder / "model.ctxc", folder / f"patch{seed}", folder / f"report{seed}.json"
     file.unlink(missing_ok=True)
     export.export(module, export.inputs_of(module, None), file)
     given = [file, "--tokens", ",".join(map(str, TOKENS)), "--threads", "1"]
@@ -79,7 +79,7 @@ def misread(ctxc, folder, dtype):
     """What is wrong with how a norm of that type is read; empty where nothing is."""
     torch.manual_seed(0)
     module = Model(Normed, 1).to(dtype).eval()
-    file = folder / "normed.pt2"
+    file = folder / "normed.ctxc"
     file.unlink(missing_ok=True)
     export.export(module, export.inputs_of(module, None), file)
     run = programs.run([ctxc, "check", file])

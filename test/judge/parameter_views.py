@@ -5,6 +5,7 @@ Weights of another such module are read by their names in PyTorch, and refused w
 
   parameter_views.py CTXC PACKAGE [--generated N] [--seed S]"""
 import argparse
+import contextlib
 import random
 import re
 import sys
@@ -24,6 +25,7 @@ import programs  # noqa: E402
 import torch  # noqa: E402
 import views  # noqa: E402
 from ctxc import export  # noqa: E402
+from ctxc._errors import Mismatch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 TOKENS = [5, 17, 3, 11, 2, 19, 7]
@@ -43,7 +45,7 @@ def judged(build, folder):
     """What is wrong; empty where nothing is."""
     torch.manual_seed(0)
     module = build().eval()
-    file, patch, words = folder / "model.pt2", folder / "patch.safetensors", ("--tokens", ",".join(map(str, TOKENS)))
+    file, patch, words = folder / "model.ctxc", folder / "patch.safetensors", ("--tokens", ",".join(map(str, TOKENS)))
     export.export(module, export.inputs_of(module, None), file)
     checked = run("check", file)
     if checked.returncode or not re.search(r"layers 0-1, block '\w+': controllable", checked.stdout):
@@ -61,7 +63,35 @@ def judged(build, folder):
     worst, control = (float((made - wanted).abs().max() / wanted.abs().max()) for made in (with_patch, without))
     if not worst < EXACT < 10 * EXACT < control:
         return f"with the patch the logits differ by {worst:.3g}, without it by {control:.3g}"
-    return wrong_with_other_weights(build().eval(), file, words, folder)
+    return wrong_when_live(module, patch, file, wanted) or wrong_with_other_weights(build().eval(), file, words, folder)
+
+
+def bits_of(module):
+    return {name: (each.data_ptr(), each.detach().contiguous().view(torch.int32).clone()) for name, each in module.named_parameters()}
+
+
+def wrong_when_live(module, patch, file, wanted):
+    """The patch in the module's own memory: it answers as with the context, refuses other tokens, and has its own bits again."""
+    before, last = bits_of(module), torch.tensor([TOKENS[-1:]])
+    with torch.no_grad(), export.patched(module, patch, file):
+        worst = float((module(last)[0, -1] - wanted).abs().max() / wanted.abs().max())
+        try:
+            module(torch.tensor([TOKENS[:1]]))
+            return "a live module with a patch reads other tokens"
+        except Mismatch:
+            pass
+    if not worst < EXACT:
+        return f"patched live, the logits differ by {worst:.3g}"
+    try:
+        with torch.no_grad(), export.patched(module, patch, file):
+            dict(module.named_parameters())[next(iter(export.apply_patch(module, patch, file)))].mul_(2)
+        return "a parameter that is written to meanwhile is not reported"
+    except Mismatch:
+        pass
+    with contextlib.suppress(ZeroDivisionError), export.patched(module, patch, file):
+        raise ZeroDivisionError
+    same = all(address == other and torch.equal(bits, again) for (address, bits), (other, again) in zip(before.values(), bits_of(module).values()))
+    return "" if same else "a module that was patched has other bits"
 
 
 def wrong_with_other_weights(module, file, words, folder):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A .pt2 file carries PyTorch's numbers, and ctxc refuses it where it reads another program than these are of. Programs are
+"""A program's file carries PyTorch's numbers, and ctxc refuses it where it reads another program than these are of. Programs are
 exported and then changed, each as an importer would have read it that is wrong in one place: ctxc has to say so, and in
 which layer; as they are, it has to take them.
 
@@ -9,18 +9,19 @@ import json
 import os
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
-sys.path[:0] = [sys.argv[2], str(Path(__file__).parent / "kinds"), str(Path(__file__).parent)]
+sys.path[:0] = [sys.argv[2], str(Path(__file__).parent / "kinds"), str(Path(__file__).parent),
+                str(Path(__file__).parents[1] / "types")]
 
 import positions  # noqa: E402
 import programs  # noqa: E402
 import torch  # noqa: E402
 from common import WIDTH, Model  # noqa: E402
-from ctxc import export  # noqa: E402
+from ctxc import _program_file, export  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
+from variant import rewrite  # noqa: E402
 
 CTXC = sys.argv[1]
 WRONG = "was not read rightly"
@@ -53,71 +54,62 @@ def deep():
 
 
 class Program:
-    """What a .pt2 file says, to be changed."""
+    """What a file says, to be changed."""
 
     def __init__(self, path):
-        with zipfile.ZipFile(path) as file:
-            self.entries = [(info.filename, file.read(info)) for info in file.infolist()]
-        self.graph_entry = next(name for name, _ in self.entries if name.endswith("/models/model.json"))
-        self.original = json.loads(dict(self.entries)[self.graph_entry])
+        self.path = path
+        self.original = _program_file.read_program(path)
         self.restart()
 
     def restart(self):
-        self.all = copy.deepcopy(self.original)
-        self.nodes = self.all["graph_module"]["graph"]["nodes"]
+        self.nodes = copy.deepcopy(self.original["calls"])
 
-    def write(self, path, other=None):
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as file:
-            for name, content in self.entries:
-                text = json.dumps(self.all).encode() if name == self.graph_entry else content
-                file.writestr(name, other(name, text) if other else text)
+    def write(self, path, numbers=None):
+        def change(program, own):
+            program["calls"] = self.nodes
+            if numbers is not None:
+                own.clear()
+                own.update(numbers)
+        rewrite(self.path, path, change)
 
     def calls(self, op, layer=None):
         """Those of an op, in a layer or anywhere."""
         def is_there(node):
-            modules = node["metadata"].get("nn_module_stack", "")
-            return layer is None or f"layers.{layer}," in modules or f"layers.{layer}." in modules
-        return [node for node in self.nodes if node["target"].startswith(f"torch.ops.aten.{op}.") and is_there(node)]
+            return layer is None or f"layers.{layer}." in node.get("module", "") + "."
+        return [node for node in self.nodes if node["op"].startswith(f"aten.{op}.") and is_there(node)]
 
     def node(self, op, layer=None, which=0):
         return self.calls(op, layer)[which]
 
 
-def argument(node, name):
-    return next(each["arg"] for each in node["inputs"] if each["name"] == name)
-
-
 def operation(op, other, layer=None, which=0):
     def change(program):
         node = program.node(op, layer, which)
-        node["target"] = node["target"].replace(f"aten.{op}.", f"aten.{other}.")
+        node["op"] = node["op"].replace(f"aten.{op}.", f"aten.{other}.")
     return change
 
 
 def number(op, name, value, layer=None, which=0):
-    """Of those calls of which the argument is a number."""
+    """Of those calls of which the argument is a number, or is not given."""
     def change(program):
-        numbers = [given["arg"] for node in program.calls(op, layer) for given in node["inputs"]
-                   if given["name"] == name and "as_tensor" not in given["arg"]]
-        kind = next(iter(numbers[which]))
-        numbers[which].clear()
-        numbers[which]["as_int" if kind == "as_none" else kind] = value
+        calls = [node for node in program.calls(op, layer) if not {"tensor", "stored"} & set(node["arguments"].get(name, {}))]
+        calls = [node for node in calls if name in node["arguments"] or op == "slice"]
+        kind = next(iter(calls[which]["arguments"].get(name, {"int": 0})))
+        calls[which]["arguments"][name] = {kind: value}
     return change
 
 
 def without(op, name, layer=None, which=0):
     def change(program):
-        node = program.node(op, layer, which)
-        argument(node, name)
-        node["inputs"] = [each for each in node["inputs"] if each["name"] != name]
+        del program.node(op, layer, which)["arguments"][name]
     return change
 
 
 def exchanged(op, name, others, layer=None):
     """The same argument of two calls, each in the place of the other."""
     def change(program):
-        a, b = (argument(program.node(op, layer, which), name) for which in others)
-        a["as_tensor"], b["as_tensor"] = b["as_tensor"], a["as_tensor"]
+        a, b = (program.node(op, layer, which)["arguments"] for which in others)
+        a[name], b[name] = b[name], a[name]
     return change
 
 
@@ -163,7 +155,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = folder  # so that what was compared before is compared again
-        whole, changed = Path(folder) / "whole.pt2", Path(folder) / "changed.pt2"
+        whole, changed = Path(folder) / "whole.ctxc", Path(folder) / "changed.ctxc"
         for build, mutants in MUTANTS.items():
             torch.manual_seed(0)
             module = build()
@@ -190,22 +182,14 @@ def main():
             expect("without it, on the page", "Not compared with its source:</b> " in page.read_text(), run)
         # Files that say less.
         program.restart()
-        program.write(changed, lambda name, content: b"{}" if name.endswith("numbers.json") else content)
+        program.write(changed, {"why": "nobody computed them"})
         run = check(changed)
-        expect("numbers of another version", run.returncode == 2 and "found format 0, expected 1" in run.stderr, run)
-
-        def other_weights(name, content):
-            return bytes(len(content)) if "/data/weights/weight_" in name else content
-        program.write(changed, other_weights)
+        expect("no numbers", run.returncode == 0 and "nobody computed them" in run.stderr, run)
+        program.write(changed, {**json.loads(_program_file.read_header(whole)[0]["__metadata__"]["numbers"]), "weights": "other"})
         run = check(changed)
         expect("other weights", run.returncode == 0 and "its weights are not those" in run.stderr, run)
-        program.entries = [(name, content) for name, content in program.entries if not name.endswith("ctxc.numbers.json")]
-        program.write(changed)
-        run = check(changed)
-        expect("an older version", run.returncode == 0 and "by an older version of ctxc" in run.stderr, run)
-        program.entries = [(name, content) for name, content in program.entries if not name.endswith("ctxc.json")]
-        program.write(changed)
-        run = check(changed)
+        torch.export.save(torch.export.export(module, tuple(export.inputs_of(module)), strict=False), Path(folder) / "torch.pt2")
+        run = check(Path(folder) / "torch.pt2")
         expect("another program", run.returncode == 0 and "was not written by ctxc" in run.stderr, run)
     return failures > 0
 

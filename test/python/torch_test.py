@@ -246,7 +246,7 @@ class Check(unittest.TestCase):
         with self.assertRaisesRegex(ctxc.BadInput, r"has the shape \(2, 4, 3\); expected \(1, tokens, …\)"):
             ctxc.check(linear, torch.zeros(2, 4, 3))
         with self.assertRaisesRegex(TypeError, "found str"):
-            ctxc.check("model.pt2", torch.zeros(1, 9, 3))
+            ctxc.check("model.ctxc", torch.zeros(1, 9, 3))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ Jacobians that autograd computes, until
   the logits, and *without* has the same before any change.
 
 Then ctxc itself computes a patch of the last token, from the exported file, whose ops it runs in float64 (`ctxc patch
-TYPE.pt2`). The patch is added to the weights of transformers' model, which then reads only that token
+TYPE.ctxc`). The patch is added to the weights of transformers' model, which then reads only that token
 (`test/types/patches.py`): the column *ctxc's patch* has the largest difference of a logit.
 
 If the paper's sites give no verdict, the table has the verdict of `--sites all`, which also patches the mixer's own last

@@ -22,6 +22,7 @@ import time
 import traceback
 import warnings
 from pathlib import Path
+from unittest import mock
 
 os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
 import torch  # noqa: E402
@@ -39,11 +40,19 @@ def short(error):
     return f"{type(error).__name__}: {text[0] if text else ''}"[:200]
 
 
-def export(config, path):
+def decomposed_of(path):
+    return path.with_suffix(".decomposed.ctxc")
+
+
+def export(config, path, with_decompositions):
     import ctxc.export as exporter
     # As a whole or not at all, so that a run that was stopped goes on.
     model = numbers_of.random_model(config).float()
-    _, program = exporter.export_config(config, path.with_suffix(".part"), model)
+    with mock.patch.object(exporter, "write_program", wraps=exporter.write_program) as writes:
+        _, program = exporter.export_config(config, path.with_suffix(".part"), model)
+    if with_decompositions:
+        _, _, roles, shared, _, length, *_ = writes.call_args.args
+        variant.write_decomposed(program, decomposed_of(path), roles, shared, length)
     os.replace(path.with_suffix(".part"), path)
     inputs = sum(spec.kind.name == "USER_INPUT" for spec in program.graph_signature.input_specs)
     return sum(node.op == "call_function" for node in program.graph.nodes), inputs > 1
@@ -109,10 +118,9 @@ def differences(binary, program, found, with_decompositions):
     """What else than the program changes a verdict or a plan: other names, another order of the same ops, and no
     weights; or PyTorch's own decompositions, in their order and in another."""
     options = ["--sites", "all"] if found["sites"] == "all" else []
-    other, decomposed = program.with_suffix(".variant.pt2"), program.with_suffix(".decomposed.pt2")
+    other, decomposed = program.with_suffix(".variant.ctxc"), decomposed_of(program)
     variants = {"names or order": (program, 1)}
     if with_decompositions:
-        variant.write_decomposed(program, decomposed)
         variants.update({"decompositions": (decomposed, None), "names or order of decomposed ops": (decomposed, 2)})
     differing = []
     for name, (source, seed) in variants.items():
@@ -122,7 +130,6 @@ def differences(binary, program, found, with_decompositions):
         if parts_of(again) != parts_of(found):
             differing.append(f"{name} ({page.verdict_of(again)})")
     other.unlink()
-    decomposed.unlink(missing_ok=True)
     return differing
 
 
@@ -134,7 +141,7 @@ def load_exporter():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with tempfile.TemporaryDirectory() as folder:
-            exporter.export(torch.nn.Embedding(5, 3), [torch.zeros(1, 7, dtype=torch.long)], f"{folder}/first.pt2")
+            exporter.export(torch.nn.Embedding(5, 3), [torch.zeros(1, 7, dtype=torch.long)], f"{folder}/first.ctxc")
 
 
 def study(model_type, given):
@@ -142,7 +149,7 @@ def study(model_type, given):
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    file, program = folder / f"{model_type}.json", folder / f"{model_type}.pt2"
+    file, program = folder / f"{model_type}.json", folder / f"{model_type}.ctxc"
     row = json.loads(file.read_text()) if file.exists() and not fresh else {}
     row["type"] = model_type
     stage = "config"
@@ -152,7 +159,7 @@ def study(model_type, given):
         stage = "export"
         if fresh or not program.exists():
             start = time.time()
-            row["ops"], row["positions"] = export(copy.deepcopy(config), program)
+            row["ops"], row["positions"] = export(copy.deepcopy(config), program, not given.no_decompositions)
             row["seconds"] = round(time.time() - start, 1)
         stage = "check"
         for key in ("reason", "stage"):

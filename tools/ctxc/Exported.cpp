@@ -83,7 +83,7 @@ static Error failure(StringRef what, StringRef python, StringRef file) {
 }
 
 Exported::Exported(Unfinished folder) : folder(std::move(folder)) {
-  file = (this->folder.path() + "/model.pt2").str();
+  file = (this->folder.path() + "/model.ctxc").str();
 }
 
 /// The source and the options of ctxc.export.
@@ -137,7 +137,7 @@ Error driver::watchFunction(const Arguments &arguments,
     return folder.takeError();
   // The Python writes a line for each save into this pipe, which is open before it starts.
   std::string pipe = (folder->path() + "/said").str(), message;
-  std::string file = (folder->path() + "/model.pt2").str();
+  std::string file = (folder->path() + "/model.ctxc").str();
   if (mkfifo(pipe.c_str(), 0600))
     return makeError(pipe + ": " + llvm::sys::StrError());
   int descriptor = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -22,8 +22,8 @@ const Overview &driver::overview() {
       "the context compiler: replaces the text that a transformer read before a token by a change\n"
       "of its weights that gives the same output, and verifies that it does",
       "MODEL is a Hugging Face directory (config.json, model.safetensors or its sharded index,\n"
-      "tokenizer.json or tokenizer.model), a .gguf file, a .pt2 file of torch.export, or an .mlir\n"
-      "file in the xf dialect.\n\n"
+      "tokenizer.json or tokenizer.model), a .gguf file, an exported program (.ctxc, or torch's\n"
+      ".pt2), or an .mlir file in the xf dialect.\n\n"
       "Every command takes --load-dialect-plugin=FILE, a shared library with ops of another\n"
       "dialect (docs/new-op.md).",
       "0 good (controllable, output-only, verified); 1 bad (rejected, undecided, a mismatch);\n"

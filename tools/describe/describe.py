@@ -73,7 +73,7 @@ class Describer:
 
     def exported(self, settings: dict[str, Any]) -> str:
         config = self.sampler.build(settings)
-        path = self.folder / f"{self.model_type}-{os.getpid()}.pt2"
+        path = self.folder / f"{self.model_type}-{os.getpid()}.ctxc"
         whole = self.sampler.whole(config)
         with reads_of(type(config), self.read), reads_of(type(whole), self.read_beside) if whole is not config else contextlib.nullcontext():
             export.export_config(whole, path)

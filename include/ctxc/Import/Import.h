@@ -29,8 +29,8 @@ struct ImportOptions {
   bool needWeights = true;
 };
 
-/// A parameter of a .pt2 file that is a part of a tensor of the author's: its entries are those at
-/// offset + Σ index · stride, row-major, of the row-major entries of `of`.
+/// A parameter of a program's file that is a part of a tensor of the author's: its entries are
+/// those at offset + Σ index · stride, row-major, of the row-major entries of `of`.
 struct StoredPart {
   std::string name, of;
   llvm::SmallVector<int64_t, 4> shape;
@@ -41,13 +41,13 @@ struct StoredPart {
 struct ImportedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::unique_ptr<Checkpoint> checkpoint; ///< null without weight files
-  /// For a .pt2 file: untrained tensors that are a part of the program, such as tables of
+  /// For a program's file: untrained tensors that are a part of the program, such as tables of
   /// positions, and that other weights need not have. Null if there are none.
   std::unique_ptr<Checkpoint> constants;
   std::vector<std::string> inProgram; ///< those whose numbers the module has, and no weights change
   std::vector<StoredPart> parts;      ///< what the parameters are of tensors in other weights
-  std::shared_ptr<const void> memory; ///< holds the tensors of a .pt2 file
-  /// For a .pt2 file: PyTorch's numbers for it, and with the weights what identifies these.
+  std::shared_ptr<const void> memory; ///< holds the tensors of a program's file
+  /// For a program's file: its source's numbers for it, and with the weights what identifies these.
   std::optional<SourceNumbers> source;
   std::string weightsDigest;
   /// Messages that the user should see and that are not errors.
@@ -60,7 +60,8 @@ struct ImportedModel {
 /// - a directory: a Hugging Face checkpoint of a family in docs/families.md. The
 ///   module holds one xf.model and an xf.block for each structure of layer. All
 ///   problems of the config are reported together, and so are all of the tensors.
-/// - a file *.pt2, as torch.export writes it: an xf.block for each structure of layer, and an
+/// - a file *.ctxc, as ctxc's exporters write it (docs/program-file.md), or *.pt2, as torch.export
+///   writes it: an xf.block for each structure of layer, and an
 ///   xf.model if it reads tokens. Locations are lines of its Python files. Its weights are read if
 ///   it has them and needWeights is set.
 /// - a file *.mlir, which is parsed and verified; problems go to the context's diagnostic handler.
@@ -78,6 +79,9 @@ std::vector<llvm::StringRef> supportedModelTypes();
 
 /// Those that it reads by a description of the type's program, sorted.
 std::vector<llvm::StringRef> describedModelTypes();
+
+/// Whether a path is named as the file of a program.
+bool isProgramFile(llvm::StringRef path);
 
 /// Prints with value names that read like the equations (`%z`, `%gate_proj`).
 /// The text parses back to the same module.

@@ -43,7 +43,7 @@ struct LoadOptions {
   /// For .mlir models, which have no weights of their own.
   WeightSource weights;
 
-  /// What was read of a .pt2 file is compared with the numbers of PyTorch that the file carries,
+  /// What was read of an exported program is compared with the numbers of its source that the file carries,
   /// once for each file (Model::notCompared).
   bool selfCheck = true;
 

@@ -1,6 +1,5 @@
 #include "Payloads.h"
 #include "JsonFields.h"
-#include "Note.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CRC.h"
 #include "llvm/Support/Format.h"
@@ -10,6 +9,8 @@
 using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::pt2;
+
+static constexpr StringLiteral weightsFolder = "data/weights/";
 
 /// The types of torch's schema that tensors are stored in.
 static std::optional<DType> dtypeOf(int64_t type) {
@@ -56,10 +57,14 @@ Error Payloads::readConfig(StringRef folder, StringRef config) {
   std::string entry = (folder + config).str();
   if (!archive->has(entry))
     return Error::success();
-  Expected<JsonTree> file = readJson(*archive, entry);
+  std::string where = (archive->name() + ": " + entry).str();
+  Expected<std::string> text = archive->read(entry);
+  if (!text)
+    return text.takeError();
+  Expected<JsonTree> file = readObject(std::move(*text), where);
   if (!file)
     return file.takeError();
-  std::string where = (archive->name() + ": " + entry).str();
+  std::map<std::string, std::string> first; // by entry
   auto tensors = objectIn(file->root(), "config", where);
   if (!tensors)
     return tensors.takeError();
@@ -80,14 +85,42 @@ Error Payloads::readConfig(StringRef folder, StringRef config) {
         payload.shape.size() != payload.strides.size() || payload.offset < 0)
       return makeError(where + ": " + quoted(tensor.key()) +
                        " has sizes or strides that are no numbers");
+    const bool isWeight = folder == weightsFolder;
+    if (isWeight && meta["device"]["type"].text() == "meta")
+      return makeError(archive->name() + ": its weights have no memory, so that nothing says which "
+                                         "names are one tensor; write it with 'python -m "
+                                         "ctxc.export', which says so");
+    if (isWeight && payload.hasMemory)
+      if (auto [known, isNew] = first.try_emplace(payload.entry, tensor.key().str()); !isNew)
+        aliases[tensor.key().str()] = known->second;
     payloads[tensor.key().str()] = std::move(payload);
   }
   return Error::success();
 }
 
+Payloads Payloads::of(std::shared_ptr<const SafetensorsFile> file) {
+  Payloads result;
+  for (const TensorView &tensor : file->tensors()) {
+    Payload &payload = result.payloads[tensor.name];
+    payload.dtype = tensor.dtype;
+    payload.shape = tensor.shape;
+    payload.hasMemory = true;
+    payload.mapped = StringRef(reinterpret_cast<const char *>(tensor.data), tensor.bytes);
+  }
+  result.title = file->file().path().str();
+  result.kept->file = std::move(file);
+  return result;
+}
+
+StringRef Payloads::oneOf(StringRef name) const {
+  auto alias = aliases.find(name);
+  return alias == aliases.end() ? name : StringRef(alias->second);
+}
+
 Expected<Payloads> Payloads::read(const Archive &archive) {
   Payloads result;
   result.archive = &archive;
+  result.title = archive.name().str();
   if (archive.has("byteorder")) {
     Expected<std::string> order = archive.read("byteorder");
     if (!order)
@@ -96,7 +129,7 @@ Expected<Payloads> Payloads::read(const Archive &archive) {
       return makeError(archive.name() + ": its numbers are in the byte order " + quoted(*order) +
                        "; expected little");
   }
-  if (Error error = result.readConfig("data/weights/", "model_weights_config.json"))
+  if (Error error = result.readConfig(weightsFolder, "model_weights_config.json"))
     return std::move(error);
   if (Error error = result.readConfig("data/constants/", "model_constants_config.json"))
     return std::move(error);
@@ -109,7 +142,7 @@ bool Payloads::has(StringRef name) const {
 }
 
 /// The tensor's entries one after the other, whatever its strides are.
-Expected<std::string> Payloads::bytes(StringRef name, const Payload &payload) const {
+Expected<std::string> Payloads::copy(StringRef name, const Payload &payload) const {
   Expected<std::string> stored = archive->read(payload.entry, /*most=*/UINT64_MAX);
   if (!stored)
     return stored;
@@ -149,6 +182,19 @@ Expected<std::string> Payloads::bytes(StringRef name, const Payload &payload) co
   return result;
 }
 
+Expected<StringRef> Payloads::bytes(StringRef name, const Payload &payload) const {
+  if (kept->file)
+    return payload.mapped;
+  auto known = kept->copies.find(name);
+  if (known == kept->copies.end()) {
+    Expected<std::string> made = copy(name, payload);
+    if (!made)
+      return made.takeError();
+    known = kept->copies.try_emplace(name.str(), std::move(*made)).first;
+  }
+  return StringRef(known->second);
+}
+
 template <typename T> static void widen(StringRef bytes, std::vector<double> &to) {
   for (size_t i = 0; i < to.size(); ++i) {
     T number;
@@ -159,7 +205,7 @@ template <typename T> static void widen(StringRef bytes, std::vector<double> &to
 
 Expected<std::vector<double>> Payloads::numbers(StringRef name) const {
   const Payload &payload = payloads.find(name)->second;
-  Expected<std::string> stored = bytes(name, payload);
+  Expected<StringRef> stored = bytes(name, payload);
   if (!stored)
     return stored.takeError();
   std::vector<double> result(stored->size() / bytesOf(payload.dtype, 1));
@@ -194,15 +240,12 @@ Expected<std::string> Payloads::digest() const {
   for (const auto &[name, payload] : payloads) {
     if (!payload.hasMemory)
       continue;
-    auto known = kept->find(name);
-    Expected<std::string> read =
-        known == kept->end() ? bytes(name, payload) : Expected<std::string>(std::string());
-    if (!read)
-      return read.takeError();
-    StringRef stored = known == kept->end() ? *read : known->second;
+    Expected<StringRef> stored = bytes(name, payload);
+    if (!stored)
+      return stored.takeError();
     std::string line;
     raw_string_ostream(line) << name << " "
-                             << format_hex_no_prefix(crc32(arrayRefFromStringRef(stored)), 8)
+                             << format_hex_no_prefix(crc32(arrayRefFromStringRef(*stored)), 8)
                              << "\n";
     lines.push_back(std::move(line));
   }
@@ -215,16 +258,12 @@ Expected<std::unique_ptr<Checkpoint>> Payloads::checkpoint(function_ref<bool(Str
   for (const auto &[name, payload] : payloads) {
     if (!payload.hasMemory || !takes(name))
       continue;
-    auto [known, isNew] = kept->try_emplace(name);
-    if (isNew) {
-      Expected<std::string> stored = bytes(name, payload);
-      if (!stored)
-        return stored.takeError();
-      known->second = std::move(*stored);
-    }
-    tensors.push_back({name, payload.dtype, payload.shape, known->second.data()});
+    Expected<StringRef> stored = bytes(name, payload);
+    if (!stored)
+      return stored.takeError();
+    tensors.push_back({name, payload.dtype, payload.shape, stored->data()});
   }
   if (tensors.empty())
     return nullptr;
-  return Checkpoint::fromMemory(archive->name(), "{}", tensors);
+  return Checkpoint::fromMemory(title, "{}", tensors);
 }

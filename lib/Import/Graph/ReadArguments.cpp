@@ -1,4 +1,5 @@
 #include "ReadArguments.h"
+#include "GraphBuilder.h"
 #include "JsonFields.h"
 #include "Symbols.h"
 #include "ctxc/Checkpoint/StrictJson.h"
@@ -6,38 +7,6 @@
 using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::pt2;
-
-/// More axes than a tensor of PyTorch has.
-static constexpr size_t mostAxes = 64;
-
-/// The types of torch's schema; none for one that no model computes with.
-static mlir::Type elementType(mlir::Builder &b, int64_t type) {
-  switch (type) {
-  case 1:
-    return b.getIntegerType(8, /*isSigned=*/false);
-  case 2:
-  case 3:
-  case 4:
-  case 5:
-    return b.getIntegerType(8 << (type - 2), /*isSigned=*/true);
-  case 6:
-    return b.getF16Type();
-  case 7:
-    return b.getF32Type();
-  case 8:
-    return b.getF64Type();
-  case 10:
-    return mlir::ComplexType::get(b.getF32Type());
-  case 11:
-    return mlir::ComplexType::get(b.getF64Type());
-  case 12:
-    return b.getI1Type();
-  case 13:
-    return b.getBF16Type();
-  default:
-    return {};
-  }
-}
 
 Expected<Values> Values::read(JsonView graph, mlir::MLIRContext *context, StringRef where) {
   Values values;
@@ -86,7 +55,7 @@ Error Values::readTypes(JsonView graph) {
   for (JsonView meta : *tensors) {
     std::string what = "tensor " + quoted(meta.key());
     int64_t dtype = meta["dtype"].integer().value_or(-1);
-    mlir::Type element = elementType(builder, dtype);
+    mlir::Type element = elementType(builder.getContext(), dtype);
     if (!element)
       return makeError(where + ": " + what + " has dtype " + Twine(dtype) +
                        " of torch's schema; expected integers, booleans, f16, bf16, f32 or f64");

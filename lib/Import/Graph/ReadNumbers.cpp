@@ -1,6 +1,5 @@
 #include "ReadNumbers.h"
 #include "JsonFields.h"
-#include "Note.h"
 #include "ctxc/Checkpoint/DType.h"
 #include "ctxc/Support/ForeignText.h"
 #include "llvm/Support/Base64.h"
@@ -10,7 +9,6 @@ using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-static constexpr StringLiteral numbersEntry = "extra/ctxc.numbers.json";
 /// Bounds of what is read.
 static constexpr size_t mostRuns = 16, mostTokens = 4096, mostLayers = 4096;
 static constexpr int64_t mostWidth = 1 << 24;
@@ -57,6 +55,9 @@ Error Reader::rows(JsonView text, JsonView width, size_t tokens, SampledRows &to
 
 Expected<SourceRun> Reader::run(JsonView from) const {
   SourceRun result;
+  if (Error error = expectMembers(from, {"tokens", "width", "logits", "rounding", "layers"},
+                                  where + ": a run"))
+    return std::move(error);
   JsonView tokens = from["tokens"], layers = from["layers"];
   if (!tokens.isArray() || tokens.size() < 1 || tokens.size() > mostTokens || !layers.isArray() ||
       layers.size() > mostLayers)
@@ -67,13 +68,18 @@ Expected<SourceRun> Reader::run(JsonView from) const {
       return wrong("a run has a token that is no id");
     result.tokens.push_back(*id);
   }
-  result.rounding = from["rounding"].number().value_or(0);
+  result.rounding = from["rounding"].number().value_or(-1);
   if (!(result.rounding >= 0) || !std::isfinite(result.rounding))
     return wrong("a run has no rounding");
   if (Error error = rows(from["logits"], from["width"], result.tokens.size(), result.logits))
     return std::move(error);
   for (JsonView layer : layers) {
-    result.layers.push_back({layer["path"].text().value_or("").str(), {}});
+    if (Error error = expectMembers(layer, {"path", "width", "rows"}, where + ": a run's layer"))
+      return std::move(error);
+    std::optional<StringRef> path = layer["path"].text();
+    if (!path)
+      return wrong("a run's layer has no path");
+    result.layers.push_back({path->str(), {}});
     if (Error error =
             rows(layer["rows"], layer["width"], result.tokens.size(), result.layers.back().rows))
       return std::move(error);
@@ -81,31 +87,22 @@ Expected<SourceRun> Reader::run(JsonView from) const {
   return result;
 }
 
-Expected<SourceNumbers> ctxc::pt2::readNumbers(const Archive &archive) {
+Expected<SourceNumbers> ctxc::pt2::readNumbers(JsonView root, const std::string &where) {
   SourceNumbers result;
-  result.file = archive.identity();
-  if (!archive.has(numbersEntry)) {
-    result.why = archive.has("extra/ctxc.json")
-                     ? "it was exported by an older version of ctxc; export it again"
-                     : "it was not written by ctxc";
-    return result;
-  }
-  Expected<JsonTree> file = readJson(archive, numbersEntry);
-  if (!file)
-    return file.takeError();
-  std::string where = (archive.name() + ": " + numbersEntry).str();
-  JsonView root = file->root(), runs = root["runs"];
-  if (std::optional<int64_t> format = root["format"].integer(); format != 1)
-    return makeError(where + ": found format " + Twine(format.value_or(0)) +
-                     ", expected 1; write the file with the ctxc.export of this version");
+  if (Error error = expectMembers(root, {"why", "weights", "random", "runs"}, where))
+    return std::move(error);
   if (std::optional<StringRef> why = root["why"].text()) {
     result.why = printableLine(why->take_front(mostOfWhy));
     return result;
   }
+  JsonView runs = root["runs"];
   if (!runs.isArray() || !runs.size() || runs.size() > mostRuns)
     return makeError(where + ": expected an array 'runs' of at most " + Twine(mostRuns));
   result.weights = root["weights"].text().value_or("").str();
-  result.random = root["random"].flag().value_or(false);
+  std::optional<bool> random = root["random"].flag();
+  if (result.weights.empty() || !random)
+    return makeError(where + ": expected a text 'weights', and a flag 'random'");
+  result.random = *random;
   for (JsonView each : runs) {
     Expected<SourceRun> run = Reader(where).run(each);
     if (!run)

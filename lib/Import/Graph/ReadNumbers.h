@@ -1,14 +1,15 @@
-// PyTorch's own numbers in a .pt2 file (ctxc/Import/SourceNumbers.h).
+// The source's own numbers in a program's file (ctxc/Import/SourceNumbers.h).
 #ifndef CTXC_IMPORT_READNUMBERS_H
 #define CTXC_IMPORT_READNUMBERS_H
 
-#include "Payloads.h"
+#include "ctxc/Checkpoint/JsonTree.h"
 #include "ctxc/Import/SourceNumbers.h"
+#include "llvm/Support/Error.h"
 
 namespace ctxc::pt2 {
 
-/// The numbers in `archive`, or why it has none.
-llvm::Expected<SourceNumbers> readNumbers(const Archive &archive);
+/// The numbers that `root` says, or why there are none; messages begin with `where`.
+llvm::Expected<SourceNumbers> readNumbers(JsonView root, const std::string &where);
 
 } // namespace ctxc::pt2
 

@@ -82,6 +82,24 @@ std::optional<Size> ctxc::pt2::readSize(StringRef srepr) {
   return SizeParser(srepr).whole();
 }
 
+/// Drops one expression from the front.
+static bool dropSize(llvm::StringRef &text, unsigned depth) {
+  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-'; };
+  llvm::StringRef head = text.take_while(isWord);
+  text = text.drop_front(head.size());
+  if (head.empty() || depth > deepestSize || !text.consume_front("("))
+    return !head.empty() && depth <= deepestSize;
+  do
+    if (!dropSize(text, depth + 1))
+      return false;
+  while (text.consume_front(", "));
+  return text.consume_front(")");
+}
+
+bool ctxc::pt2::isSizeText(llvm::StringRef text) {
+  return text.size() <= longestSize && dropSize(text, 0) && text.empty();
+}
+
 /// The expression of `found`, if `marks` is a line of carets below its text. Both are indented by
 /// four spaces more than the line in the file.
 static bool readMarks(StringRef marks, StringRef text, SourceLine &found) {

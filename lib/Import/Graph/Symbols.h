@@ -19,6 +19,9 @@ using Size = std::variant<int64_t, std::string>;
 /// 4096 bytes or nested deeper than 64.
 std::optional<Size> readSize(llvm::StringRef srepr);
 
+/// Whether a text is such an expression as readSize gives it: "Mul(2, t)".
+bool isSizeText(llvm::StringRef text);
+
 /// A line of a Python file, from 1.
 struct SourceLine {
   llvm::StringRef file;

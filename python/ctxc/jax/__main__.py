@@ -1,6 +1,6 @@
-"""Writes a function of JAX as a .pt2 file, for `ctxc check model.pt2`:
+"""Writes a function of JAX as a .ctxc file, for `ctxc check model.ctxc`:
 
-    python -m ctxc.jax my_package.my_file:build -o model.pt2
+    python -m ctxc.jax my_package.my_file:build -o model.ctxc
 
 `build()` returns f and its parameters, or f, parameters and example ids of shape (1, tokens): f(params, input_ids) or
 f(params, input_ids, position_ids) gives logits of shape (1, tokens, words). Activations (1, tokens, …) as an example make a block.
@@ -21,11 +21,11 @@ def main() -> None:
     sys.path.insert(0, ".")
     parser = argparse.ArgumentParser(prog="python -m ctxc.jax", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="MODULE:FUNCTION", help="a function of Python that returns f, its parameters, and maybe an example")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write, a .pt2")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write, a .ctxc")
     given = parser.parse_args()
     module, _, name = given.source.partition(":")
-    if not name or not given.output.endswith(".pt2"):
-        parser.error(f"found {given.source!r} and {given.output!r}; expected MODULE:FUNCTION, and a file that ends in .pt2")
+    if not name or not given.output.endswith(".ctxc"):
+        parser.error(f"found {given.source!r} and {given.output!r}; expected MODULE:FUNCTION, and a file that ends in .ctxc")
     try:
         from ctxc.jax import Unsupported, export
     except ModuleNotFoundError as missing:

@@ -13,7 +13,9 @@ import numpy as np
 from ctxc import _layers
 from ctxc._axes import Leaf, identity, whole
 from ctxc._program import Graph, Size, Unsupported, Value
-from ctxc.jax import _file, _jax_internals as internals
+from ctxc._program_file import write
+from ctxc.jax import _jax_internals as internals
+from ctxc.jax._masks import size_of, visible_masks
 from ctxc.jax._numbers import numbers_of
 from ctxc.jax._patch import path_of
 from ctxc.jax._walk import Walk
@@ -132,6 +134,6 @@ def export(f: Callable[..., Any], params: Any, example: Any, path: str | os.Path
     attempt, fixed = read(f, params, leaves, examples)
     layers = _layers.Layers(attempt.graph).place()
     numbers = numbers_of(f, params, leaves, attempt.graph, attempt.result, fixed)
-    note = {"class": getattr(f, "__qualname__", type(f).__name__), "layers": layers}
-    _file.write(attempt.graph, attempt.result, path, note, numbers)
+    source = {"framework": "jax", "class": getattr(f, "__qualname__", type(f).__name__), "layers": layers}
+    write(attempt.graph, [attempt.result], path, size_of, visible_masks(attempt.graph), source, numbers)
     return Exported(os.fspath(path), len(attempt.graph.calls), layers, attempt.graph.length if fixed else None)

@@ -10,8 +10,9 @@ import numpy as np
 
 from ctxc._axes import Leaf
 from ctxc._program import Graph, Value
+from ctxc._program_file import digest_of, read_in, role_of
 from ctxc._random_numbers import MOST, random_numbers
-from ctxc.jax import _file, _jax_internals as internals
+from ctxc.jax import _jax_internals as internals
 
 LENGTHS = (7, 17, 11, 5, 3, 2)
 MOST_LOGITS = 1024  # numbers of a token
@@ -52,7 +53,7 @@ def run_of(f: Callable[..., Any], params: Any, inputs: Sequence[Any], in_doubles
 def with_random_numbers(params: Any, leaves: Sequence[Leaf], graph: Graph) -> Any:
     """A tree of the same form whose parameters have the numbers that ctxc gives to those that have none."""
     arrays = {leaf.path: np.zeros(leaf.array.shape, leaf.array.dtype) for leaf in leaves}
-    for value in _file.read_in(graph):
+    for value in read_in(graph):
         if value.part is not None:
             drawn = random_numbers(value.name, value.dims).reshape(value.part.dims)
             value.part.entries(arrays[value.part.leaf.path].reshape(-1))[...] = drawn.astype(value.dtype)
@@ -60,12 +61,12 @@ def with_random_numbers(params: Any, leaves: Sequence[Leaf], graph: Graph) -> An
 
 
 def numbers_of(f: Callable[..., Any], params: Any, leaves: Sequence[Leaf], graph: Graph, result: Value, fixed: bool) -> dict[str, Any]:
-    """The content of the file's entry: runs of two lengths, or why there are none."""
-    if _file.role_of(graph.inputs[0]) != "token":
-        return {"format": 1, "why": "it is no model of tokens"}
+    """What the file says of them: runs of two lengths, or why there are none."""
+    if role_of(graph.inputs[0]) != "token":
+        return {"why": "it is no model of tokens"}
     sizes, lacks = [leaf.array.size for leaf in leaves], not all(leaf.known for leaf in leaves)
     if lacks and sum(sizes) > MOST:
-        return {"format": 1, "why": "it was exported without weights, which are too many to be replaced by random ones"}
+        return {"why": "it was exported without weights, which are too many to be replaced by random ones"}
     params = with_random_numbers(params, leaves, graph) if lacks else params
     words, draw, runs, why = int(result.dims[-1]), np.random.default_rng(1), [], ""
     for length in (graph.length, graph.length) if fixed else LENGTHS:
@@ -77,5 +78,5 @@ def numbers_of(f: Callable[..., Any], params: Any, leaves: Sequence[Leaf], graph
         if len(runs) == 2:
             break
     if not runs:
-        return {"format": 1, "why": f"JAX gave none: {why}"}
-    return {"format": 1, "weights": _file.digest_of(_file.read_in(graph)), "random": lacks, "runs": runs}
+        return {"why": f"JAX gave none: {why}"}
+    return {"weights": digest_of(read_in(graph)), "random": lacks, "runs": runs}

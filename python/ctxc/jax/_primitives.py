@@ -310,7 +310,7 @@ def recurrence(walk: Walk, decay: Anything, step: Anything) -> Anything:
     heads = product(shape[2:])
     flat: Callable[..., Any] = lambda value, dims: walk.build.view(walk.build.real(value), dims)
     one = walk.build.expand(walk.build.full(1.0, dtype), (shape[0], shape[1], 1, 1))
-    made = walk.graph.emit("linear_attention.default", (shape[0], shape[1], heads, 1), dtype, query=one, key=one,
+    made = walk.graph.emit("ctxc.linear_attention.default", (shape[0], shape[1], heads, 1), dtype, query=one, key=one,
                            value=flat(step, (shape[0], shape[1], heads, 1)),
                            decay=flat(walk.build.broadcast_to(logarithm, shape), (shape[0], shape[1], heads)))
     return identity(walk.build.view(made, shape))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,30 +9,17 @@ from typing import Any
 import numpy as np
 
 from ctxc._places import Program, places_of
+from ctxc._program_file import TYPES, write_safetensors
 from ctxc.jax import _jax_internals as internals
 from ctxc.jax._patch import path_of
 
 # Flax and Orbax put these around parameters, or leave them out.
 COLLECTIONS = ("params", "value")
-TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 def plain(path: str) -> str:
     return "/".join(part for part in path.split("/") if part not in COLLECTIONS)
-
-
-def write_safetensors(tensors: dict[str, np.ndarray], path: Path) -> None:
-    header: dict[str, Any] = {}
-    place = 0
-    for name, array in tensors.items():
-        header[name] = {"dtype": TYPES[array.dtype.name], "shape": list(array.shape), "data_offsets": [place, place + array.nbytes]}
-        place += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for array in tensors.values():
-            file.write(np.ascontiguousarray(array).tobytes())
 
 
 def save_weights(params: Any, program: Program, folder: str | os.PathLike[str]) -> None:
@@ -45,15 +31,15 @@ def save_weights(params: Any, program: Program, folder: str | os.PathLike[str]) 
     leaves: dict[str, Any] = {}
     for keys, leaf in internals.named_leaves(params)[0]:
         leaves.setdefault(plain(path_of(keys)), leaf)
-    tensors: dict[str, np.ndarray] = {}
+    tensors: dict[str, Any] = {}
     for path in dict.fromkeys(each["of"] for each in places.values()):
         if plain(path) not in leaves:
             near = ", ".join(list(leaves)[:3])
             raise ValueError(f"{os.fspath(program)}: its parameter {path} is no leaf of the weights, which have {near}, …; expected those "
                              "of the same model")
         array = np.asarray(leaves[plain(path)])
-        if array.dtype.name in TYPES:
-            tensors[path] = array
+        if (dtype := TYPES.get(array.dtype.name)) in FLOATS:
+            tensors[path] = dtype, array.shape, array.tobytes
     Path(folder).mkdir(parents=True, exist_ok=True)
     write_safetensors(tensors, Path(folder) / "model.safetensors")
     (Path(folder) / "config.json").write_text("{}\n")

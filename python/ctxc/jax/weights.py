@@ -1,8 +1,8 @@
 """Writes weights of a JAX program as `--weights` reads them:
 
-    python -m ctxc.jax.weights CHECKPOINT model.pt2 -o FOLDER     # then: ctxc verify model.pt2 --weights FOLDER
+    python -m ctxc.jax.weights CHECKPOINT model.ctxc -o FOLDER     # then: ctxc verify model.ctxc --weights FOLDER
 
-CHECKPOINT is a directory of Orbax, or a .msgpack file of Flax; model.pt2 was exported from the same model, with or without numbers.
+CHECKPOINT is a directory of Orbax, or a .msgpack file of Flax; model.ctxc was exported from the same model, with or without numbers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any, Iterable
 
@@ -38,12 +37,12 @@ def read_checkpoint(path: str) -> Any:
 def main(arguments: Iterable[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m ctxc.jax.weights", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", help="a directory of Orbax, or a .msgpack file of Flax")
-    parser.add_argument("program", help="the .pt2 file that was exported from the same model")
+    parser.add_argument("program", help="the .ctxc file that was exported from the same model")
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="the folder to write")
     given = parser.parse_args(None if arguments is None else list(arguments))
     try:
         save_weights(read_checkpoint(given.checkpoint), given.program, given.output)
-    except (ValueError, OSError, zipfile.BadZipFile) as problem:
+    except (ValueError, OSError) as problem:
         raise SystemExit(f"ctxc.jax.weights: {problem}") from None
     print(f"{given.output}: weights for {given.program}")
 

@@ -35,6 +35,5 @@ graph = {"nodes": nodes, "tensor_values": values, "sym_int_values": {}}
 model = {"graph_module": {"graph": graph, "signature": signature}, "schema_version": {"major": 8, "minor": 20}, "torch_version": "2.13.0"}
 with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_STORED) as archive:
     archive.writestr("model/models/model.json", json.dumps(model))
-    archive.writestr("model/extra/ctxc.json", json.dumps({"format": 1, "inputs": {"x": "activation"}, "shared": [], "visible": {}}))
     archive.writestr("model/data/weights/model_weights_config.json", json.dumps({"config": {}}))
     archive.writestr("model/byteorder", "little")

@@ -31,7 +31,6 @@ signature = {"input_specs": [{"parameter": {"arg": {"name": "w"}, "parameter_nam
 graph = {"nodes": nodes, "tensor_values": values, "sym_int_values": {}}
 model = {"graph_module": {"graph": graph, "signature": signature}, "schema_version": {"major": 8, "minor": 20},
          "torch_version": "2.13.0"}
-note = {"format": 1, "inputs": {"x": "activation"}, "shared": [], "visible": {}}
 
 strides = {"far": [2**62, 1], "negative-stride": [-4, 1]}.get(damage, [4, 1])
 stored = {"dtype": 7, "sizes": [{"as_int": 4}, {"as_int": 4}], "strides": [{"as_int": s} for s in strides],
@@ -64,16 +63,6 @@ elif damage == "kept":
     signature["output_specs"].append({"buffer_mutation": {"arg": {"name": "y"}, "buffer_name": "cache"}})
 elif damage == "graph":
     nodes[0]["inputs"][0]["arg"] = {"as_graph": {"name": "true_graph", "graph": {}}}
-elif damage == "shared":
-    note["shared"] = [["w.weight", 3]]
-elif damage == "part-of":
-    note["parameters"] = {"w.weight": {"offset": 0, "dims": [4, 4], "strides": [4, 1]}}
-elif damage == "part-place":
-    note["parameters"] = {"w.weight": {"of": "all", "offset": 0, "dims": [4, 4], "strides": [-4, 1]}}
-elif damage == "part-count":
-    note["parameters"] = {"w.weight": {"of": "all", "offset": 0, "dims": [4, 2**62, 4], "strides": [0, 0, 0]}}
-elif damage == "format":
-    note["format"] = 2
 elif damage == "second-name":  # of an op of PyTorch, which is no damage
     nodes[2]["target"] = "torch.ops.aten.subtract.Tensor"
 elif damage == "further-results":  # as run_decompositions() writes a LayerNorm, which is no damage either
@@ -84,7 +73,7 @@ elif damage == "further-results":  # as run_decompositions() writes a LayerNorm,
     for name in ("mean", "rstd"):
         nodes[0]["outputs"].append({"as_tensor": {"name": name}})
         values[name] = tensor(1, TOKENS, 1)
-elif damage == "lines":  # as ctxc.export writes them, which is no damage either
+elif damage == "lines":  # with marks, which is no damage either
     nodes[1]["target"] = "torch.ops.mine.linear.default"
     for each in nodes:
         each["metadata"] = {"nn_module_stack": "L__self__,,mine.Block;L__self___0,0.mlp,mine.Mlp", "stack_trace": """\
@@ -109,7 +98,8 @@ with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("other/models/model.json", text)
     if damage == "duplicate":
         archive.writestr("model/models/model.json", text)
-    archive.writestr("model/extra/ctxc.json", json.dumps(note))
+    if damage == "early":  # as ctxc 0.1 wrote it
+        archive.writestr("model/extra/ctxc.json", "{}")
     archive.writestr("model/data/weights/model_weights_config.json", json.dumps(weights))
     archive.writestr("model/data/weights/weight_0", b"\0" * 64)
     archive.writestr("model/byteorder", "big" if damage == "byteorder" else "little")

@@ -50,7 +50,7 @@ class Errors(unittest.TestCase):
     """What cannot be exported is said in a few lines, at the module's own lines, with what to write instead."""
 
     def said_of(self, function):
-        told = subprocess.run([sys.executable, "-m", "ctxc.export", f"wrong_ones:{function}", "-o", "out.pt2"], cwd=self.folder.name,
+        told = subprocess.run([sys.executable, "-m", "ctxc.export", f"wrong_ones:{function}", "-o", "out.ctxc"], cwd=self.folder.name,
                               env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, text=True)
         self.assertEqual((told.returncode, told.stdout), (1, ""))
         self.assertLessEqual(len(told.stderr.splitlines()), 10, told.stderr)
@@ -87,7 +87,7 @@ class Errors(unittest.TestCase):
                                "number": "number() gives a int; expected a torch.nn.Module, or a module and its example inputs"}.items():
             self.assertEqual(self.said_of(function), f"ctxc.export: wrong_ones:{function}: {line}\n")
         write("import torch\n")
-        bare = subprocess.run([sys.executable, "-S", "-m", "ctxc.export", "wrong_ones:build", "-o", "out.pt2"], cwd=self.folder.name,
+        bare = subprocess.run([sys.executable, "-S", "-m", "ctxc.export", "wrong_ones:build", "-o", "out.ctxc"], cwd=self.folder.name,
                               env={"PYTHONPATH": PACKAGE}, capture_output=True, text=True)
         self.assertEqual(bare.stderr, f"ctxc.export: torch is not installed for {sys.executable}; expected a Python with torch: pip install torch\n")
 

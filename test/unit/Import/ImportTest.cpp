@@ -383,7 +383,7 @@ TEST_F(Import, MlirFiles) {
 
 TEST_F(Import, AnythingElseIsAnError) {
   EXPECT_HAS(imported(path("absent")), "absent: no such file or directory; expected a Hugging Face "
-                                       "directory, a .gguf, .pt2 or .mlir file");
+                                       "directory, a .gguf, .ctxc, .pt2 or .mlir file");
   EXPECT_HAS(imported(write("model.onnx", "x")), "model.onnx: is not a model that can be read");
   EXPECT_HAS(imported(write("model.gguf", "GGU")), "model.gguf: is not a GGUF file");
   EXPECT_HAS(imported(directory()), "has no config.json");
