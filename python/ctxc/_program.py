@@ -78,7 +78,7 @@ class Call:
 
     @property
     def base(self) -> str:
-        return self.op.split(".")[-2]
+        return self.op.split(".")[-2:][0]
 
     @property
     def trace(self) -> str:

@@ -5,12 +5,11 @@ import json
 import random
 from pathlib import Path
 
-from ctxc import _program_file
-
 
 def rewrite(source, target, change, keeps=lambda entry: True):
     """A copy of a program's file: `change` is called with its program and its numbers, and of what it stores those are kept for whose
     entry `keeps` is true."""
+    from ctxc import _program_file
     header, begin = _program_file.read_header(source)
     metadata = header.pop("__metadata__")
     program, numbers = json.loads(metadata["program"]), json.loads(metadata["numbers"])
