@@ -1,9 +1,10 @@
 """A program of torch.export as one of ctxc's own (_program.py)."""
 from __future__ import annotations
 
+import functools
 import operator
 import re
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
 import sympy
@@ -18,7 +19,11 @@ OF_MEMORY = (torch.device, torch.layout, torch.memory_format)
 
 def size_of(size: Any) -> int | str:
     """A number, or the text of an expression: "Mul(2, s0)"."""
-    expression = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(int(size))
+    return text_of(size.node.expr) if isinstance(size, torch.SymInt) else int(size)
+
+
+@functools.lru_cache(maxsize=None)
+def text_of(expression: Any) -> int | str:
     text = re.sub(r"Integer\((-?\d+)\)", r"\1", re.sub(r"Symbol\('(\w+)'[^)]*\)", r"\1", sympy.srepr(expression)))
     return int(text) if re.fullmatch(r"-?\d+", text) else text
 
@@ -101,9 +106,9 @@ class Reader:
         if given is operator.getitem and node.args[0] in self.known:
             self.known[node] = self.known[node.args[0]][node.args[1]]  # type: ignore[index]
             return
-        value = node.meta.get("val")
+        value: Any = node.meta.get("val")
         several = isinstance(value, (list, tuple))
-        values: Sequence[Any] = value if several else [value]
+        values = list(value) if several else [value]
         if not any(isinstance(each, torch.Tensor) for each in values):
             return  # a size, which is in the types, or a check
         if not isinstance(given, torch._ops.OpOverload):

@@ -28,6 +28,7 @@ sys.path[:0] = [given.package, str(Path(__file__).parent / "kinds"), str(Path(__
 import programs  # noqa: E402
 import torch  # noqa: E402
 from ctxc import export  # noqa: E402
+from ctxc._program import Unsupported  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
 # The first is read in one go, and both go on token by token.
@@ -52,7 +53,10 @@ def judged(kind, build, refusal, folder):
     module.eval()
     file = folder / "model.ctxc"
     file.unlink(missing_ok=True)
-    export.export(module, export.inputs_of(module, example), file)
+    try:
+        export.export(module, export.inputs_of(module, example), file)
+    except Unsupported as error:
+        return "" if refusal is not None and re.search(refusal, str(error)) else f"is not exported: {error}"
     length = 0 if example is None else example.shape[1]
     worst = 0.0
     for context in CONTEXTS:
