@@ -104,10 +104,6 @@ class DType(str):
     """An argument that names a type of numbers."""
 
 
-class Indices(list):  # type: ignore[type-arg]
-    """A list of tensors that an op takes as optional ones."""
-
-
 @dataclass
 class Graph:
     tokens: Size

@@ -25,7 +25,7 @@ static std::string words(zip_error_t &error) {
 
 static Error notAnArchive(const Twine &name, const Twine &why) {
   return makeError(name + ": is not a .pt2 file: " + why +
-                   "; expected what torch.export.save or 'python -m ctxc.export' writes");
+                   "; expected what torch.export.save writes");
 }
 
 Expected<Archive> Archive::open(StringRef path) {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence
 import numpy as np
 
 from ctxc._axes import Anything, Known, Tensor, identity, number_of
-from ctxc._program import Indices, Size, Value, is_known, product, same, same_sizes
+from ctxc._program import Size, Value, is_known, product, same, same_sizes
 
 if TYPE_CHECKING:
     from ctxc.jax._walk import Walk
@@ -115,7 +115,7 @@ def gather(walk: Walk, equation: Any, x: Anything, index: Anything) -> Anything:
         made = walk.graph.emit("embedding.default", (*line.dims, turned.shape[1]), tensor.dtype, weight=walk.build.real(turned), indices=line)
     else:
         made = walk.graph.emit("index.Tensor", (*line.dims, *turned.shape[1:]), tensor.dtype, self=walk.build.real(turned),
-                               indices=Indices([line]))
+                               indices=[line])
     made_tensor = walk.build.reshape(identity(made), [*line.dims, *rest])
     assert isinstance(made_tensor, Tensor)
     return made_tensor.transposed([order.index(i) for i in range(len(order))])
