@@ -166,7 +166,9 @@ private:
   Jet evaluate(Interval x) const { return evaluate(x, steps.size() - 1); }
   Jet evaluate(Interval x, unsigned last) const;
   Jet evaluate(unsigned step, ArrayRef<Jet> operands, Interval x) const;
-  Interval onSegment(Interval x, int depth, int &budget) const;
+  /// `known`: values between its ends are taken elsewhere, so that segments with such values alone
+  /// need no halving; it grows.
+  Interval onSegment(Interval x, int depth, int &budget, Interval &known) const;
 
   static constexpr size_t mostOps = 48;
   Value value, root;
@@ -290,12 +292,16 @@ Jet EntryFunction::evaluate(Interval x, unsigned last) const {
 }
 
 /// The image of a segment: between the ends where the function only grows, or only falls.
-Interval EntryFunction::onSegment(Interval x, int depth, int &budget) const {
+Interval EntryFunction::onSegment(Interval x, int depth, int &budget, Interval &known) const {
   Jet all = evaluate(x);
+  auto at = [&](double point) {
+    Interval f = evaluate({point, point}).f;
+    known = {std::min(known.low, f.high), std::max(known.high, f.low)};
+    return f;
+  };
   bool grows = all.d.low >= 0, falls = all.d.high <= 0;
   if (grows || falls) {
     Interval ends = all.f;
-    auto at = [&](double end) { return evaluate({end, end}).f; };
     if (grows && falls) // it is a constant
       return at(std::isfinite(x.low) ? x.low : x.high);
     if (std::isfinite(x.low))
@@ -307,9 +313,16 @@ Interval EntryFunction::onSegment(Interval x, int depth, int &budget) const {
   bool isFinite = std::isfinite(x.low) && std::isfinite(x.high);
   if (!isFinite || depth == 0 || --budget < 0)
     return all.f;
+  // Near an extreme value the slope is small, and the mean value theorem says more.
   double middle = x.low + (x.high - x.low) / 2;
-  return hull(onSegment({x.low, middle}, depth - 1, budget),
-              onSegment({middle, x.high}, depth - 1, budget));
+  Interval mean = at(middle) + all.d * (x - Interval{middle, middle});
+  Interval f{std::max(all.f.low, mean.low), std::min(all.f.high, mean.high)};
+  constexpr double slack = 1e-9;
+  if (known.low - slack * std::abs(known.low) <= f.low &&
+      f.high <= known.high + slack * std::abs(known.high))
+    return f;
+  return hull(onSegment({x.low, middle}, depth - 1, budget, known),
+              onSegment({middle, x.high}, depth - 1, budget, known));
 }
 
 Interval EntryFunction::image(const Facts &ofRoot) const {
@@ -317,12 +330,13 @@ Interval EntryFunction::image(const Facts &ofRoot) const {
               ofRoot.ceiling.value_or(ofRoot.bound ? *ofRoot.bound : infinite)};
   std::optional<Interval> all;
   int budget = 4000;
+  Interval known{infinite, -infinite};
   double cuts[] = {-infinite, -1e6, -1e3, -32, -8, -2, 0, 2, 8, 32, 1e3, 1e6, infinite};
   for (size_t i = 0; i + 1 < std::size(cuts); ++i) {
     Interval x{std::max(cuts[i], of.low), std::min(cuts[i + 1], of.high)};
     if (x.low > x.high || x.low == infinite || x.high == -infinite)
       continue;
-    Interval found = onSegment(x, 30, budget);
+    Interval found = onSegment(x, 30, budget, known);
     all = all ? hull(*all, found) : found;
   }
   if (!all)

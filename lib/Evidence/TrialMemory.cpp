@@ -12,7 +12,7 @@ using namespace ctxc;
 static std::string keyOf(xf::BlockOp block, const PlanOptions &options, const BlockPlan &plan) {
   std::string key;
   llvm::raw_string_ostream os(key);
-  block->print(os);
+  block->print(os, OpPrintingFlags().useLocalScope().assumeVerified());
   if (xf::LayerOp layer = options.layer)
     os << layer.getPrefix() << layer.getSettingsAttr() << layer.getBindAttr();
   for (unsigned i = 0; i < block.getNumArguments(); ++i)

@@ -1,19 +1,17 @@
 """Random blocks, as text for ctxc and as functions of numpy, which share no code.
 
-A value has the shape (runs, tokens, …): several runs are computed at once, for derivatives by differences.
+A value has the shape (draws, points, tokens, …): what was drawn, and for each draw several points, are computed at once.
 """
 import numpy as np
-
-ERF = np.vectorize(__import__("math").erf, otypes=[float])
+from scipy.special import erf
 
 
 def sigmoid(x):
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-x))
+    return 1 / (1 + np.exp(-x))
 
 
 ACTIVATIONS = {
-    "gelu": lambda x: x * (1 + ERF(x / np.sqrt(2))) / 2,
+    "gelu": lambda x: x * (1 + erf(x / np.sqrt(2))) / 2,
     "gelu_tanh": lambda x: x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
     "silu": lambda x: x * sigmoid(x),
     "quick_gelu": lambda x: x * sigmoid(1.702 * x),
@@ -40,29 +38,21 @@ def norm_of(kind, x, eps):
     squares = (x * x).sum(-1, keepdims=True)
     if kind != "l2":
         squares = squares / x.shape[-1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return x / np.sqrt(squares + eps)
-
-
-def softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
+    return x / np.sqrt(squares + eps)
 
 
 def convolved(w, x):
     """Each token with those before it; in front of the first are zeros."""
-    taps, y = w.shape[-1], 0
-    for k in range(taps):
-        back = taps - 1 - k
-        shifted = np.concatenate([np.zeros_like(x[:, :back]), x[:, : x.shape[1] - back]], 1) if back else x
-        y = y + w[:, None, :, k] * shifted
+    y = w[..., None, :, -1] * x
+    for back in range(1, min(w.shape[-1], x.shape[-2])):
+        y[..., back:, :] += w[..., None, :, -1 - back] * x[..., :-back, :]
     return y
 
 
 def rotated(x, f, positions, pairs, amplitude):
     """Heads of (…, D), by angles of position times frequency."""
     n, y = f.shape[-1], x.copy()
-    angles = positions[:, None, None] * f[:, :, None, :]
+    angles = positions[:, None, None] * f[..., None, :]
     i = np.arange(n)
     first, second = (i, i + n) if pairs == "half" else (2 * i, 2 * i + 1)
     a, b = x[..., first], x[..., second]
@@ -141,12 +131,7 @@ class Block:
 
     def binary(self, name, f, a, b):
         types = a.type if name in ("add", "sub") else f"{a.type}, {b.type}"
-        rank = len(a.shape)
-
-        def apply(p, q):
-            return f(p, q.reshape(*q.shape[:2], *[1] * rank) if q.shape[2:] == (1,) else q)
-
-        return self.op(name, f"{name} {a.name}, {b.name}", a.shape, [a, b], apply, types)
+        return self.op(name, f"{name} {a.name}, {b.name}", a.shape, [a, b], f, types)
 
     def add(self, a, b):
         return self.binary("add", np.add, a, b)
@@ -162,9 +147,7 @@ class Block:
 
     def linear(self, w, x, transposed=False):
         out, how = (1, " transposed") if transposed else (0, "")
-        equation = "...ji,...j->...i" if transposed else "...ij,...j->...i"
-        return self.op("linear", f"linear {w.name} * {x.name}{how}", (*x.shape[:-1], w.shape[out]), [w, x],
-                       lambda m, a: np.einsum(equation, m.reshape(*m.shape[:2], *[1] * (len(x.shape) - 1), *m.shape[-2:]), a),
+        return self.op("linear", f"linear {w.name} * {x.name}{how}", (w.shape[out],), [w, x], (lambda m, a: np.vecmat(a, m)) if transposed else np.matvec,
                        f"{w.type}, {x.type}", transposed=transposed)
 
     def bias(self, x, b):
@@ -179,20 +162,20 @@ class Block:
         return self.unary(f"normalize {kind} @ eps {literal(eps)}", x, lambda a: norm_of(kind, a, float(np.float64(literal(eps)))))
 
     def reshape(self, x, *shape):
-        return self.op("reshape", f"reshape {x.name}", shape, [x], lambda a: a.reshape(*a.shape[:2], *shape), f"{x.type} to {type_of(shape)}")
+        return self.op("reshape", f"reshape {x.name}", shape, [x], lambda a: a.reshape(*a.shape[:3], *shape), f"{x.type} to {type_of(shape)}")
 
     def slice(self, x, start, size):
         shape = (size, *x.shape[1:])
-        return self.op("slice", f"slice {x.name} from {start}", shape, [x], lambda a: a[:, :, start:start + size], f"{x.type} to {type_of(shape)}")
+        return self.op("slice", f"slice {x.name} from {start}", shape, [x], lambda a: a[:, :, :, start:start + size], f"{x.type} to {type_of(shape)}")
 
     def concat(self, *parts):
         names, types = ", ".join(p.name for p in parts), ", ".join(p.type for p in parts)
         return self.op("concat", f"concat {names}", (sum(p.shape[0] for p in parts), *parts[0].shape[1:]), parts,
-                       lambda *a: np.concatenate(a, 2), types)
+                       lambda *a: np.concatenate(np.broadcast_arrays(*a), -1), types)
 
     def combine(self, w, rows):
         return self.op("combine", f"combine {w.name}, {rows.name}", rows.shape[1:], [w, rows],
-                       lambda a, r: np.einsum("...j,...ji->...i", a, r), f"{w.type}, {rows.type}")
+                       np.vecmat, f"{w.type}, {rows.type}")
 
     def rotary(self, x, f, pairs="half", amplitude=1.0):
         """Of one head."""
@@ -205,7 +188,7 @@ class Block:
     def permute(self, x, order):
         ones = ", ".join("1" for _ in order)
         text = f"permute {x.name} parts [{ones}] by [{', '.join(map(str, order))}]"
-        return self.op("permute", text, x.shape, [x], lambda a: a[:, :, order])
+        return self.op("permute", text, x.shape, [x], lambda a: a[..., order])
 
     def conv(self, x, name, behind=False):
         """With `behind` it follows the MLP, whose parameters are not those of what reads the context."""
@@ -240,22 +223,21 @@ class Block:
         return found
 
     def run(self, op, values, positions):
+        given = [values[o.name] for o in op.operands]
         if op.kind == "conv":
-            return convolved(values[op.operands[0].name][:, 0], values[op.operands[1].name])
+            return convolved(given[0][:, :, 0], given[1])
         if op.kind == "rotary":
-            head, f = (values[o.name] for o in op.operands)
-            return rotated(head, f, positions, op.pairs, op.amplitude)
-        return op.function(*[values[o.name] for o in op.operands])
+            return rotated(*given, positions, op.pairs, op.amplitude)
+        return op.function(*given)
 
     def evaluate(self, parameters, x, positions, layer=0):
-        """`x` and each of `parameters`, which has runs in front, to the values of all ops."""
+        """`x` and each of `parameters`, which has draws in front, to the values of all ops."""
         values = {"%x": x}
         for op in self.ops[1:]:
             if op.kind == "param":
-                values[op.name] = parameters[op.parameter][:, None]
+                values[op.name] = parameters[op.parameter][:, None, None]
             elif op.kind == "setting":
-                own = op.values[layer] if op.by_layer else op.values
-                values[op.name] = np.broadcast_to(own, (1, 1, *own.shape))
+                values[op.name] = (op.values[layer] if op.by_layer else op.values)[None, None, None]
             else:
                 values[op.name] = self.run(op, values, positions)
         return values

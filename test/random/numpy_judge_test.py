@@ -2,16 +2,19 @@
 
     numpy_judge_test.py CTXC
 """
+import collections
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import numpy as np  # noqa: E402
 from numpy_blocks import Block  # noqa: E402
-from numpy_judge import judge  # noqa: E402
+from numpy_judge import fails_of, judge  # noqa: E402
+from numpy_verdicts import Maker, claims_of  # noqa: E402
 
 CTXC = sys.argv.pop(1)
 PLAIN = {"inputsDepend": False, "cut": [], "parameters": ["down"], "patchable": ["down"]}
@@ -29,6 +32,16 @@ def block(change):
 def success(op, fails="null-set"):
     patch = {"op": op.name, "parameter": "down", "fails": fails}
     return {**PLAIN, "verdict": "output-only", "outputs": [{"patches": [patch], "divisors": []}]}
+
+
+def opposite_of(claim):
+    """A rejection of what a success patches, or that a rejection's parameters suffice; none of what has conditions."""
+    if claim["verdict"] == "rejected":
+        outputs = [{"patches": [{"op": "another"}], "divisors": []}]
+        return {**claim, "verdict": "output-only", "parameters": claim["patchable"], "cut": [], "outputs": outputs}
+    if "parameters" not in claim or "open-set" in fails_of(claim):
+        return None
+    return {**claim, "verdict": "rejected", "patchable": claim["parameters"]}
 
 
 class Judge(unittest.TestCase):
@@ -51,6 +64,23 @@ class Judge(unittest.TestCase):
         self.assertEqual(judge(b, success(op, "open-set"), 0, 1), "")
         wrong = judge(b, {**PLAIN, "verdict": "rejected"}, 0, 1)
         self.assertEqual(wrong, "", "with zeros, no patch is exact")
+
+    def test_planted(self):
+        """Of the opposite of each claim about random blocks nearly all are found to be false. (Where one number of a
+        block has the right side nearly always, or a search misses the patch, that is not seen.)"""
+        found, planted = collections.Counter(), collections.Counter()
+        with tempfile.TemporaryDirectory() as folder:
+            for by_layer in (False, True):
+                makers = [Maker(seed, by_layer) for seed in range(96)]
+                for maker in makers:
+                    maker.make()
+                for maker, layer, claim in claims_of(CTXC, folder, makers, by_layer):
+                    if opposite := opposite_of(claim):
+                        planted[claim["verdict"]] += 1
+                        found[claim["verdict"]] += bool(judge(maker.block, opposite, layer, 1))
+        for verdict, count in planted.items():
+            self.assertGreater(count, 9, verdict)  # else it would say little
+            self.assertGreaterEqual(found[verdict], 0.85 * count, verdict)
 
     def test_verdicts(self):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "numpy_verdicts.py")

@@ -215,10 +215,10 @@ Expected<std::unique_ptr<Model>> driver::openModel(StringRef path, LoadOptions o
 }
 
 Error driver::checkPlanArguments(const Arguments &arguments, Model &model) {
-  Expected<bool> updates = model.updatesDiffer();
+  Expected<bool> updates = arguments.has("--update") ? model.updatesDiffer() : true;
   if (!updates)
     return updates.takeError();
-  if (arguments.has("--update") && !*updates)
+  if (!*updates)
     return makeError("--update: applies to blocks that end in a trainable scale after an RMS norm "
                      "(Gemma's post-norms), and no block of " +
                      model.name() + " does; leave it out");

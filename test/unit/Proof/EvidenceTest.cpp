@@ -25,8 +25,8 @@ std::string oneLayer(const std::string &bind) {
   })";
 }
 
-proof::Proof proofOf(ModuleOp module) {
-  auto made = makeProof(module, groupVerdicts(checkModel(module)), {});
+proof::Proof proofOf(ModuleOp module, const ModelOptions &options = {}) {
+  auto made = makeProof(module, groupVerdicts(checkModel(module, options)), options);
   if (made)
     return *made;
   ADD_FAILURE() << llvm::toString(made.takeError());
@@ -192,6 +192,46 @@ TEST(Evidence, OfAFrozenParameterIsNoneOfAConstant) {
     problems = llvm::join(proof::checkProof(*constant.module, forged).problems, "\n");
     EXPECT_NE(problems.find(reasons[i]), std::string::npos) << problems;
   }
+}
+
+/// Wᵀ W u turns u by no more than a right angle. Where patches move u as well, as the result of a
+/// matrix that is not frozen, Wᵀ W u is any vector.
+TEST(Evidence, OfAHalfSpaceOfAMovedVectorIsRefused) {
+  auto turned = [](const std::string &flags) {
+    return R"(
+  xf.block @b(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %K = xf.param "conv" : tensor<4x3xf32>
+    %c = xf.conv %K, %x : tensor<4x3xf32>, tensor<4xf32>
+    %v = xf.add %x, %c : tensor<4xf32>
+    %A = xf.param "a" )" +
+           flags + R"( : tensor<4x4xf32>
+    %u = xf.linear %A * %v : tensor<4x4xf32>, tensor<4xf32>
+    %W = xf.param "w" : tensor<6x4xf32>
+    %h = xf.linear %W * %u : tensor<6x4xf32>, tensor<4xf32>
+    %g = xf.linear %W * %h transposed : tensor<6x4xf32>, tensor<6xf32>
+    %y = xf.add %v, %g : tensor<4xf32>
+    xf.yield %y : tensor<4xf32>
+  })";
+  };
+  Blocks still(turned("frozen")), moved(turned(""));
+  ASSERT_TRUE(bool(still.module) && bool(moved.module));
+  ModelOptions options;
+  options.refute = refuteByWitness;
+  proof::Proof good = proofOf(*still.module, options), forged = proofOf(*moved.module, options);
+  EXPECT_TRUE(proof::checkProof(*still.module, good).holds());
+  ASSERT_EQ(good.claims.front().verdict, "rejected");
+  ASSERT_EQ(good.claims.front().behind.front().image, "half-space");
+  ASSERT_NE(forged.claims.front().verdict, "rejected");
+  // All that is claimed of the other, for this one.
+  proof::Claim claim = good.claims.front();
+  claim.digest = forged.claims.front().digest;
+  claim.text = forged.claims.front().text;
+  claim.frozen = forged.claims.front().frozen;
+  claim.patchable = {"a", "w"};
+  forged.claims.front() = claim;
+  std::string problems = llvm::join(proof::checkProof(*moved.module, forged).problems, "\n");
+  EXPECT_NE(problems.find("image: found 'half-space', expected 'anything'"), std::string::npos)
+      << problems;
 }
 
 TEST(Evidence, OfAReplayThatWasSkippedIsNone) {
