@@ -31,7 +31,7 @@ class Draws:
         values = block.evaluate(self.parameters, x, np.arange(TOKENS), layer)
         self.full = {op.name: values[op.name][:, :, -1:] for op in block.ops if op.kind != "setting"}
         self.values = self.reduced(self.parameters)
-        self.wanted, self.plain = joined(block, self.full)[:, 0], joined(block, self.values)[:, 0]
+        self.wanted, self.plain = joined(block.outputs, self.full)[:, 0], joined(block.outputs, self.values)[:, 0]
         self.largest = 1 + np.abs(self.wanted).max(1)
         most = np.maximum(np.abs(self.wanted).max(1), np.abs(self.plain).max(1))
         self.usable = np.flatnonzero(most < LARGEST)  # false for nan
@@ -40,16 +40,16 @@ class Draws:
         return self.block.evaluate(parameters, self.own, HERE, self.layer)
 
     def gap(self, parameters):
-        error = np.abs(joined(self.block, self.reduced(parameters))[:, 0] - self.wanted).max(1) / self.largest
+        error = np.abs(joined(self.block.outputs, self.reduced(parameters))[:, 0] - self.wanted).max(1) / self.largest
         return np.where(np.isfinite(error), error, np.inf)
 
     def changed(self):
         return np.abs(self.plain - self.wanted).max(1) > 1e-6 * self.largest
 
 
-def joined(block, values):
-    """The outputs side by side."""
-    outputs = [values[o.name].reshape(*values[o.name].shape[:2], -1) for o in block.outputs]
+def joined(ops, values):
+    """The ops' values side by side."""
+    outputs = [values[o.name].reshape(*values[o.name].shape[:2], -1) for o in ops]
     if len(outputs) == 1:
         return outputs[0]
     shape = np.broadcast_shapes(*[o.shape[:2] for o in outputs])
@@ -57,10 +57,12 @@ def joined(block, values):
 
 
 class Search:
-    """Looks for values of the ops `names` with which a reduced run of `values` has the full run's outputs."""
+    """Looks for values of the ops `names` with which a reduced run of `values` has the full run's `goals`."""
 
-    def __init__(self, draws, names, values):
+    def __init__(self, draws, names, values, goals=None):
         self.draws, self.block = draws, draws.block
+        self.goals = goals or self.block.outputs
+        self.wanted = joined(self.goals, draws.full)[:, 0]
         ops = {op.name: op for op in self.block.ops}
         self.places, at = [], 0
         for name in names:
@@ -70,7 +72,7 @@ class Search:
         self.start = np.concatenate([values[name].reshape(len(draws.wanted), -1) for name in names], 1)
         self.behind = self.block.behind(names)
         made = {*names, *(op.name for op in self.behind)}
-        read = {o.name for op in self.behind for o in op.operands} | {o.name for o in self.block.outputs}
+        read = {o.name for op in self.behind for o in op.operands} | {o.name for o in self.goals}
         self.read = {name: values[name] for name in read - made}
 
     def split(self, points):
@@ -83,7 +85,7 @@ class Search:
             values[name] = value if len(value) == 1 else value[rows]
         for op in self.behind:
             values[op.name] = self.block.run(op, values, HERE)
-        return joined(self.block, values) - self.draws.wanted[rows][:, None]
+        return joined(self.goals, values) - self.wanted[rows][:, None]
 
     def least(self, rows, attempts, rng, steps=60, one=False):
         """The best points for the draws `rows`, and the gaps that they leave. With `one` it ends where all attempts of one
@@ -100,7 +102,7 @@ class Search:
         errors = errors.reshape(len(rows), attempts)
         best = errors.argmin(1)
         points = points.reshape(len(rows), attempts, -1)[np.arange(len(rows)), best]
-        return points, errors.min(1) / self.draws.largest[rows]
+        return points, errors.min(1) / (1 + np.abs(self.wanted[rows]).max(1))
 
 
 def minimized(residual, start, rows, steps, factors, together=0):
@@ -111,7 +113,7 @@ def minimized(residual, start, rows, steps, factors, together=0):
     r = residual(x[:, None], rows)[:, 0]
     cost = np.einsum("ij,ij->i", r, r)
     active, eye, unit = np.flatnonzero(np.isfinite(cost)), np.eye(r.shape[1]), np.eye(n)
-    history = []
+    history, units = [], np.zeros_like(x)
     for step in range(steps):
         history.append(cost.copy())
         going = np.abs(r[active]).max(1) > EXACT / 100
@@ -130,16 +132,21 @@ def minimized(residual, start, rows, steps, factors, together=0):
         moves = unit * h[:, None]
         around = residual(np.concatenate([at[:, None] + moves, at[:, None] - moves], 1), own)
         jacobian = (around[:, :n] - around[:, n:]) / (2 * h[:, :, None])
+        # Numbers of very different sizes: every other attempt counts each by what it changes.
+        norms = np.sqrt(np.einsum("ijk,ijk->ij", jacobian, jacobian))
+        units[active] = np.maximum(units[active], norms)
+        sizes = np.where(active[:, None] % 2, 1 / (units[active] + 1e-12), 1)
+        jacobian *= sizes[:, :, None]
         finite = np.isfinite(jacobian).all((1, 2))
         if not finite.all():
-            active, at, own, rest, jacobian = active[finite], at[finite], own[finite], rest[finite], jacobian[finite]
+            active, at, own, rest, jacobian, sizes = (each[finite] for each in (active, at, own, rest, jacobian, sizes))
             if not active.size:
                 break
         gram = np.swapaxes(jacobian, 1, 2) @ jacobian
         scale = 1e-9 + np.abs(jacobian).max((1, 2)) ** 2
         tried = np.maximum(damping[active][:, None] * factors, 1e-12)
         lhs = gram[:, None] + (tried * scale[:, None])[:, :, None, None] * eye
-        moved = at[:, None] + np.linalg.solve(lhs, np.broadcast_to(-rest[:, None, :, None], (*tried.shape, len(eye), 1)))[..., 0] @ jacobian.swapaxes(1, 2)
+        moved = at[:, None] + np.linalg.solve(lhs, np.broadcast_to(-rest[:, None, :, None], (*tried.shape, len(eye), 1)))[..., 0] @ jacobian.swapaxes(1, 2) * sizes[:, None]
         rests = residual(moved, own)
         costs = np.einsum("ijk,ijk->ij", rests, rests)
         costs[~np.isfinite(costs)] = np.inf
@@ -180,7 +187,9 @@ def patched(draws, claim):
     groups = [sites["patches"][0]["op"] for sites in claim["outputs"]]
     if not groups:
         return parameters
-    search = Search(draws, groups, draws.reduced(parameters) if claim["cut"] else draws.values)
+    ops = {op.name: op for op in draws.block.ops}
+    goals = [ops.get(sites["goal"]) for sites in claim["outputs"]]
+    search = Search(draws, groups, draws.reduced(parameters) if claim["cut"] else draws.values, goals if all(goals) else None)
     found, errors = search.least(np.arange(len(draws.wanted)), 1, None)
     if found.shape[1] <= LARGE and (left := np.flatnonzero(errors > EXACT)).size:
         found[left], _ = search.least(left, 3, np.random.default_rng(1))
