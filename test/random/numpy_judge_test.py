@@ -29,9 +29,10 @@ def block(change):
     return b, d
 
 
-def success(op, fails="null-set"):
+def success(b, op, fails="null-set"):
     patch = {"op": op.name, "parameter": "down", "fails": fails}
-    return {**PLAIN, "verdict": "output-only", "outputs": [{"patches": [patch], "divisors": []}]}
+    output = {"goal": b.outputs[0].name, "patches": [patch], "divisors": []}
+    return {**PLAIN, "verdict": "output-only", "outputs": [output]}
 
 
 def opposite_of(claim):
@@ -48,20 +49,20 @@ class Judge(unittest.TestCase):
     def test_true_claims(self):
         for change in (lambda b, d: d, lambda b, d: b.times(d, -2), lambda b, d: b.unary("power @ to 3", d, lambda a: a**3)):
             b, op = block(change)
-            self.assertEqual(judge(b, success(op), 0, 1), "")
+            self.assertEqual(judge(b, success(b, op), 0, 1), "")
         b, op = block(lambda b, d: b.unary("softcap @ at 3.0", d, lambda a: 3 * np.tanh(a / 3)))
         self.assertEqual(judge(b, {**PLAIN, "verdict": "rejected"}, 0, 1), "")
 
     def test_false_claims(self):
         for change in (lambda b, d: b.mul(d, b.setting("m", [1.0, 0.0, 1.0, 1.0])), lambda b, d: b.activation("relu", d)):
             b, op = block(change)
-            self.assertNotEqual(judge(b, success(op), 0, 1), "")
+            self.assertNotEqual(judge(b, success(b, op), 0, 1), "")
         b, op = block(lambda b, d: d)
         self.assertNotEqual(judge(b, {**PLAIN, "verdict": "rejected"}, 0, 1), "")
 
     def test_unknown_constants_are_zeros_too(self):
         b, op = block(lambda b, d: b.scale(d, b.param("c", 4, flags=" frozen constant")))
-        self.assertEqual(judge(b, success(op, "open-set"), 0, 1), "")
+        self.assertEqual(judge(b, success(b, op, "open-set"), 0, 1), "")
         wrong = judge(b, {**PLAIN, "verdict": "rejected"}, 0, 1)
         self.assertEqual(wrong, "", "with zeros, no patch is exact")
 
