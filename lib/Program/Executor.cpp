@@ -127,6 +127,19 @@ Expected<PatchStep> Executor::patch(Run &full, Run &reduced, const Input &token,
   return computePatch(full, reduced, token, position, options);
 }
 
+Error Executor::give(int64_t token, int64_t position, PatchStep step, PatchSink sink) {
+  TokenPatch given;
+  given.token = token;
+  given.position = position;
+  given.fullLogits = std::move(step.fullLogits);
+  given.reducedLogits = std::move(step.reducedLogits);
+  given.obligations = std::move(step.obligations);
+  given.replayError = std::move(step.replayError);
+  auto makePatch = [&]() -> Expected<Patch> { return step.patch; };
+  given.patch = makePatch;
+  return sink(given);
+}
+
 Error Executor::patchEach(Run &full, Run &reduced, ArrayRef<Input> tokens,
                           ArrayRef<int64_t> positions, const PatchEachOptions &options,
                           PatchSink sink) {

@@ -91,15 +91,16 @@ llvm::Expected<PatchStep> ReferenceExecutor::computePatch(Run &full, Run &reduce
     return llvm::map_to_vector(layer.getOutputs(), [&](Value v) { return values.lookup(v); });
   };
   for (auto [i, step] : llvm::enumerate(program.steps)) {
-    if (step.dual && *step.index >= options.startLayer) {
+    if (step.isPatchedFrom(options.startLayer)) {
       if (llvm::Error error = runDual(i, pair, options.materialize, result))
         return error;
     } else {
       if (llvm::Error error = runPlain(i, pair.full, pair.fullValues, token, position, weights))
         return error;
-      if (llvm::Error error =
-              runPlain(i, pair.reduced, pair.reducedValues, token, position, weights))
-        return error;
+      if (options.reducedHead || program.head() != i)
+        if (llvm::Error error =
+                runPlain(i, pair.reduced, pair.reducedValues, token, position, weights))
+          return error;
     }
     observe(options.fullObserver, step, i == 0, outputsOf(step.layer, pair.fullValues));
     observe(options.reducedObserver, step, i == 0, outputsOf(step.layer, pair.reducedValues));
@@ -137,18 +138,9 @@ llvm::Error ReferenceExecutor::computePatchEach(Run &opaqueFull, Run &opaqueRedu
     llvm::Expected<PatchStep> step = computePatch(full, kept, token, position, one);
     if (!step)
       return step.takeError();
-    TokenPatch given;
-    given.token = token.token();
-    given.position = position;
-    if (options.logits) {
-      given.fullLogits = std::move(step->fullLogits);
-      given.reducedLogits = std::move(step->reducedLogits);
-    }
-    given.obligations = std::move(step->obligations);
-    given.replayError = std::move(step->replayError);
-    auto makePatch = [&]() -> llvm::Expected<Patch> { return step->patch; };
-    given.patch = makePatch;
-    return sink(given);
+    if (!options.logits)
+      step->fullLogits = step->reducedLogits = Logits();
+    return give(token.token(), position, std::move(*step), sink);
   };
   const int64_t count = tokens.size();
   tell(0, count, 1);

@@ -6,6 +6,7 @@
 #include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Runtime/CompiledExecutor.h"
+#include "lib/Runtime/BothRuns.h"
 #include "lib/Runtime/KernelCalls.h"
 #include "lib/Runtime/ParallelFor.h"
 #include "lib/Runtime/PatchEach.h"
@@ -101,7 +102,6 @@ private:
   bool hasLogits() const { return stage.end == program.steps.size(); }
   llvm::Error runInto(size_t step, xf::BlockOp block, Weights &from, StepCall &call,
                       Values &values);
-  llvm::Error runBoth(size_t step, const Input &token, int32_t position);
   llvm::Error beginStep(CompiledRun &run, const Input &token, int64_t position);
   llvm::Error readLogits(const PatchOptions &options, PatchStep &result);
   /// Frees the memory of the values that no step after `step` reads.
@@ -119,9 +119,7 @@ private:
   const int64_t promptChunk, stages;
   WeightMemory patchedMemory;
   Values values[2]; ///< those of one token stay, as memory for the next
-  struct {
-    std::vector<Rows> inputs, outputs;
-  } both; ///< the rows of both runs for one of the model's ends
+  BothRows both;    ///< for the model's ends
 };
 
 } // namespace ctxc

@@ -1,39 +1,10 @@
 // Algorithm 1 with compiled kernels: the patches of one token.
+#include "lib/Runtime/BothRuns.h"
 #include "lib/Runtime/CompiledExecutor.h"
 #include "lib/Runtime/Logits.h"
 
 using namespace mlir;
 using namespace ctxc;
-
-/// One of the model's ends for both runs, in one sweep over its weights.
-llvm::Error CompiledExecutor::runBoth(size_t index, const Input &token, int32_t position) {
-  ProgramStep &step = program.steps[index];
-  const Input given[2] = {token, token};
-  const std::vector<int32_t> tokens = kernelIds(given);
-  const int32_t positions[2] = {position, position};
-  StepCall frame;
-  frame.rows = 2;
-  frame.given = given;
-  frame.tokens = tokens;
-  frame.positions = positions;
-  both.inputs.resize(step.layer.getInputs().size());
-  for (auto [input, packed] : llvm::zip(step.layer.getInputs(), both.inputs)) {
-    packed.clear();
-    for (Values &ofRun : values)
-      llvm::append_range(packed, ofRun[input]);
-    frame.inputs.push_back(&packed);
-  }
-  frame.outputs = std::move(both.outputs);
-  if (llvm::Error error = kernels.call(index, step.block, weights, frame))
-    return error;
-  both.outputs = std::move(frame.outputs);
-  for (auto [value, x] : llvm::zip(step.layer.getOutputs(), both.outputs))
-    for (int run : {0, 1}) {
-      auto begin = x.begin() + run * (x.size() / 2);
-      values[run][value].assign(begin, begin + x.size() / 2);
-    }
-  return llvm::Error::success();
-}
 
 /// The logits of both runs after their last step.
 llvm::Error CompiledExecutor::readLogits(const PatchOptions &options, PatchStep &result) {
@@ -97,20 +68,10 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
     return std::move(error);
   for (size_t i = stage.first; i < stage.end; ++i) {
     ProgramStep step = program.steps[i];
-    if (step.dual && *step.index >= options.startLayer) {
+    if (step.isPatchedFrom(options.startLayer)) {
       StepCall frame = frameFor(&full, &reduced);
-      for (Values &ofRun : values)
-        takeMemory(step.layer, ofRun, frame);
-      for (Values &ofRun : values)
-        for (Value input : step.layer.getInputs())
-          frame.inputs.push_back(&ofRun[input]);
-      if (llvm::Error error = kernels.call(i, step.dual, weights, frame))
+      if (llvm::Error error = runDual(kernels, step, i, weights, frame, values))
         return std::move(error);
-      size_t half = frame.outputs.size() / 2;
-      for (auto [j, value] : llvm::enumerate(step.layer.getOutputs())) {
-        values[0][value] = std::move(frame.outputs[j]);
-        values[1][value] = std::move(frame.outputs[half + j]);
-      }
       result.obligations[*step.index] = frame.obligations.front();
       result.replayError[*step.index] = frame.replayError.empty() ? 0 : frame.replayError.front();
       if (options.materialize) { // the rounded weights' actual output
@@ -123,7 +84,7 @@ llvm::Expected<PatchStep> CompiledExecutor::computePatch(Run &opaqueFull, Run &o
       if (llvm::Error error = plain(i, 0, weights))
         return std::move(error);
     } else if (!step.index && !readsContext(step.block)) {
-      if (llvm::Error error = runBoth(i, token, at))
+      if (llvm::Error error = runTogether(kernels, step, i, weights, token, at, values, both))
         return std::move(error);
     } else {
       for (int run : {0, 1})

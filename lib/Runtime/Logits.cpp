@@ -39,12 +39,20 @@ static Extremes extremesOf(ArrayRef<float> numbers) {
   return range;
 }
 
-static llvm::Error notFinite() {
-  return makeError("the logits are not finite; the weights or the patch are too large for float32");
+static llvm::Error notFinite(const llvm::Twine &what = "the logits") {
+  return makeError(what + " are not finite; the weights or the patch are too large for float32");
 }
 
 llvm::Error ctxc::checkFinite(ArrayRef<float> logits) {
   return extremesOf(logits).isFinite ? llvm::Error::success() : notFinite();
+}
+
+llvm::Error ctxc::checkFiniteRow(ArrayRef<float> value, int64_t row, int64_t rows,
+                                 int64_t position) {
+  const size_t width = value.size() / rows;
+  return extremesOf(value.slice(row * width, width)).isFinite
+             ? llvm::Error::success()
+             : notFinite("the numbers at position " + llvm::Twine(position));
 }
 
 llvm::Expected<Logits> ctxc::finiteLogits(ArrayRef<float> logits) {

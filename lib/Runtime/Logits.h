@@ -8,6 +8,9 @@
 namespace ctxc {
 
 llvm::Error checkFinite(llvm::ArrayRef<float> logits);
+/// The same of row `row` of a value of `rows` rows; the row is of the token at `position`.
+llvm::Error checkFiniteRow(llvm::ArrayRef<float> value, int64_t row, int64_t rows,
+                           int64_t position);
 llvm::Expected<Logits> finiteLogits(llvm::ArrayRef<float> logits);
 
 /// The index of the largest logit, the lowest of equals.

@@ -2,7 +2,6 @@
 #include "ctxc/Program/StepChecks.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/Logits.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
@@ -38,19 +37,13 @@ llvm::Error PatchEach::check(ArrayRef<Input> tokens, ArrayRef<int64_t> positions
   return checkStartLayer(program, options.startLayer);
 }
 
-/// Whether a step is one of the stage's, and patched.
-static bool isPatchedIn(const Stage &stage, size_t index, const ProgramStep &step,
-                        const PatchEachOptions &options) {
-  return stage.has(index) && step.dual && *step.index >= options.startLayer;
-}
-
 int64_t ctxc::chunkOfPatches(const Program &program, const Stage &stage, KernelCalls &kernels,
                              const PatchEachOptions &options) {
   if (options.chunk > 0)
     return options.chunk;
   int64_t each = 1;
   for (auto [i, step] : llvm::enumerate(program.steps))
-    if (isPatchedIn(stage, i, step, options))
+    if (stage.has(i) && step.isPatchedFrom(options.startLayer))
       each += kernels.partsSize(step.dual) * sizeof(float);
   return std::clamp<int64_t>(maxPartsBytes / each, minChunk, maxChunk);
 }
@@ -78,7 +71,7 @@ llvm::Error PatchEach::run(ArrayRef<Input> allTokens, ArrayRef<int64_t> allPosit
 }
 
 bool PatchEach::isPatched(size_t step) const {
-  return isPatchedIn(stage, step, program.steps[step], options);
+  return stage.has(step) && program.steps[step].isPatchedFrom(options.startLayer);
 }
 
 llvm::Error PatchEach::runChunk(PatchSink sink) {
@@ -104,9 +97,9 @@ llvm::Error PatchEach::runChunk(PatchSink sink) {
 llvm::Error PatchEach::runStep(size_t step) {
   const ProgramStep &at = program.steps[step];
   if (isPatched(step))
-    return runDual(step);
+    return runPatched(step);
   if (!at.index && !readsContext(at.block))
-    return runEnd(step);
+    return runTogether(kernels, at, step, weights, given, positions, values, memory);
   if (llvm::Error error = runPlainFull(step))
     return error;
   return runPlainReduced(step);
@@ -116,7 +109,7 @@ llvm::Error PatchEach::runStep(size_t step) {
 // Steps
 //===----------------------------------------------------------------------===//
 
-llvm::Error PatchEach::runDual(size_t step) {
+llvm::Error PatchEach::runPatched(size_t step) {
   ProgramStep &at = program.steps[step];
   StepCall frame;
   frame.rows = rows();
@@ -126,52 +119,10 @@ llvm::Error PatchEach::runDual(size_t step) {
   frame.runs[1] = &reduced;
   frame.parts = &parts[step];
   frame.alone = reduced.count == 0 && rows() >= aloneFrom;
-  for (Values &ofRun : values)
-    for (Value input : at.layer.getInputs())
-      frame.inputs.push_back(&ofRun[input]);
-  if (llvm::Error error = kernels.call(step, at.dual, weights, frame))
+  if (llvm::Error error = runDual(kernels, at, step, weights, frame, values))
     return error;
-  size_t half = frame.outputs.size() / 2;
-  for (auto [j, value] : llvm::enumerate(at.layer.getOutputs())) {
-    values[0][value] = std::move(frame.outputs[j]);
-    values[1][value] = std::move(frame.outputs[half + j]);
-  }
   obligations[step] = std::move(frame.obligations);
   replayError[step] = std::move(frame.replayError);
-  return llvm::Error::success();
-}
-
-/// A step that reads no context: both runs' tokens are rows of one call.
-llvm::Error PatchEach::runEnd(size_t step) {
-  ProgramStep &at = program.steps[step];
-  std::vector<int32_t> ids(tokens), where(positions);
-  std::vector<Rows> packed;
-  std::vector<Input> inputs = given.vec();
-  if (!at.layer.getInputs().empty()) {
-    llvm::append_range(inputs, given);
-    ids.insert(ids.end(), tokens.begin(), tokens.end());
-    where.insert(where.end(), positions.begin(), positions.end());
-  }
-  for (Value input : at.layer.getInputs()) {
-    packed.push_back(values[0][input]);
-    llvm::append_range(packed.back(), values[1][input]);
-  }
-  StepCall frame;
-  frame.rows = ids.size();
-  frame.given = inputs;
-  frame.tokens = ids;
-  frame.positions = where;
-  for (const Rows &x : packed)
-    frame.inputs.push_back(&x);
-  if (llvm::Error error = kernels.call(step, at.block, weights, frame))
-    return error;
-  for (auto [value, x] : llvm::zip(at.layer.getOutputs(), frame.outputs)) {
-    size_t half = packed.empty() ? 0 : x.size() / 2;
-    values[1][value] = Rows(x.begin() + half, x.end());
-    if (half)
-      x.resize(half);
-    values[0][value] = std::move(x);
-  }
   return llvm::Error::success();
 }
 
@@ -230,55 +181,35 @@ llvm::Error PatchEach::runPlainReduced(size_t step) {
 // What the sink gets for a token
 //===----------------------------------------------------------------------===//
 
-/// The logits of `count` tokens from `from` on: of the full run, then of the reduced run.
-llvm::Error PatchEach::runHead(int64_t from, int64_t count, Rows &logits) {
-  size_t step = program.steps.size() - 1;
+/// The logits of both runs of `count` tokens from `from` on.
+llvm::Error PatchEach::runHead(int64_t from, int64_t count) {
+  const size_t step = program.steps.size() - 1;
   ProgramStep &at = program.steps[step];
-  if (!isHead(step)) { // it has run like any other step
-    Value value = program.logits();
-    for (Values &ofRun : values) {
-      auto begin = ofRun[value].begin() + from * program.vocabulary;
-      logits.insert(logits.end(), begin, begin + count * program.vocabulary);
+  const Value logits = program.logits(); // a step that is no head has run like any other
+  Values some[2];
+  for (int run : {0, 1})
+    for (Value value : isHead(step) ? ValueRange(at.layer.getInputs()) : ValueRange(logits)) {
+      const Rows &all = values[run][value];
+      auto begin = all.begin() + from * (all.size() / rows());
+      some[run][value].assign(begin, begin + count * (all.size() / rows()));
     }
-    return llvm::Error::success();
-  }
-  std::vector<int32_t> ids, where;
-  std::vector<Rows> inputs(at.layer.getInputs().size());
-  for (Values &ofRun : values) {
-    ids.insert(ids.end(), tokens.begin() + from, tokens.begin() + from + count);
-    where.insert(where.end(), positions.begin() + from, positions.begin() + from + count);
-    for (auto [input, x] : llvm::zip(at.layer.getInputs(), inputs)) {
-      size_t width = ofRun[input].size() / rows();
-      auto begin = ofRun[input].begin() + from * width;
-      x.insert(x.end(), begin, begin + count * width);
-    }
-  }
-  StepCall frame;
-  frame.rows = ids.size();
-  frame.tokens = ids;
-  frame.positions = where;
-  for (const Rows &x : inputs)
-    frame.inputs.push_back(&x);
-  if (llvm::Error error = kernels.call(step, at.block, weights, frame))
-    return error;
-  logits = std::move(frame.outputs.front());
+  if (isHead(step))
+    if (llvm::Error error = runTogether(kernels, at, step, weights, given.slice(from, count),
+                                        ArrayRef(positions).slice(from, count), some, memory))
+      return error;
+  for (int run : {0, 1})
+    headLogits[run] = std::move(some[run][logits]);
   return llvm::Error::success();
 }
 
-/// Checks a token's output of the last layer in both runs: NaN and infinity of earlier layers show
-/// there.
+/// NaN and infinity of earlier layers show in the last layer's output.
 llvm::Error PatchEach::checkFinite(int64_t row) {
-  const ProgramStep &last =
-      program.steps[program.steps.size() - (isHead(program.steps.size() - 1) ? 2 : 1)];
-  xf::LayerOp layer = last.layer;
+  xf::LayerOp last =
+      program.steps[program.steps.size() - (isHead(program.steps.size() - 1) ? 2 : 1)].layer;
   for (Values &ofRun : values)
-    for (Value output : layer.getOutputs()) {
-      ArrayRef<float> x = ofRun[output];
-      size_t width = x.size() / rows();
-      if (!llvm::all_of(x.slice(row * width, width), [](float v) { return std::isfinite(v); }))
-        return makeError("the numbers at position " + llvm::Twine(positions[row]) +
-                         " are not finite; the weights or the patch are too large for float32");
-    }
+    for (Value output : last.getOutputs())
+      if (llvm::Error error = checkFiniteRow(ofRun[output], row, rows(), positions[row]))
+        return error;
   return llvm::Error::success();
 }
 
@@ -303,14 +234,13 @@ llvm::Error PatchEach::give(int64_t row, PatchSink sink) {
     if (row >= headFrom + headCount || headCount == 0) {
       headFrom = row;
       headCount = std::min(headRows, rows() - row);
-      headLogits.clear();
-      if (llvm::Error error = runHead(headFrom, headCount, headLogits))
+      if (llvm::Error error = runHead(headFrom, headCount))
         return error;
     }
     for (int64_t run : {0, 1}) {
-      auto logits = finiteLogits(
-          ArrayRef(headLogits)
-              .slice((run * headCount + row - headFrom) * program.vocabulary, program.vocabulary));
+      auto logits =
+          finiteLogits(ArrayRef(headLogits[run])
+                           .slice((row - headFrom) * program.vocabulary, program.vocabulary));
       if (!logits)
         return logits.takeError();
       (run == 0 ? given.fullLogits : given.reducedLogits) = std::move(*logits);

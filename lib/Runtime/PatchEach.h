@@ -4,6 +4,7 @@
 #define CTXC_LIB_RUNTIME_PATCHEACH_H
 
 #include "ctxc/Program/Program.h"
+#include "lib/Runtime/BothRuns.h"
 #include "lib/Runtime/KernelCalls.h"
 #include "lib/Runtime/Streams.h"
 
@@ -28,12 +29,11 @@ private:
   llvm::Error check(llvm::ArrayRef<Input> tokens, llvm::ArrayRef<int64_t> positions);
   llvm::Error runChunk(PatchSink sink);
   llvm::Error runStep(size_t step);
-  llvm::Error runDual(size_t step);
-  llvm::Error runEnd(size_t step);
+  llvm::Error runPatched(size_t step);
   llvm::Error runPlainFull(size_t step);
   llvm::Error runPlainReduced(size_t step);
   bool isHead(size_t step) const { return program.head() == step; }
-  llvm::Error runHead(int64_t from, int64_t count, Rows &logits);
+  llvm::Error runHead(int64_t from, int64_t count);
   llvm::Error checkFinite(int64_t row);
   llvm::Error give(int64_t row, PatchSink sink);
   int64_t rows() const { return tokens.size(); }
@@ -56,9 +56,8 @@ private:
   std::vector<std::vector<Rows>> parts;
   std::vector<std::vector<LayerObligations>> obligations;
   std::vector<std::vector<double>> replayError;
-  /// Logits of some tokens of the chunk, from `headFrom` on: of the full run, then of the reduced
-  /// run.
-  Rows headLogits;
+  BothRows memory;
+  Rows headLogits[2]; ///< of some tokens of the chunk, from `headFrom` on, in both runs
   int64_t headFrom = 0, headCount = 0;
 };
 

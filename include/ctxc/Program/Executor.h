@@ -281,6 +281,8 @@ protected:
   virtual llvm::Error computeStep(const StepRows &rows, Run *run,
                                   std::vector<std::vector<float>> &outputs);
 
+  /// Passes the patch of one token to the sink of patchEach.
+  static llvm::Error give(int64_t token, int64_t position, PatchStep step, PatchSink sink);
   /// Returns Cancelled if the interrupt returns true.
   llvm::Error checkInterrupt() const {
     if (interrupt && interrupt())

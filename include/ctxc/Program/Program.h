@@ -24,6 +24,9 @@ struct ProgramStep {
   /// For an embedding in place of a token (buildEmbeddingBlock); null if there is none.
   xf::BlockOp ofEmbedding;
   std::optional<int64_t> index; ///< among the layers between the model's ends, from 0
+
+  /// Whether Algorithm 1 forms a patch in this step, with patches from layer `startLayer` on.
+  bool isPatchedFrom(int64_t startLayer) const { return dual && index && *index >= startLayer; }
 };
 
 /// The steps of `model`, first to last: embedding, layers, head.

@@ -316,7 +316,7 @@ Expected<PatchStep> GpuExecutor::patchOne(GpuStreams &streams, GpuRun &full, Gpu
   result.obligations.resize(program.layers);
   result.replayError.resize(program.layers);
   for (auto [i, step] : llvm::enumerate(program.steps))
-    if (store.stage.has(i) && step.dual && step.index && *step.index >= options.startLayer)
+    if (store.stage.has(i) && step.isPatchedFrom(options.startLayer))
       if (Error error = readPatch(i, result))
         return std::move(error);
   const LayerObserver *observers[] = {&options.fullObserver, &options.reducedObserver};
@@ -361,16 +361,7 @@ Error GpuExecutor::patchAlone(GpuStreams &streams, GpuRun &full, GpuRun &reduced
   auto step = patchOne(streams, full, reduced, token, position, one);
   if (!step)
     return step.takeError();
-  TokenPatch made;
-  made.token = token;
-  made.position = position;
-  made.fullLogits = std::move(step->fullLogits);
-  made.reducedLogits = std::move(step->reducedLogits);
-  made.obligations = std::move(step->obligations);
-  made.replayError = std::move(step->replayError);
-  auto give = [&]() -> Expected<Patch> { return std::move(step->patch); };
-  made.patch = give;
-  return sink(made);
+  return give(token, position, std::move(*step), sink);
 }
 
 Error GpuExecutor::patchChunks(GpuRun &full, GpuRun &reduced, ArrayRef<int64_t> tokens,

@@ -1,7 +1,6 @@
 #include "lib/Runtime/GPU/GpuPatchEach.h"
 #include "ctxc/Support/Error.h"
 #include "lib/Runtime/Logits.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace ctxc;
@@ -68,13 +67,9 @@ Error GpuPatchEach::readOutputs() {
 /// layers show there.
 Error GpuPatchEach::checkFinite(int64_t row) {
   for (const std::vector<Rows> &ofRun : outputs)
-    for (const Rows &all : ofRun) {
-      size_t width = all.size() / rows();
-      if (!llvm::all_of(ArrayRef(all).slice(row * width, width),
-                        [](float x) { return std::isfinite(x); }))
-        return makeError("the numbers at position " + llvm::Twine(positions[row]) +
-                         " are not finite; the weights or the patch are too large for float32");
-    }
+    for (const Rows &all : ofRun)
+      if (Error error = checkFiniteRow(all, row, rows(), positions[row]))
+        return error;
   return Error::success();
 }
 

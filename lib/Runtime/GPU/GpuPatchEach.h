@@ -29,8 +29,7 @@ private:
   llvm::Error give(int64_t row, PatchSink sink);
   int64_t rows() const { return tokens.size(); }
   bool isPatched(size_t step) const {
-    const ProgramStep &at = program.steps[step];
-    return store.stage.has(step) && at.dual && at.index && *at.index >= options.startLayer;
+    return store.stage.has(step) && program.steps[step].isPatchedFrom(options.startLayer);
   }
   mlir::ValueRange lastValues() const;
 
