@@ -109,7 +109,7 @@ MUTANTS = [
            "return changes && !flow.moved({}).contains(u) ? u : Value();", "return changes ? u : Value();",
            "in a proof the normal of a half-space is moved by no patch"),
     Mutant("half-space-that-moves", "lib/Evidence/ReachableSet.cpp",
-           "return u && !moved.moves(u) && moved.moves(outer.getData())", "return u && moved.moves(outer.getData())",
+           "!moved.moves(u) && moved.moves(outer.getData())", "moved.moves(outer.getData())",
            "the normal of a half-space is moved by no patch"),
     Mutant("direction-of-centred-vectors", "dialects/XF/Parts.cpp",
            "bool isOnSphere = norm && (norm.getKind() == NormKind::rms || norm.getKind() == NormKind::l2);",
