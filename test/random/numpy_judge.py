@@ -178,7 +178,7 @@ def assigned(draws, op, target, parameters):
     return {**parameters, parameter.parameter: new}
 
 
-def patched(draws, claim):
+def patched(draws, claim, attempts=3):
     """The parameters with the patch of a success: first its cut, then its outputs."""
     order = {op.name: i for i, op in enumerate(draws.block.ops)}
     parameters = draws.parameters
@@ -193,7 +193,7 @@ def patched(draws, claim):
     search = Search(draws, groups, draws.reduced(parameters) if claim["cut"] else draws.values, goals if all(goals) else None)
     found, errors = search.least(np.arange(len(draws.wanted)), 1, None)
     if found.shape[1] <= LARGE and (left := np.flatnonzero(errors > EXACT)).size:
-        found[left], _ = search.least(left, 3, np.random.default_rng(1))
+        found[left], _ = search.least(left, attempts, np.random.default_rng(1))
     return given(draws, search.split(found[:, None]), parameters)
 
 
@@ -261,9 +261,9 @@ def is_false_success(block, claim, layer, seed, attempts=4, steps=60):
     # Of these draws one need hold where that is a condition, and else all.
     conditional = "open-set" in fails_of(claim)
     wrong = count = 0
-    for first, number in ((0, 4), (4, 20)) if conditional else ((0, 2 if block.x.shape[0] > LARGE else 6),):
+    for first, number in ((0, 4), (4, 20), (24, 76)) if conditional else ((0, 2 if block.x.shape[0] > LARGE else 6),):
         draws = Draws(block, layer, np.random.default_rng([seed, first]), claim, [(1.0, 1.0)] * number, first)
-        gaps = draws.gap(patched(draws, claim)) if is_same else np.full(number, np.inf)
+        gaps = draws.gap(patched(draws, claim, attempts)) if is_same else np.full(number, np.inf)
         off = draws.usable[draws.changed()[draws.usable] & ~(gaps[draws.usable] < EXACT)]
         count += len(draws.usable)
         if not off.size or (conditional and len(off) < len(draws.usable)):
@@ -280,7 +280,7 @@ def is_false_rejection(block, claim, layer, seed):
     """Whether some patch is exact for all weights that were drawn, with a small context and a large one."""
     count = 0
     # One number has the right side for half of all weights, and where others make it large, for nearly all.
-    sizes = ((1.0, 1.0), (16.0, 1.0), (64.0, 1.0), (1.0, 1 / 16), (16.0, 1 / 16))
+    sizes = ((1.0, 1.0), (16.0, 1.0), (64.0, 1.0), (1.0, 1 / 16), (16.0, 1 / 16), (1.0, 16.0))
     for first, number in ((0, 2), (2, 3), (5, 15), (20, 20)):
         own = [sizes[(first + i) % len(sizes)] for i in range(number)]
         draws = Draws(block, layer, np.random.default_rng([seed, first]), claim, own, first)
