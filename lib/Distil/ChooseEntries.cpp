@@ -8,6 +8,7 @@ llvm::Expected<ChosenEntries> ctxc::chooseEntries(SplitModel model, const Entrie
                                                   llvm::ArrayRef<int64_t> front) {
   constexpr size_t every = 5;
   constexpr double enough = 0.95;
+  constexpr int64_t fewest = 8, most = 64, leastPart = 20;
   EntriesRequest some = request;
   some.texts.clear();
   EvaluateRequest leftOut;
@@ -22,7 +23,7 @@ llvm::Expected<ChosenEntries> ctxc::chooseEntries(SplitModel model, const Entrie
   Judge judge(std::move(leftOut));
   const int64_t places = request.context.size();
   double best = -HUGE_VAL;
-  for (int64_t count : {8, 16, 32, 64}) {
+  for (int64_t count = fewest; count <= most || count * leastPart <= 2 * places; count *= 2) {
     some.count = std::min(count, places);
     auto entries = fitEntries(model, some);
     if (!entries)
@@ -34,7 +35,7 @@ llvm::Expected<ChosenEntries> ctxc::chooseEntries(SplitModel model, const Entrie
       return card.takeError();
     chosen.tried.push_back({some.count, card->all.share()});
     best = std::max(best, card->all.share());
-    if (count >= places)
+    if (count >= places || best >= enough) // no number recovers more than all of it
       break;
   }
   EntriesRequest all = request;

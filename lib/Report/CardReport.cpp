@@ -131,6 +131,9 @@ static void writeTriedEntries(llvm::raw_ostream &os, const CardSettings &setting
 void ctxc::writeCard(llvm::raw_ostream &os, const Card &card, const CardSettings &settings) {
   os << "approximate: " << whatIsFitted(settings) << " in the place of "
      << counted(settings.contextTokens, "token") << " of context\n";
+  if (!settings.whyWeights.empty())
+    os << "weights change, and no entries of the cache stand in its place: " << settings.whyWeights
+       << "\n";
   if (!settings.seen.empty())
     os << "texts see what the model without the adapter keeps of " << settings.seen.size()
        << " of these tokens after it has read all of them\n";
@@ -335,6 +338,8 @@ llvm::json::Value ctxc::cardJson(const Card &card, const CardSettings &settings)
                                        {"context", card.driftOfContext}};
   if (settings.entries)
     json["entries"] = settings.entries;
+  if (!settings.whyWeights.empty())
+    json["why_weights"] = settings.whyWeights;
   if (!settings.entriesTried.empty()) {
     llvm::json::Array tried;
     for (const EntriesTried &each : settings.entriesTried)

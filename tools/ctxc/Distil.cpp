@@ -246,8 +246,9 @@ Expected<int> runDistil(const Arguments &arguments) {
   if (!opened)
     return opened.takeError();
   Model &model = *opened->model;
-  if (Error error = checkEntriesOf(arguments, model)) // before anything is fitted
-    return std::move(error);
+  auto form = chooseForm(arguments, model); // before anything is fitted
+  if (!form)
+    return form.takeError();
   if (arguments.has("--gguf"))
     if (Error error = lastingGguf(Adapter(), *model.checkpoint()).takeError())
       return std::move(error);
@@ -262,8 +263,8 @@ Expected<int> runDistil(const Arguments &arguments) {
   const std::clock_t start = std::clock();
   auto fitted = [&]() -> Expected<Fitted> {
     Timer timer(task->fit.seconds);
-    if (auto entries = arguments.get("--entries"))
-      return fitEntries(*entries, model, task->request);
+    if (form->count)
+      return fitEntries(*form->count, model, task->request);
     return fitFor(*objective, model, task->request, task->about);
   }();
   if (!fitted)
@@ -288,6 +289,7 @@ Expected<int> runDistil(const Arguments &arguments) {
     settings->objective.clear();
   settings->tradeOff = std::move(fitted->tried);
   settings->entriesTried = std::move(fitted->entriesTried);
+  settings->whyWeights = std::move(form->whyNot);
   auto refuses = isRefused(arguments, *opened, {made->adapter, *card, *settings, task->about},
                            task->request.texts);
   if (!refuses)
@@ -318,11 +320,12 @@ Command driver::distilCommand() {
       {"MODEL"},
       contextOptions(),
       "Unlike a patch, which is exact for one token, the adapter lasts, and is approximate. The\n"
-      "model reads each text with the context in front and without it. For each layer, ctxc\n"
-      "changes attention's output projection, and then the MLP's, so that the second run comes\n"
-      "as close as possible to the first; both changes have a closed form. ctxc writes to DIR an\n"
-      "adapter for PEFT (with norms' scales, in modules_to_save), and a card, as text and as\n"
-      "JSON, that says how good the adapter is on text that was not fitted.\n"
+      "model reads each text with the context in front and without it, and the second run is\n"
+      "brought as close as possible to the first: by virtual entries of the KV cache, which stand\n"
+      "in the context's place, or by changes of each layer's attention output projection and MLP\n"
+      "output. ctxc writes to DIR an adapter for PEFT (prefix tuning, or LoRA with norms' scales\n"
+      "in modules_to_save), and a card, as text and as JSON, that says how good the adapter is on\n"
+      "text that was not fitted.\n"
       "A FILE of texts has JSON lines (.jsonl), each with a prompt and an answer, or plain text,\n"
       "in which lines of three or more dashes separate the texts. Each text follows the context\n"
       "directly.",

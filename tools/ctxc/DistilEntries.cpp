@@ -14,40 +14,64 @@ OptionSpec driver::entriesOption() {
   return {"--entries", "N",
           "change no weight: fit N virtual entries of the KV cache, which stand in the context's\n"
           "place in front of every text. They recover more than weights. auto: as many of 8, 16,\n"
-          "32 and 64 as the context needs, by texts that are left out"};
+          "32 and 64 as the context needs, by texts that are left out. none: change weights.\n"
+          "Default: auto, and none beside an option about weights or kept tokens, or where the\n"
+          "model or PEFT has no place for entries"};
 }
 
-Error driver::checkEntriesOptions(const Arguments &arguments) {
-  auto text = arguments.get("--entries");
-  if (!text)
-    return Error::success();
+/// The first given option that says how weights change, or what stays as tokens.
+static std::optional<StringRef> optionOfWeights(const Arguments &arguments) {
   for (StringRef option : {"--rank", "--refine", "--refine-others", "--ridge", "--protection",
                            "--matrices-only", "--gguf", "--curve", "--strength", "--objective",
                            "--keep", "--keep-share", "--keep-cache", "--keep-unit", "--contexts"})
     if (arguments.has(option))
-      return makeError(option + ": says how weights change or what stays as tokens, and --entries "
-                                "does neither; expected one of both");
+      return option;
+  return std::nullopt;
+}
+
+Error driver::checkEntriesOptions(const Arguments &arguments) {
+  auto text = arguments.get("--entries");
+  if (!text || *text == "none")
+    return Error::success();
+  if (auto option = optionOfWeights(arguments))
+    return makeError(*option + ": says how weights change or what stays as tokens, and --entries "
+                               "does neither; expected one of both");
   int64_t count = 0;
   if (*text != "auto" && (text->getAsInteger(10, count) || count < 1 || count > 1 << 16))
     return makeError("--entries: found '" + *text +
-                     "', expected auto, or a number from 1 to 65536");
+                     "', expected auto, none, or a number from 1 to 65536");
   return Error::success();
 }
 
-Error driver::checkEntriesOf(const Arguments &arguments, Model &model) {
-  if (!arguments.has("--entries"))
-    return Error::success();
-  auto shapes = model.shapesOfEntries(1);
-  return shapes ? checkPrefixTuning(*shapes) : shapes.takeError();
+bool driver::mayHaveEntries(const Arguments &arguments) {
+  return arguments.has("--entries") ? arguments.get("--entries", "") != "none"
+                                    : !optionOfWeights(arguments);
 }
 
-Expected<Fitted> driver::fitEntries(StringRef option, Model &model, const DistilRequest &all) {
-  EntriesRequest request{all.context, all.texts, 0, progressOnTerminal("attentions")};
+Expected<EntriesChoice> driver::chooseForm(const Arguments &arguments, Model &model) {
+  EntriesChoice choice;
+  if (!mayHaveEntries(arguments))
+    return choice;
+  auto shapes = model.shapesOfEntries(1);
+  if (Error error = shapes ? checkPrefixTuning(*shapes) : shapes.takeError()) {
+    if (arguments.has("--entries") || arguments.has("--prefix-cache"))
+      return std::move(error);
+    choice.whyNot = llvm::toString(std::move(error));
+    return choice;
+  }
+  int64_t count = 0; // what auto leaves
+  arguments.get("--entries", "auto").getAsInteger(10, count);
+  choice.count = count;
+  return choice;
+}
+
+Expected<Fitted> driver::fitEntries(int64_t count, Model &model, const DistilRequest &all) {
+  EntriesRequest request{all.context, all.texts, count, progressOnTerminal("attentions")};
   Fitted fitted;
   for (const TextSequence &text : request.texts)
     fitted.made.tokens += text.tokens.size();
   VirtualEntries &entries = fitted.made.adapter.entries;
-  if (option.getAsInteger(10, request.count)) { // auto
+  if (count == 0) {
     auto chosen = model.chooseEntries(request, all.front.value_or(all.prefix));
     if (!chosen)
       return chosen.takeError();

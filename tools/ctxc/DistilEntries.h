@@ -10,13 +10,19 @@ OptionSpec entriesOption();
 
 /// Fails where the option has no such value, or stands beside options that have no meaning with it.
 llvm::Error checkEntriesOptions(const Arguments &arguments);
-/// Fails where the option is given, and the model cannot have entries, or PEFT has no place for
-/// them.
-llvm::Error checkEntriesOf(const Arguments &arguments, Model &model);
+/// Whether the options ask for entries, or leave the choice to the model.
+bool mayHaveEntries(const Arguments &arguments);
 
-/// The entries that `option` asks for, in the place of changed weights.
-llvm::Expected<Fitted> fitEntries(llvm::StringRef option, Model &model,
-                                  const DistilRequest &request);
+/// What stands in the context's place.
+struct EntriesChoice {
+  std::optional<int64_t> count; ///< of virtual entries; 0: chosen by texts; none: weights change
+  std::string whyNot;           ///< where weights change since the model cannot have entries
+};
+/// Fails where the options ask for entries that the model, or PEFT, has no place for.
+llvm::Expected<EntriesChoice> chooseForm(const Arguments &arguments, Model &model);
+
+/// So many entries (EntriesChoice) in the place of changed weights.
+llvm::Expected<Fitted> fitEntries(int64_t count, Model &model, const DistilRequest &request);
 
 } // namespace ctxc::driver
 

@@ -1,5 +1,6 @@
 // What of a context stays beside an adapter.
 #include "KeptTokens.h"
+#include "DistilEntries.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/Streams.h"
@@ -46,9 +47,9 @@ Expected<KeepOptions> driver::keepOptions(const Arguments &arguments) {
                      "expected one of both");
   options.writesCache = arguments.has("--prefix-cache");
   if (options.writesCache && options.share == 0 && !arguments.has("--keep") &&
-      !arguments.has("--entries"))
-    return makeError("--prefix-cache: nothing is kept; expected --keep-share, --keep or --entries "
-                     "with it");
+      !mayHaveEntries(arguments))
+    return makeError("--prefix-cache: nothing is kept; expected --keep-share or --keep with it, or "
+                     "entries in the place of weights");
   options.inCache = arguments.has("--keep-cache");
   options.unit = llvm::StringSwitch<TextUnit>(arguments.get("--keep-unit", "token"))
                      .Case("word", TextUnit::Word)

@@ -41,10 +41,12 @@ struct ChosenEntries {
   std::vector<EntriesTried> tried;
 };
 
-/// Fits 8, 16, 32 and 64 entries (and no more than the context has tokens) to four fifths of the
-/// texts, and chooses the least number that recovers 95 % of what the best one recovers on the
-/// other texts, where the plain model has `front` in the context's place. Then all texts are fitted
-/// with that number; `request.count` is not read. Errors: those of fitEntries and of evaluate.
+/// Fits 8, 16, 32 and 64 entries, and of a long context up to one for twenty tokens, to four fifths
+/// of the texts, and chooses the least number that recovers 95 % of what the best one recovers on
+/// the other texts, where the plain model has `front` in the context's place. None is tried behind
+/// one that recovers 95 % of everything, or is as many as the context has tokens. Then all texts
+/// are fitted with that number; `request.count` is not read. Errors: those of fitEntries and of
+/// evaluate.
 llvm::Expected<ChosenEntries> chooseEntries(SplitModel model, const EntriesRequest &request,
                                             llvm::ArrayRef<int64_t> front);
 

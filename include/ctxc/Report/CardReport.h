@@ -51,7 +51,8 @@ struct CardSettings {
   int64_t rank = 0;
   int64_t entries = 0; ///< virtual entries of the cache, in the place of changed weights
   std::vector<EntriesTried> entriesTried; ///< with how many, on texts that were left out
-  double strength = 1;                    ///< by which the changes are multiplied
+  std::string whyWeights; ///< why weights change where virtual entries would by default
+  double strength = 1;    ///< by which the changes are multiplied
   /// If tokens of the context are kept: what these recover by themselves, without the adapter.
   std::optional<double> keptShare;
   /// None if the adapter was made elsewhere.
