@@ -2,7 +2,7 @@
 """Compares ways to put a context into weights, on the same texts, judged by transformers.
 
   build/judges/bin/python bench/lasting.py build/bin/ctxc MODEL OUT [--contexts NAME,...] [--methods KEY,...]
-                                           [--given FOLDER] [--page docs/distil.md] [--threads N]
+                                           [--given FOLDER] [--page docs/distil-measurements.md] [--threads N]
 
 MODEL is a Hugging Face directory of a Gemma 3. The model writes the texts of each context (bench/contexts/*.txt) with
 `ctxc distil`; every other method gets the same ones, of the same number of tokens. With --given the texts are FOLDER's:
@@ -316,7 +316,7 @@ TEXT = HEADING + """
 logits, which are asked for the tokens of answers that nothing was fitted on.
 
 ```sh
-build/judges/bin/python bench/lasting.py build/bin/ctxc MODEL OUT --page docs/distil.md
+build/judges/bin/python bench/lasting.py build/bin/ctxc MODEL OUT --page docs/distil-measurements.md
 ```
 
 {tables}
@@ -369,7 +369,7 @@ if __name__ == "__main__":
     parser.add_argument("--refine", type=int, default=8)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--note", default="one thread", help="what to say of the machine")
-    parser.add_argument("--page", type=Path, metavar="FILE.md", help="docs/distil.md")
+    parser.add_argument("--page", type=Path, metavar="FILE.md", help="docs/distil-measurements.md")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     arguments.tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.model)

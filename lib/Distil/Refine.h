@@ -8,7 +8,7 @@ namespace ctxc {
 
 /// Takes `request.fit.steps` steps of Adam over the factors and scales of the adapter, on the KL
 /// from the full run's predictions to the student's over the texts, and from the plain model's over
-/// what is protected. docs/distil.md has the formulas. Errors: a model without a head; an op
+/// what is protected. docs/distil-method.md has the formulas. Errors: a model without a head; an op
 /// without a gradient; numbers that are not finite.
 llvm::Error refine(SplitModel model, const DistilRequest &request, Distilled &distilled);
 

@@ -1,5 +1,5 @@
 // The closed form of one site: the change of a matrix, of low rank, with which its product is what
-// it should be, on the average over rows. docs/distil.md has the formulas.
+// it should be, on the average over rows. docs/distil-method.md has the formulas.
 #ifndef CTXC_LIB_DISTIL_REGRESSION_H
 #define CTXC_LIB_DISTIL_REGRESSION_H
 

@@ -26,7 +26,7 @@ using llvm::StringRef;
 namespace {
 
 /// Conversations are answers of many kinds to questions of many kinds: a stronger penalty recovers
-/// more of those that were not fitted (docs/distil.md).
+/// more of those that were not fitted (docs/distil-measurements.md).
 constexpr double ridgeOfConversations = 0.1;
 
 /// Sets `number` to the value of an option, where it is given.

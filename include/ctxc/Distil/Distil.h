@@ -2,8 +2,8 @@
 //
 // For every token of a text, the full run shows what each matrix should write, and the reduced run
 // shows what it reads. From both, the change of each matrix is computed in closed form, without
-// gradients: layer by layer, with the layers below already changed. docs/distil.md has the formulas
-// and what was measured.
+// gradients: layer by layer, with the layers below already changed. docs/distil-method.md has the
+// formulas and what was measured.
 //
 // A distilled adapter is approximate. A Card (Evaluate.h) says how good it is.
 //

@@ -3,7 +3,7 @@
 // A context reaches a later token only through what attention reads of its keys and values. Virtual
 // entries are a few keys and values for each attention and head that are read like all of the
 // context's: fitted in closed form, one attention after the other, to what the queries of some
-// texts read. docs/distil.md has the formulas.
+// texts read. docs/distil-method.md has the formulas.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DISTIL_ENTRIES_H
