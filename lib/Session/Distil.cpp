@@ -199,18 +199,34 @@ Error Model::checkRoomToEvaluate(const EvaluateRequest &request) {
   return checkSplit([&](SplitModel model) { return ctxc::checkRoomToEvaluate(model, request); });
 }
 
+/// Fails where transformers' cache holds something else than a key and a value of each head of
+/// keys.
+static Error checkTransformersCache(const Checkpoint *from) {
+  auto has = [&](llvm::StringRef key) {
+    const llvm::json::Value *value = from ? from->config().get(key) : nullptr;
+    return value && !value->getAsNull() && value->getAsBoolean() != false;
+  };
+  auto holds = [](llvm::StringRef what) {
+    return makeError("transformers' cache of this model holds " + what +
+                     ", which are not written; let the model read the tokens in front, or change "
+                     "weights");
+  };
+  if (has("kv_lora_rank"))
+    return holds("latents (kv_lora_rank) in the place of keys and values");
+  if (has("new_decoder_architecture"))
+    return holds("copies of keys and values for every head (new_decoder_architecture)");
+  return Error::success();
+}
+
 Expected<VirtualEntries> Model::shapesOfEntries(int64_t count) {
+  if (Error error = checkTransformersCache(checkpoint()))
+    return std::move(error);
   return withSplit([&](SplitModel model) { return ctxc::shapesOfEntries(model, count); });
 }
 
 Error Model::checkPrefixCache() {
-  if (const Checkpoint *from = checkpoint())
-    if (const llvm::json::Value *rank = from->config().get("kv_lora_rank");
-        rank && !rank->getAsNull())
-      return makeError(
-          "transformers' cache of this model holds latents (kv_lora_rank) in the place "
-          "of keys and values, which are not written; let the model read the tokens "
-          "in front");
+  if (Error error = checkTransformersCache(checkpoint()))
+    return error;
   return checkSplit([](SplitModel model) { return ctxc::checkPrefixCache(model); });
 }
 

@@ -230,7 +230,8 @@ public:
   /// The same with as many as a context needs (ctxc::chooseEntries).
   llvm::Expected<ChosenEntries> chooseEntries(const EntriesRequest &request,
                                               llvm::ArrayRef<int64_t> front);
-  /// The shapes of such entries (ctxc::shapesOfEntries).
+  /// The shapes of such entries. Errors: those of ctxc::shapesOfEntries; transformers' cache holds
+  /// something else than a key and a value of each head of keys.
   llvm::Expected<VirtualEntries> shapesOfEntries(int64_t count);
   /// The places of the tokens of a context that stay in front of texts beside an adapter
   /// (ctxc::mostTelling). Runs as distil does.
