@@ -2,14 +2,16 @@
 # Makes a site of all pages, of the notebooks and of the Python package's reference, and checks its links.
 #
 #   tools/docs.sh [FOLDER]    FOLDER gets it (default: site in the build folder); open FOLDER/index.html
+#   tools/docs.sh --tools     only installs what makes it, beside the judges' packages
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-[[ $# -le 1 && ${1-} != -* ]] || fail "expected [FOLDER], found '$*'"
-site=$(realpath -m "${1:-$build/site}")
-tools=$build/docs-tools
-mkdir -p "$build"
+[[ $# -le 1 && (${1-} != -* || $1 == --tools) ]] || fail "expected [FOLDER] or --tools, found '$*'"
+tools=$judges/docs
+mkdir -p "$build" "$judges"
 [[ -x $tools/bin/python ]] || python3 -m venv "$tools"
 "$tools/bin/python" -m pip install -qq --disable-pip-version-check -r "$root/tools/requirements-docs.txt"
+[[ ${1-} != --tools ]] || exit 0
+site=$(realpath -m "${1:-$build/site}")
 work=$(mktemp -d "$build/docs.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 "$tools/bin/python" "$root/tools/docs/stage.py" "$root" "$work"

@@ -224,6 +224,7 @@ done
 install_packages "${packages[@]}"
 if [[ $with_judges == 1 ]]; then
   make_judges
+  "$root/tools/docs.sh" --tools || say "Sphinx is not available here: the site of the pages is not made"
   make_sarif_validator ||
     say "SARIF's validator is not available here: the test that needs it will be skipped"
   make_llama_cpp ||

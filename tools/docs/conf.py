@@ -1,10 +1,13 @@
 """Sphinx's settings for the site (tools/docs.sh)."""
 
+import re
 from pathlib import Path
+
+from autoapi._objects import PythonObject
 
 project = "ctxc"
 root_doc = "README"
-extensions = ["myst_nb", "autoapi.extension"]
+extensions = ["myst_nb", "autoapi.extension", "sphinx_copybutton"]
 exclude_patterns = ["autoapi/index.rst"]
 
 # Pages are written as GitHub shows them.
@@ -26,11 +29,27 @@ autoapi_member_order = "groupwise"
 autodoc_typehints = "signature"
 default_role = "literal"
 
+# A button copies the commands of a console, without what they print.
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+copybutton_here_doc_delimiter = "END"
+copybutton_exclude = ".linenos, .gp"
+
 html_theme = "furo"
 html_title = "ctxc"
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
+
+
+def summary(self):
+    """The first sentence, which autoapi cuts at the end of its line."""
+    text = " ".join(self.docstring.strip().split("\n\n")[0].split())
+    return re.split(r"(?<=[^.].[.:])\s+(?=[A-Z`>])", text + " ")[0].strip().rstrip(":")
+
+
+PythonObject.summary = property(summary)
 
 
 def setup(app):

@@ -27,8 +27,22 @@ def main():
     front.write_text(front.read_text() + menu(root, pages))
     package = shutil.copytree(root / "python/ctxc", Path(sys.argv[2]) / "python/ctxc") / "__init__.py"
     # Sphinx sees only imports that nothing encloses.
-    package.write_text(re.sub(r"^try:\n((?:    .*\n)+)except [^\n]+\n(?:    .*\n)+",
+    package.write_text(re.sub(r"^try:\n((?:    .*\n)+)except [^\n]+\n(?:(?:    .*)?\n)+",
                               lambda found: textwrap.dedent(found[1]), package.read_text(), flags=re.M))
+    model = package.parent / "_model.py"
+    model.write_text(model.read_text().replace("OPTIONS\n", options(root), 1))
+
+
+def options(root):
+    """The list that `load` has instead of the word where the package runs: a row's last two texts, and the names that it gives."""
+    table = (root / "include/ctxc/Session/Options.def").read_text()
+    lines = []
+    for row in re.findall(r"^CTXC_(?:OTHER_)?OPTION\((.*?)\)$", table, re.M | re.S):
+        texts = re.findall(r'"((?:[^"\\]|\\.)*)"', row)
+        name, meaning = texts[-2], texts[-1].rstrip(":").replace(chr(92) + chr(34), chr(34))
+        if name:
+            lines.append(f"    - `{name}`: {meaning}\n")
+    return "\n" + "".join(lines)
 
 
 def copy(root, stage, page):
@@ -43,6 +57,9 @@ def copy(root, stage, page):
             return match[0]
         if file.is_dir():
             link, file = link.rstrip("/") + "/README.md", file / "README.md"
+            if not file.is_file():
+                contents(root, stage, file.parent)
+                return link + anchor
         if file.suffix not in (".md", ".ipynb"):
             place = stage / file.relative_to(root.resolve())
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -56,6 +73,17 @@ def copy(root, stage, page):
         (stage / page.parent / link).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / page.parent / link, stage / page.parent / link)
     place.write_text(LINK.sub(target, text))
+
+
+def contents(root, stage, folder):
+    """A page that names the files of a folder without one."""
+    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "."], cwd=folder, capture_output=True, text=True,
+                           check=True).stdout.splitlines()
+    place = stage / folder.relative_to(root.resolve())
+    for name in names:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / name, place / name)
+    (place / "README.md").write_text(f"---\norphan: true\n---\n# {folder.name}\n\n" + "".join(f"- [{name}]({name})\n" for name in names))
 
 
 def menu(root, pages):
