@@ -92,7 +92,7 @@ chunk that is read.
     ("bits", """### Bits per weight
 
 A Llama of 254 million parameters (16 layers, hidden size 1024), all matrices in one type of GGUF. No type that ctxc reads
-has less than 4.25 bits. *Exact* is as exact as float32 ([how](gguf.md#arithmetic)); *integers* is `--integer-products`.
+has less than 4.25 bits. *Exact* is as exact as float32 ([how](quantised.md#arithmetic)); *integers* is `--integer-products`.
 Where types of few bits have a small share, taking their blocks apart takes longer than reading them.
 
 ![A token's time against bits per weight](growth/bits.svg)

@@ -1,4 +1,4 @@
-// The virtual entries of one head of keys. docs/distil.md has the formulas.
+// The virtual entries of one head of keys. docs/distil-method.md has the formulas.
 #ifndef CTXC_LIB_DISTIL_ENTRYFIT_H
 #define CTXC_LIB_DISTIL_ENTRYFIT_H
 

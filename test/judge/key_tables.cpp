@@ -18,9 +18,9 @@ struct Section {
 } // namespace
 
 static const Section sections[] = {
-    {&configKeys,
-     "What a model needs, its [family](families.md) or its [description](described-types.md) reads; "
-     "these rows are for all\nother keys."},
+    {&configKeys, "What a model needs, its [family](families.md) or its "
+                  "[description](described-types.md) reads; "
+                  "these rows are for all\nother keys."},
     {&peftKeys},
     {&prefixKeys},
     {&tokenizerJsonKeys},
@@ -33,7 +33,8 @@ static const Section sections[] = {
     {&ggufKeys},
     {&ggufArchitectureKeys,
      "Without the architecture's name and a dot in front. A row with values is of a key that some "
-     "[architectures](gguf.md#architectures)\nread; with the others it must have one of these, or be "
+     "[architectures](quantised.md#architectures)\nread; with the others it must have one of "
+     "these, or be "
      "absent."},
     {&ggufTokenizerKeys}};
 
