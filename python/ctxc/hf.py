@@ -16,12 +16,14 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
 
+import numpy as np
 import torch
 
 from ctxc import _core
 from ctxc._context import Context, Progress
 from ctxc._errors import BadInput, Mismatch
 from ctxc._growing import GrowingPatch, grow
+from ctxc._heads import heads as _heads
 from ctxc._live_patch import Patched
 from ctxc._live_text import conversation, ends_of, front_of
 from ctxc._live_weights import TYPES, Seen, inner_of, refuse, tensors
@@ -301,6 +303,24 @@ def generate(module: torch.nn.Module, tokenizer: Any, prompt: Prompt, tokens: in
         if chosen in ends:
             return
         context.extend(chosen)
+
+
+def heads(module: torch.nn.Module, prompt: Prompt, tokenizer: Any = None, keep: Keep = None, **options: Any) -> dict[str, np.ndarray]:
+    """Of what the context changes at the last token of a prompt, the part that each head carries, for each layer by the name of
+    the matrix W behind its attention: an array with one share for each head.
+
+    With z and z' what W reads of head h with the context and without it, both at the residual stream of the full run, head h adds
+    d_h = W_h (z_h - z'_h) to the change d, the sum of all. Its share is ⟨d_h, d⟩ / ‖d‖²; the shares of a layer add up to 1,
+    and a head that works against the others has a negative one. Options and errors are those of `from_module`; BadInput where the
+    matrix that takes the change is not behind heads of equal width.
+
+    >>> shares = ctxc.hf.heads(hf_model, ids)
+    >>> bool(abs(shares["model.layers.0.self_attn.o_proj"].sum() - 1) < 1e-6)
+    True
+    """
+    model = from_module(module, tokenizer, **options)
+    ids = model.tokens(prompt)
+    return _heads(model, module, tokenizer, ids, model._kept(ids, keep)[0])
 
 
 @torch.no_grad()

@@ -51,6 +51,30 @@ class Live(unittest.TestCase):
             self.assertTrue(torch.equal(now, tensor), name)
 
     @torch.no_grad()
+    def test_heads(self):
+        """What heads carry, by the module itself: with the head's own input of the full run in the place of its own, the matrix
+        gives what it lacks less the head's part."""
+        for name in ("llama", "gemma3", "gpt2", "mixtral"):
+            with self.subTest(name=name):
+                module = judge.load_checkpoint(GOLDENS / name).eval()
+                shares = ctxc.hf.heads(module, TOKENS, keep="none")
+                first, linear = next((n, m) for n, m in module.named_modules() if n == sorted(shares)[0])
+                seen = []
+                handle = linear.register_forward_pre_hook(lambda _, args: seen.append(args[0][0, -1].clone()))
+                module(torch.tensor([TOKENS]))
+                module(torch.tensor([TOKENS[-1:]]))  # the first layer reads the token itself in both runs
+                handle.remove()
+                count = module.config.num_attention_heads
+                width = len(seen[0]) // count
+                whole = linear(seen[0]) - linear(seen[1])
+                for head in range(count):
+                    mixed = seen[1].clone()
+                    mixed[head * width:(head + 1) * width] = seen[0][head * width:(head + 1) * width]
+                    part = linear(mixed) - linear(seen[1])
+                    self.assertAlmostEqual(float(part @ whole / (whole @ whole)), shares[first][head], places=4)
+                self.assertTrue(all(abs(each.sum() - 1) < 1e-6 for each in shares.values()))
+
+    @torch.no_grad()
     def test_growing(self):
         """One patch grows with the text that the module writes: each token is what the module says behind the context, and in the
         end the same patch gives the whole text again."""
