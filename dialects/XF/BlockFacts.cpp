@@ -32,7 +32,7 @@ private:
   void forgetDividedZeros();
   std::optional<Combination> combine(Operation *op) const;
   void takeSum(const Combination &sum, Term &term, Facts &facts);
-  /// Null where the layer decides, and there is none.
+  /// The setting's value in the layer, or in the block if there is no layer; null if it has none.
   Attribute valueOf(SettingOp setting) const {
     LayerOp of = layer;
     return of ? of.getSettingValue(setting) : setting.getValueAttr();

@@ -5,8 +5,8 @@
 using namespace mlir;
 using namespace ctxc::xf;
 
-/// Pivots below the first share of the largest entry are zeros that were rounded, and those above
-/// the second are none.
+/// A pivot below the first share of the largest entry is a zero that was rounded; one above the
+/// second is not zero; between them the rank is unknown.
 static constexpr double surelyZero = 1e-12, surelyNot = 1e-6;
 /// More multiplications are too many for a check.
 static constexpr double mostWork = 3e7;

@@ -40,8 +40,8 @@ static void setDip(Facts &facts, const Facts &data, double least) {
     facts.ceiling = std::max(*data.ceiling, 0.0);
 }
 
-/// The facts of |x|: zero where x is, and of both its sides. It is no constant on an open set where
-/// x is none, but equal to x or −x on one.
+/// The facts of |x|: it is zero where x is zero. Where x varies, |x| varies as well, but on an open
+/// set it can be equal to x, or to −x.
 static void setAbsolute(Facts &facts, const Facts &data) {
   facts.bound = data.bound;
   facts.length = data.length;

@@ -133,7 +133,7 @@ Reach DivOp::inferReach(ArrayRef<Reach> operands, ArrayRef<Facts>) {
 /// steep the function is.
 static Reach ofBijection(const Reach &reach, double stretch) {
   if (reach.kind != Reach::Bounded)
-    return reach.kind == Reach::Thin ? Reach::free() : reach; // a curved subspace is none
+    return reach.kind == Reach::Thin ? Reach::free() : reach; // the image of a subspace is curved
   return stretch > 0 ? times(reach, stretch) : Reach::free();
 }
 

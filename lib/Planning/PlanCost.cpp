@@ -22,7 +22,7 @@ static int64_t numbersOf(xf::AssignableOpInterface op) {
   case xf::ChangeForm::Rank1:
     return elements(op->getResult(0)) + vectorsOf(op) * width(op.getDataOperand().get());
   case xf::ChangeForm::Delta:
-    // Of a bank that is selected from, what was selected is changed.
+    // A token selects entries of a bank, and its patch changes these alone.
     return std::min(elements(op.getParameterOperand().get()), elements(op->getResult(0)));
   }
   llvm_unreachable("a change of no known form");

@@ -123,8 +123,8 @@ void Explanation::undecided() {
          wayRound());
 }
 
-/// An impossibility by structure that no numbers show is none: the analysis knows how far patches
-/// move the output, and not whether the context moves it further.
+/// Takes a rejection back for which no counterexample was found. The analysis knows how far patches
+/// can move the output; it does not know whether the context moves it further.
 void Explanation::unconfirmed(const std::string &why) {
   verdict.kind = VerdictKind::Undecided;
   verdict.bound.reset();

@@ -180,7 +180,7 @@ void BlockDrawing::printOp(Operation *op) {
      << ", label=<" << label << ">];\n";
 }
 
-/// Edges between two vertices are one, and a loop's edge to itself is none.
+/// Draws several edges between two vertices as one, and leaves out a loop's edge to itself.
 void BlockDrawing::readEdges(Operation *op, Drawn &drawn) {
   unsigned to = graph.vertex(folds->shown(op));
   for (OpOperand &operand : op->getOpOperands()) {

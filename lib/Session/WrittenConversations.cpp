@@ -97,7 +97,9 @@ Expected<std::vector<std::string>> ctxc::writeQuestions(Model &model, const Conv
                                                         llvm::ArrayRef<std::string> known,
                                                         size_t count, double temperature,
                                                         uint64_t seed) {
-  constexpr int64_t longest = 48, rounds = 3; // tokens of a question; what is none is written again
+  constexpr int64_t longest = 48,
+                    rounds =
+                        3; // tokens of a question; the model writes again if it wrote no question
   llvm::StringSet<> seen;
   for (const std::string &each : known)
     seen.insert(each);

@@ -59,7 +59,7 @@ static void say(const Twine &line) {
     notice()(text);
 }
 
-/// Why what has this owner and mode is not believed; empty where it is.
+/// Why the cache does not trust a file with this owner and mode; empty if it does.
 static StringRef whyNot(const struct stat &status) {
   if (status.st_uid != ::geteuid())
     return "belongs to another user";

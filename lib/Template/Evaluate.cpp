@@ -200,7 +200,7 @@ bool Machine::compare(StringRef word, const Value &left, const Value &right) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// The sign's result for integers of 64 bits; none where it does not fit, or there is none.
+/// a sign b for integers of 64 bits; none if it overflows or is undefined (a division by zero).
 static std::optional<int64_t> whole(StringRef sign, int64_t a, int64_t b) {
   int64_t result;
   if (sign == "+")

@@ -18,7 +18,7 @@ struct Merge {
 };
 
 /// A token of the piece so far, in a doubly linked list; `id` is -1 once it is merged away, and for
-/// a character that is none and still stands between its neighbours.
+/// a character without a token, which still separates its neighbours.
 struct Symbol {
   int32_t id;
   int64_t previous, next;

@@ -165,7 +165,7 @@ Expected<std::unique_ptr<Tokenizer>> text::openGgufWordPiece(const GgufVocabular
   return openJson(std::move(root), v, file.file().path());
 }
 
-/// Of tokens that are none of a text, no score is lower than all others.
+/// A token that is not a normal one gets at least the lowest score of the normal ones.
 static json::Array scoredVocabulary(const GgufVocabulary &v) {
   double least = std::numeric_limits<double>::infinity();
   for (int64_t id = 0; id < v.size(); ++id)

@@ -19,8 +19,8 @@ bool isOperandless(Operation *op) {
   return op && op->getNumOperands() == 0 && !isa<xf::ContextualOpInterface>(op);
 }
 
-/// What xf.top_k gives is no value that steps can pass on: it goes wherever it is used, too, and
-/// what is read is its scores.
+/// Steps cannot pass on the result of xf.top_k. So each step that uses it has a copy of the op, and
+/// reads the scores that it selects from.
 bool isCopied(Operation *op) { return isOperandless(op) || isa_and_nonnull<xf::TopKOp>(op); }
 
 /// A new block, with the values of the original block that it reads and gives.

@@ -24,7 +24,7 @@ struct PatchNorm {
   double largest = 0;
 };
 
-/// Why a patch of these norms is none: it is made of roundings (PatchSize.h). Empty if it is one.
+/// Why a patch this large shows nothing: it is made of roundings (PatchSize.h). Empty if it is not.
 std::string whyTooLarge(const PatchNorm &norm);
 
 /// What is known about one layer's patch.

@@ -246,7 +246,7 @@ llvm::Expected<bool> Raiser::raiseByPattern(graph::CallOp call) {
     auto type = tokenType(result, axes);
     if (!type)
       return type.takeError();
-    // A pattern that does not fit in its type is none.
+    // A pattern whose result has another type does not match.
     if (raised.getType() != *type)
       results.clear();
   }
@@ -327,7 +327,7 @@ llvm::Error Raiser::raiseMixed(Value value, const Parts &parts,
     if (raiseRecurrent(value))
       return llvm::Error::success();
     llvm::Expected<bool> raised = raiseAttention(value, obstacle);
-    if (!raised) // what is in the way of an attention is none to a region
+    if (!raised) // what prevents an attention does not prevent a region
       obstacle = llvm::toString(raised.takeError());
     else if (*raised)
       return llvm::Error::success();

@@ -224,7 +224,7 @@ Value Raiser::limitedNorm(Location loc, xf::NormKind kind, Value x, double outsi
   return more == 1 ? norm : times(norm, 1 / more);
 }
 
-/// `value` times a number: the value; null where it is none such.
+/// v, if `value` is v times `number`; null otherwise.
 static Value beforeTimes(Value value, double number) {
   value = beforeCopies(value);
   if (Value product = besideNumber(callOf(value, "mul"), number))

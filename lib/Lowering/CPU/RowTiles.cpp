@@ -40,8 +40,8 @@ LoopBuilder::Values RowTiles::step(ValueRange sums, const Tile &tile, Value k, V
   });
 }
 
-/// The partial sums of a tile of a quantised W, whose numbers stay in registers. Where lines are
-/// asked for ahead, so many blocks go together as have whole lines.
+/// The partial sums of a tile of a quantised W, whose numbers stay in registers. If the
+/// kernel prefetches, it reads as many blocks together as fill whole cache lines.
 LoopBuilder::Values RowTiles::sumsOfBlocks(const Tile &tile) {
   auto format = cast<xf::QuantizedType>(c.stored.getElementType());
   int64_t elements = BlockReader::elements(format), blocks = c.in() / elements;

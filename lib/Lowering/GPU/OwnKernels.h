@@ -12,7 +12,7 @@ namespace ctxc::gpu_lowering {
 std::optional<Step::Kind> ownKindOf(const RowOp &op, int64_t rows);
 /// Why a contraction has no kernel of its own.
 llvm::StringRef whyNone(kernel::ContractOp op, const RowOp &row);
-/// The op that only fills the result of a contraction with zeros; none where there is none.
+/// The op that fills the contraction's result with zeros and does nothing else, if there is one.
 std::optional<size_t> zerosOf(llvm::ArrayRef<RowOp> ops, size_t contraction);
 
 } // namespace ctxc::gpu_lowering
