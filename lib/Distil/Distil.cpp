@@ -7,6 +7,7 @@
 #include "Sinks.h"
 #include "ctxc/Numerics/Selection.h"
 #include "ctxc/Support/Error.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -87,6 +88,12 @@ llvm::Error Distiller::check() const {
   if (model.split.sites.empty())
     return makeError("no matrix of this model can take a context: none is on the way of all that "
                      "the context changes; ctxc check says more");
+  llvm::StringSet<> matrices;
+  for (const SplitSite &site : model.split.sites)
+    if (!matrices.insert(site.matrix).second)
+      return makeError(site.matrix +
+                       ": its layer runs several times, and what is fitted to one run "
+                       "changes all; one patch for a whole text serves all runs");
   if (request.texts.empty())
     return makeError("there is no text to fit");
   int64_t tokens = 0;

@@ -3,6 +3,8 @@
 #include "Room.h"
 #include "ctxc/Analysis/Sites.h"
 #include "ctxc/Support/Error.h"
+#include "dialects/XF/BlockFacts.h"
+#include <map>
 #include <numeric>
 
 using namespace mlir;
@@ -32,7 +34,9 @@ std::vector<JointMatrix> ctxc::findJointMatrices(const LayerVerdict &layer) {
   std::vector<JointMatrix> matrices;
   auto add = [&](const FitSite &site) {
     auto read = cast<RankedTensorType>(dataOf(site).getType());
-    matrices.push_back({Sites::name(site.first()), read.getNumElements()});
+    const std::string name = Sites::name(site.first());
+    const int64_t runs = std::max(1u, layer.options->bindings.runs.lookup(name));
+    matrices.push_back({name, read.getNumElements() / runs});
   };
   add(sites.front());
   if (const FitSite &last = sites.back();
@@ -44,10 +48,30 @@ std::vector<JointMatrix> ctxc::findJointMatrices(const LayerVerdict &layer) {
 int64_t ctxc::jointCapacity(const SplitModel &model) {
   int64_t least = 0;
   for (const auto &candidates : jointSites(model.split)) {
-    int64_t own = inputsOf(model.split.sites[widestOf(model.split, candidates)]);
+    int64_t own = capacityOf(model.split, model.split.sites[widestOf(model.split, candidates)]);
     least = least ? std::min(least, own) : own;
   }
   return least;
+}
+
+/// Fails where a matrix that runs again is also read where it is no site: a change of it would
+/// change that run as well.
+static llvm::Error checkRuns(const SplitProgram &split) {
+  std::map<std::string, int64_t> uses;
+  for (ProgramStep step : split.program.steps)
+    step.block.walk([&](xf::ParamOp param) {
+      for (const std::string &tensor : xf::storedTensors(param, step.layer))
+        ++uses[tensor];
+    });
+  for (const auto &candidates : jointSites(split))
+    for (size_t number : candidates) {
+      const SplitSite &site = split.sites[number];
+      if (const int64_t runs = runsOf(split, site); runs > 1 && uses[site.matrix] != runs)
+        return makeError(site.matrix + ": is read in " + llvm::Twine(uses[site.matrix]) +
+                         " runs of its layers, and takes the context in " + llvm::Twine(runs) +
+                         " of them; expected all");
+    }
+  return llvm::Error::success();
 }
 
 static int64_t rowsOf(const JointRequest &request) {
@@ -67,18 +91,25 @@ llvm::Error ctxc::checkJointRequest(const SplitModel &model, const JointRequest 
   if (layers.empty())
     return makeError("no matrix of this model can take a context: none is on the way of all that "
                      "the context changes; ctxc check says more");
+  if (llvm::Error error = checkRuns(model.split))
+    return error;
   const int64_t tokens = rowsOf(request) + more;
   for (const auto &candidates : layers) {
     if (const SplitSite &first = model.split.sites[candidates.front()]; first.experts)
       return makeError(first.matrix + ": one patch for several tokens cannot change a mixture's "
                                       "experts; patch one token at a time");
     const SplitSite &site = model.split.sites[widestOf(model.split, candidates)];
-    if (tokens > inputsOf(site) && !request.goesOn)
-      return makeError(site.matrix + " reads " + llvm::Twine(inputsOf(site)) +
-                       " numbers, so that one patch is exact for at most as many tokens; found " +
-                       llvm::Twine(tokens) + " (" + llvm::Twine(request.prefix.size()) +
-                       " of them in front); expected a shorter text, or ctxc distil, which is "
-                       "approximate and has no limit");
+    const int64_t most = capacityOf(model.split, site), runs = runsOf(model.split, site);
+    if (tokens > most && !request.goesOn)
+      return makeError(
+          site.matrix + " reads " + llvm::Twine(inputsOf(site)) +
+          " numbers, so that one patch is exact for at most " +
+          (runs > 1
+               ? std::to_string(most) + " tokens in " + std::to_string(runs) + " runs of its layer"
+               : "as many tokens") +
+          "; found " + llvm::Twine(tokens) + " (" + llvm::Twine(request.prefix.size()) +
+          " of them in front); expected a shorter text, or ctxc distil, which is "
+          "approximate and has no limit");
   }
   return llvm::Error::success();
 }

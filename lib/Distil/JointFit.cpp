@@ -84,7 +84,7 @@ Matrix JointFit::right(int64_t first) const {
 
 /// ΔW = L Qᵀ writes Y = C Lᵀ for rows C Qᵀ; of min ‖C Aᵀ − Y‖² + λ ‖A‖² the solution is
 /// A = L S (S + λ)⁻¹ with S = CᵀC.
-Matrix JointFit::ridgedLeft(double strength, int64_t first) const {
+Matrix JointFit::ridgedLeft(double strength, llvm::function_ref<bool(size_t row)> counted) const {
   const std::vector<int64_t> columns = used();
   if (columns.empty())
     return left();
@@ -93,7 +93,7 @@ Matrix JointFit::ridgedLeft(double strength, int64_t first) const {
     Vector all = Vector::Zero(rank());
     all.head(some.size()) = some;
     gram += all * all.transpose();
-    if (int64_t(row) >= first)
+    if (counted(row))
       own += all * all.transpose();
   }
   const double lambda = strength * own.squaredNorm() / std::max(own.trace(), 1e-300);

@@ -39,9 +39,9 @@ public:
   /// From rank `first` on, without the columns of zeros.
   Matrix left(int64_t first = 0) const, right(int64_t first = 0) const;
   /// What stands in the place of left() in the change that comes nearest to what this one writes
-  /// for all rows, with a ridge penalty (JointRequest::ridges) of which the rows from `first` on
-  /// say how strong it is.
-  Matrix ridgedLeft(double strength, int64_t first) const;
+  /// for all rows, with a ridge penalty (JointRequest::ridges) of which the `counted` rows say how
+  /// strong it is.
+  Matrix ridgedLeft(double strength, llvm::function_ref<bool(size_t row)> counted) const;
   /// The singular values of ΔW, descending, and JointSite::shares of each row.
   std::vector<double> spectrum() const;
   std::vector<std::vector<double>> shares() const;

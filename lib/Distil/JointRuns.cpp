@@ -2,6 +2,7 @@
 #include "Sequences.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Verify/ProgramNorms.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ctxc;
@@ -43,8 +44,9 @@ std::vector<llvm::SmallVector<size_t, 2>> ctxc::jointSites(const SplitProgram &s
       layers.push_back({i});
       continue;
     }
-    // The last one stands for all behind the first. Behind a norm, only what the norm can give is
-    // a target, and what it gives in the full run is none of that beside another residual stream.
+    // Of the sites behind the first only the last is tried. Behind a norm it has no target: only
+    // results of the norm are reachable, and the full run's result belongs to another residual
+    // stream.
     layers.back().truncate(1);
     if (site.scale.empty() && !site.experts && readsOtherTokens(split, site))
       layers.back().push_back(i);
@@ -54,9 +56,23 @@ std::vector<llvm::SmallVector<size_t, 2>> ctxc::jointSites(const SplitProgram &s
 
 int64_t ctxc::inputsOf(const SplitSite &site) { return site.shape[!site.transposed]; }
 
+size_t ctxc::firstOf(const SplitProgram &split, const SplitSite &site) {
+  auto isSame = [&](const SplitSite &each) { return each.matrix == site.matrix; };
+  return llvm::find_if(split.sites, isSame) - split.sites.begin();
+}
+
+int64_t ctxc::runsOf(const SplitProgram &split, const SplitSite &site) {
+  return llvm::count_if(split.sites,
+                        [&](const SplitSite &each) { return each.matrix == site.matrix; });
+}
+
+int64_t ctxc::capacityOf(const SplitProgram &split, const SplitSite &site) {
+  return inputsOf(site) / runsOf(split, site);
+}
+
 size_t ctxc::widestOf(const SplitProgram &split, llvm::ArrayRef<size_t> candidates) {
   return *llvm::max_element(candidates, [&](size_t a, size_t b) {
-    return inputsOf(split.sites[a]) < inputsOf(split.sites[b]);
+    return capacityOf(split, split.sites[a]) < capacityOf(split, split.sites[b]);
   });
 }
 
@@ -87,11 +103,12 @@ llvm::Expected<JointChanges> JointChanges::of(const SplitProgram &split, const A
     return makeError(adapter.vectors.front().parameter +
                      ": a joint patch changes matrices alone, and this is a vector");
   for (const MatrixChange &change : adapter.matrices) {
-    auto site = llvm::find_if(split.sites, [&](const SplitSite &each) {
-      return each.matrix == change.parameter && !each.experts;
-    });
-    if (site == split.sites.end() ||
-        llvm::ArrayRef<int64_t>({change.rows, change.columns}) != llvm::ArrayRef(site->shape))
+    llvm::SmallVector<size_t> sites; // several, of a layer that runs again
+    for (auto [i, site] : llvm::enumerate(split.sites))
+      if (site.matrix == change.parameter && !site.experts &&
+          llvm::ArrayRef<int64_t>({change.rows, change.columns}) == llvm::ArrayRef(site.shape))
+        sites.push_back(i);
+    if (sites.empty())
       return makeError(change.parameter + ": is no matrix of this model that a joint patch "
                                           "changes, or has another shape");
     const Matrix first =
@@ -99,9 +116,9 @@ llvm::Expected<JointChanges> JointChanges::of(const SplitProgram &split, const A
     const Matrix second =
         Eigen::Map<const FloatMatrix>(change.right.data(), change.rank, change.columns)
             .cast<double>();
-    changes.fits.emplace(site - split.sites.begin(),
-                         change.inFirst ? JointFit(second.transpose(), first.transpose())
-                                        : JointFit(first, second));
+    for (size_t site : sites)
+      changes.fits.emplace(site, change.inFirst ? JointFit(second.transpose(), first.transpose())
+                                                : JointFit(first, second));
   }
   return std::move(changes);
 }
@@ -143,12 +160,18 @@ static bool endsInGoal(const SplitProgram &split, const SplitSite &site) {
 JointPatcher::JointPatcher(SplitModel model, int64_t tokens, bool chooses)
     : model(model), layers(jointSites(model.split)) {
   for (auto &candidates : layers) {
-    auto isSmall = [&](size_t number) { return inputsOf(model.split.sites[number]) < tokens; };
+    auto isSmall = [&](size_t number) {
+      return capacityOf(model.split, model.split.sites[number]) < tokens;
+    };
     if (llvm::all_of(candidates, isSmall)) // then it is exact for the first tokens
       candidates = {widestOf(model.split, candidates)};
     if (candidates.size() > 1)
       llvm::erase_if(candidates, isSmall);
-    if (!chooses)
+    // All runs of a layer change the same matrix.
+    const bool runsAgain = llvm::any_of(candidates, [&](size_t number) {
+      return runsOf(model.split, model.split.sites[number]) > 1;
+    });
+    if (!chooses || runsAgain)
       candidates.truncate(std::min<size_t>(candidates.size(), 1));
     bringsBack &= llvm::all_of(candidates, [&](size_t number) {
       return endsInGoal(model.split, model.split.sites[number]);
@@ -156,8 +179,10 @@ JointPatcher::JointPatcher(SplitModel model, int64_t tokens, bool chooses)
   }
 }
 
+int64_t JointPatcher::lastLayer() const { return model.split.sites[layers.back().front()].layer; }
+
 bool JointPatcher::mayLeave(const SplitSite &site) const {
-  return bringsBack && site.layer != model.split.sites[layers.back().front()].layer;
+  return bringsBack && site.layer != lastLayer();
 }
 
 /// JointSite::replayError: roundings of what the site reads, which go through its change.
@@ -222,17 +247,24 @@ llvm::Expected<FloatMatrix> JointPatcher::wantedOf(size_t number, JointPassages 
   return wanted;
 }
 
+std::string JointPatcher::nameOf(const Grown &grown, size_t row) const {
+  const int64_t layer = grown.rows[row].second;
+  const bool isOne = llvm::all_of(grown.rows, [&](auto each) { return each.second == layer; });
+  return names[grown.rows[row].first] + (isOne ? "" : " in layer " + std::to_string(layer));
+}
+
 /// `row` depends on those before it, and something is missing.
-std::string JointPatcher::whyNone(const JointFit &fit, int64_t row, const SplitSite &site) const {
-  const JointFit::Nearest nearest = fit.nearestTo(row);
-  const std::string &last = names[row], &other = names[nearest.row];
+std::string JointPatcher::whyNone(const Grown &grown, size_t row, const SplitSite &site) const {
+  const JointFit::Nearest nearest = grown.fit.nearestTo(row);
+  const std::string last = nameOf(grown, row), other = nameOf(grown, nearest.row);
   if (nearest.isSame)
     return site.matrix + ": it reads the same for " + other + " and for " + last +
            ", and should write different things, so that no change serves both; keep another "
            "token of the context in front, or leave one of the two out";
+  const bool isOfRuns = row >= names.size();
   return site.matrix + ": what it reads for " + last +
          " is a combination of what it reads for the " + std::to_string(row) +
-         " tokens before it, most nearly " + other +
+         (isOfRuns ? " rows" : " tokens") + " before it, most nearly " + other +
          ", and it should write something else, so that no change serves all; keep other tokens of "
          "the context in front, or take a shorter text";
 }
@@ -245,7 +277,7 @@ llvm::Error JointPatcher::grow(const SplitSite &site, Grown &grown, JointPassage
                     product = rowsOf(passages.reduced, site.product, passages.begin);
   const FloatMatrix goals =
       rowsOf(passages.full.values(site.goal), passages.full.rows(), passages.taught, wanted.rows());
-  const int64_t learned = passages.learned;
+  const int64_t learned = passages.learned, token = names.size() - data.rows();
   if (!data.allFinite() || !product.allFinite() || !wanted.allFinite())
     return makeError(site.matrix + ": what it reads or should write is not finite");
   // Data and products are known to float32: a smaller distance from the span of other rows says
@@ -258,11 +290,13 @@ llvm::Error JointPatcher::grow(const SplitSite &site, Grown &grown, JointPassage
         (stays ? product.row(row) : wanted.row(row - learned)).transpose().cast<double>();
     const Vector missing = own - product.row(row).transpose().cast<double>() -
                            fit.products(data.row(row)).row(0).transpose();
+    grown.rows.emplace_back(token + row, site.layer);
     if (!fit.grow(data.row(row).transpose().cast<double>(), missing, scale, least)) {
-      grown.left.push_back(fit.rows() - 1);
-      // Equal states stay equal in all layers.
-      if (fit.nearestTo(fit.rows() - 1).isSame)
-        return makeError(whyNone(fit, fit.rows() - 1, site));
+      grown.left[site.layer].push_back(token + row);
+      // Equal states of two tokens stay equal in all layers.
+      const JointFit::Nearest nearest = fit.nearestTo(fit.rows() - 1);
+      if (nearest.isSame && grown.rows[nearest.row].second == site.layer)
+        return makeError(whyNone(grown, fit.rows() - 1, site));
       continue;
     }
     if (const double length = stays ? 0 : goals.row(row - learned).cast<double>().norm())
@@ -277,15 +311,14 @@ llvm::Expected<JointPatcher::Grown> JointPatcher::tried(size_t number, JointPass
   const SplitSite &site = model.split.sites[number];
   if (llvm::Error error = passages.reduced.runUpTo(site.step + 1))
     return std::move(error);
-  auto known = changes.find(number);
+  auto known = changes.find(firstOf(model.split, site));
   Grown grown = known == changes.end()
-                    ? Grown{JointFit(site.shape[site.transposed], inputsOf(site)), 0, 0, {}, {}}
+                    ? Grown{JointFit(site.shape[site.transposed], inputsOf(site))}
                     : std::move(known->second);
   grown.remains.clear();
   auto wanted = wantedOf(number, passages, grown.remains);
   if (!wanted)
     return wanted.takeError();
-  grown.before = grown.fit.rank();
   if (llvm::Error error = grow(site, grown, passages, *wanted))
     return std::move(error);
   return std::move(grown);
@@ -294,18 +327,22 @@ llvm::Expected<JointPatcher::Grown> JointPatcher::tried(size_t number, JointPass
 /// What the change of a layer leaves of the last rows.
 void JointPatcher::note(const Grown &grown, const SplitSite &site) {
   constexpr double rounding = 1e-4;
-  const bool isLast = site.layer == model.split.sites[layers.back().front()].layer;
+  const bool isLast = site.layer == lastLayer();
   llvm::fill(astray, 0);
   for (auto [row, distance] : grown.remains)
     astray[row] = distance;
-  for (int64_t row : grown.left)
+  const auto found = grown.left.find(site.layer);
+  const std::vector<int64_t> left =
+      found == grown.left.end() ? std::vector<int64_t>() : found->second;
+  for (int64_t row : left)
     astray[row] = 1;
   for (int64_t row = 0; row < served() && (isLast || !bringsBack); ++row) {
     if (astray[row] <= rounding)
       continue;
     exact = row;
-    reason = llvm::is_contained(grown.left, row)
-                 ? whyNone(grown.fit, row, site)
+    const std::pair<int64_t, int64_t> own(row, site.layer);
+    reason = llvm::is_contained(left, row)
+                 ? whyNone(grown, llvm::find(grown.rows, own) - grown.rows.begin(), site)
                  : site.matrix + ": what a layer before it leaves of " + names[row] +
                        ", whose state is a combination of others', is not brought back behind "
                        "norms; keep other tokens of the context in front, or take a shorter text";
@@ -347,8 +384,10 @@ llvm::Error JointPatcher::fit(llvm::ArrayRef<size_t> candidates, JointPassages &
       return grown.takeError();
     // A second site has to be worth that the MLP then computes something else inside.
     auto error = [](const Grown &of) { return replayErrorOf(of.fit, of.stretch); };
-    if (!best || std::make_pair(grown->left.size(), 2 * error(*grown)) <
-                     std::make_pair(best->left.size(), error(*best))) {
+    const int64_t layer = model.split.sites[number].layer;
+    auto left = [&](Grown &of) { return of.left[layer].size(); };
+    if (!best || std::make_pair(left(*grown), 2 * error(*grown)) <
+                     std::make_pair(left(*best), error(*best))) {
       best = std::move(*grown);
       chosen = number;
     }
@@ -357,7 +396,7 @@ llvm::Error JointPatcher::fit(llvm::ArrayRef<size_t> candidates, JointPassages &
   reduced.goBackTo(site.step + 1);
   addTo(reduced, site, best->fit, passages.begin);
   note(*best, site);
-  changes.insert_or_assign(chosen, std::move(*best));
+  changes.insert_or_assign(firstOf(model.split, site), std::move(*best));
   for (Value value : read)
     reduced.release(value);
   for (Value value : taught)
@@ -368,6 +407,8 @@ llvm::Error JointPatcher::fit(llvm::ArrayRef<size_t> candidates, JointPassages &
 llvm::Error JointPatcher::read(JointPassages passages, const ProgressCall &fitted) {
   llvm::append_range(names, passages.names);
   astray.assign(names.size(), 0);
+  for (auto &[number, grown] : changes)
+    grown.before = grown.fit.rank();
   for (auto [done, candidates] : llvm::enumerate(layers)) {
     tell(fitted, done, layers.size());
     if (llvm::Error error = fit(candidates, passages))
@@ -375,8 +416,26 @@ llvm::Error JointPatcher::read(JointPassages passages, const ProgressCall &fitte
   }
   tell(fitted, layers.size(), layers.size());
   for (auto &candidates : layers) // what is chosen stays
-    llvm::erase_if(candidates, [&](size_t number) { return !changes.count(number); });
+    llvm::erase_if(candidates, [&](size_t number) {
+      return !changes.count(firstOf(model.split, model.split.sites[number]));
+    });
   return llvm::Error::success();
+}
+
+/// JointSite::shares, of all runs of a layer together.
+std::vector<std::vector<double>> JointPatcher::sharesOf(const Grown &grown) const {
+  std::vector<std::vector<double>> all(names.size());
+  for (auto [row, own] : llvm::enumerate(grown.fit.shares())) {
+    std::vector<double> &shares = all[grown.rows[row].first];
+    shares.resize(own.size());
+    for (size_t i = 0; i < own.size(); ++i)
+      shares[i] += own[i];
+  }
+  for (std::vector<double> &shares : all)
+    if (const double sum = std::accumulate(shares.begin(), shares.end(), 0.0); sum > 0)
+      for (double &share : shares)
+        share /= sum;
+  return all;
 }
 
 llvm::Expected<JointPatch> JointPatcher::patch(int64_t tokens) const {
@@ -392,13 +451,14 @@ llvm::Expected<JointPatch> JointPatcher::patch(int64_t tokens) const {
     JointSite about;
     about.matrix = site.matrix;
     about.layer = site.layer;
-    about.capacity = inputsOf(site);
+    about.capacity = capacityOf(model.split, site);
     about.change = *stored > 0 ? fit.norm() / std::sqrt(*stored) : 0;
     about.independence = fit.leastDistance();
     about.replayError = replayErrorOf(fit, grown.stretch);
-    about.left = mayLeave(site) ? grown.left.size() : 0;
+    for (const auto &[layer, left] : grown.left)
+      about.left += bringsBack && layer != lastLayer() ? left.size() : 0;
     about.spectrum = fit.spectrum();
-    about.shares = fit.shares();
+    about.shares = sharesOf(grown);
     made.sites.push_back(std::move(about));
     MatrixChange change = changeOf(fit.left(), fit.right(), site, site.matrix);
     if (change.rank > 0)
@@ -421,12 +481,14 @@ std::vector<MatrixChange> JointPatcher::added() const {
 
 Adapter JointPatcher::ridged(double strength, int64_t first) const {
   Adapter adapter;
-  for (const auto &[number, grown] : changes) {
-    const SplitSite &site = model.split.sites[number];
-    MatrixChange change =
-        changeOf(grown.fit.ridgedLeft(strength, first), grown.fit.right(), site, site.matrix);
-    if (change.rank > 0)
-      adapter.matrices.push_back(std::move(change));
+  for (const auto &change : changes) {
+    const Grown &grown = change.second;
+    const SplitSite &site = model.split.sites[change.first];
+    MatrixChange ridged = changeOf(
+        grown.fit.ridgedLeft(strength, [&](size_t row) { return grown.rows[row].first >= first; }),
+        grown.fit.right(), site, site.matrix);
+    if (ridged.rank > 0)
+      adapter.matrices.push_back(std::move(ridged));
   }
   return adapter;
 }

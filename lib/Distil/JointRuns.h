@@ -57,32 +57,39 @@ public:
   std::vector<MatrixChange> added() const;
 
 private:
-  /// A change of one site, and how long what the site reads is, relative to what it should write.
+  /// A change of one matrix, and how long what it reads is, relative to what it should write.
   struct Grown {
     JointFit fit;
     int64_t before = 0; ///< its rank before the last rows
     double stretch = 0;
-    std::vector<int64_t> left; ///< the rows that it does not serve
+    /// Of each row of the fit: the token, and the layer, since a matrix of a layer that runs again
+    /// sees each token in each run.
+    std::vector<std::pair<int64_t, int64_t>> rows = {};
+    std::map<int64_t, std::vector<int64_t>> left =
+        {}; ///< by the layer: the tokens it does not serve
     /// Of the last rows those that a layer before has left, and how far a norm keeps this one from
     /// bringing them back, relative to the goal.
-    std::map<int64_t, double> remains;
+    std::map<int64_t, double> remains = {};
   };
 
+  int64_t lastLayer() const;
   bool mayLeave(const SplitSite &site) const; ///< a token to the next layer
+  std::vector<std::vector<double>> sharesOf(const Grown &grown) const;
   llvm::Error fit(llvm::ArrayRef<size_t> candidates, JointPassages &passages);
   llvm::Expected<Grown> tried(size_t number, JointPassages &passages);
   void note(const Grown &grown, const SplitSite &site);
   llvm::Expected<FloatMatrix> targetOf(size_t number, JointPassages &passages) const;
   llvm::Expected<FloatMatrix> wantedOf(size_t number, JointPassages &passages,
                                        std::map<int64_t, double> &remains) const;
-  std::string whyNone(const JointFit &fit, int64_t row, const SplitSite &site) const;
+  std::string nameOf(const Grown &grown, size_t row) const;
+  std::string whyNone(const Grown &grown, size_t row, const SplitSite &site) const;
   llvm::Error grow(const SplitSite &site, Grown &grown, JointPassages &passages,
                    const FloatMatrix &wanted) const;
 
   SplitModel model;
   std::vector<llvm::SmallVector<size_t, 2>> layers; ///< the sites that may be changed
-  std::map<size_t, Grown> changes;
-  std::vector<std::string> names; ///< of all rows so far
+  std::map<size_t, Grown> changes;                  ///< by the first site of their matrix
+  std::vector<std::string> names;                   ///< of all rows so far
   /// Of each, how far from the full run's residual stream the last layers have left it, relative to
   /// that.
   std::vector<double> astray;
@@ -115,6 +122,11 @@ llvm::Expected<JointCheck> compareRuns(SplitModel model, const JointChanges &cha
 /// how much a site reads; which one has room for the most tokens.
 std::vector<llvm::SmallVector<size_t, 2>> jointSites(const SplitProgram &split);
 int64_t inputsOf(const SplitSite &site);
+/// The first site of the same matrix, and how many there are: a layer may run several times.
+size_t firstOf(const SplitProgram &split, const SplitSite &site);
+int64_t runsOf(const SplitProgram &split, const SplitSite &site);
+/// For how many tokens one change of the matrix can be exact.
+int64_t capacityOf(const SplitProgram &split, const SplitSite &site);
 size_t widestOf(const SplitProgram &split, llvm::ArrayRef<size_t> candidates);
 
 } // namespace ctxc

@@ -389,6 +389,11 @@ llvm::Expected<proof::Proof> ctxc::makeProof(ModuleOp module, ArrayRef<VerdictGr
   llvm::Error errors = llvm::Error::success();
   for (const VerdictGroup &group : groups)
     for (const VerdictCase &one : group.cases) {
+      if (group.verdict->plan.runs > 1 || !one.options->bindings.runs.empty())
+        return joinErrors(
+            std::move(errors),
+            makeError("found a layer that runs several times with the same parameters; "
+                      "expected layers that run once, which proofs are about"));
       auto structure = llvm::find_if(structures, [&](const proof::Structure &s) {
         return s.block == group.block && ArrayRef(s.layers) == ArrayRef(one.layers);
       });

@@ -8,29 +8,40 @@ using namespace mlir;
 using namespace ctxc;
 
 namespace {
-/// How often each stored tensor is used: once a layer, and twice by the model's ends.
-llvm::StringMap<unsigned> countStoredNames(xf::ModelOp model, SymbolTableCollection &symbols) {
-  llvm::StringMap<unsigned> uses;
+/// Where a model reads its stored tensors.
+struct StoredUses {
+  llvm::StringMap<unsigned> all; ///< once a layer, and twice by the model's ends
+  std::map<std::pair<std::string, std::string>, unsigned> alike; ///< by layers, under one name
+
+  unsigned runsOf(const std::string &tensor, xf::ParamOp param) const {
+    auto own = alike.find({tensor, param.getName().str()});
+    return own != alike.end() && own->second == all.lookup(tensor) ? own->second : 1;
+  }
+};
+
+StoredUses countStoredNames(xf::ModelOp model, SymbolTableCollection &symbols) {
+  StoredUses uses;
   for (Operation &op : model.getBody().front()) {
     if (auto param = dyn_cast<xf::ParamOp>(op))
       for (const std::string &tensor : xf::storedTensors(param, {}))
-        uses[tensor] += 2; // embedding and head belong to no site set
+        uses.all[tensor] += 2; // embedding and head belong to no site set
     auto layer = dyn_cast<xf::LayerOp>(op);
     if (!layer)
       continue;
     llvm::StringSet<> own;
-    symbols.lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr())
-        .walk([&](xf::ParamOp p) {
-          for (const std::string &tensor : xf::storedTensors(p, layer))
-            own.insert(tensor);
-        });
+    auto block = symbols.lookupNearestSymbolFrom<xf::BlockOp>(layer, layer.getBlockAttr());
+    block.walk([&](xf::ParamOp p) {
+      for (const std::string &tensor : xf::storedTensors(p, layer))
+        if (own.insert(tensor).second)
+          ++uses.alike[{tensor, p.getName().str()}];
+    });
     for (auto &name : own)
-      ++uses[name.first()];
+      ++uses.all[name.first()];
   }
   return uses;
 }
 
-Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<unsigned> &uses,
+Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const StoredUses &uses,
                     const ModelOptions &options) {
   Bindings bindings;
   for (const std::string &name : options.frozen)
@@ -40,11 +51,107 @@ Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const llvm::StringMap<
       bindings.frozen.insert(cast<StringAttr>(name).getValue());
   if (layer)
     block.walk([&](xf::ParamOp p) {
-      if (llvm::any_of(xf::storedTensors(p, layer),
-                       [&](const std::string &tensor) { return uses.lookup(tensor) > 1; }))
-        bindings.shared.insert(p.getName());
+      auto tensors = xf::storedTensors(p, layer);
+      if (llvm::none_of(tensors,
+                        [&](const std::string &tensor) { return uses.all.lookup(tensor) > 1; }))
+        return;
+      bindings.shared.insert(p.getName());
+      if (tensors.size() == 1)
+        if (unsigned runs = uses.runsOf(tensors.front(), p); runs > 1)
+          bindings.runs[p.getName()] = runs;
     });
   return bindings;
+}
+
+/// The matrix that is all that `plan` patches, with its input at hand; null if there is none.
+Operation *soleMatrixOf(const BlockPlan &plan) {
+  llvm::SmallVector<Operation *> patched = plan.patchedOps();
+  auto matrix = patched.size() == 1 ? dyn_cast<patch::PatchableOpInterface>(patched.front())
+                                    : patch::PatchableOpInterface();
+  return matrix && matrix.getPatchForm().kind == patch::PatchForm::Rank1 ? patched.front()
+                                                                         : nullptr;
+}
+
+int64_t inputsOf(Operation *matrix) {
+  Value data = cast<xf::AssignableOpInterface>(matrix).getDataOperand().get();
+  return cast<RankedTensorType>(data.getType()).getNumElements();
+}
+
+/// The verdict on a layer that runs several times with the same parameters, none of which is its
+/// own. The runs are to one matrix what several tokens are (docs/joint.md): one change of it serves
+/// as many as it reads numbers, if what it reads in them is independent.
+Verdict planRuns(xf::BlockOp block, PlanOptions &options) {
+  PlanOptions plan = options;
+  for (auto &own : plan.bindings.runs)
+    plan.bindings.shared.erase(own.first());
+  Verdict ofOne = planBlock(block, plan);
+  if (!ofOne.isSuccess() || ofOne.plan.isEmpty())
+    return ofOne;
+  plan.scope = SiteScope::All;
+  std::string known;
+  unsigned most = 0;
+  std::vector<PlanCandidate> candidates = enumeratePlans(block, plan);
+  // Plans that keep the MLP's internals first.
+  std::vector<const PlanCandidate *> order;
+  for (bool outputOnly : {false, true})
+    for (const PlanCandidate &candidate : candidates)
+      if (candidate.outputOnly == outputOnly)
+        order.push_back(&candidate);
+  for (const PlanCandidate *candidate : order) {
+    Operation *matrix = soleMatrixOf(candidate->plan);
+    if (!matrix)
+      continue;
+    const std::string name = Sites::name(matrix);
+    const unsigned runs = plan.bindings.runs.lookup(name);
+    most = std::max(most, runs);
+    if (inputsOf(matrix) < runs) {
+      known += (known.empty() ? ": " : ", and ") + name + " reads " +
+               std::to_string(inputsOf(matrix)) + " numbers";
+      continue;
+    }
+    PlanOptions alone = plan;
+    alone.parameters = {name};
+    Verdict verdict = planBlock(block, alone);
+    if (!verdict.isSuccess())
+      continue;
+    const std::string times = std::to_string(runs);
+    verdict.remark += (verdict.remark.empty() ? "" : "; ") + ("the layer runs " + times) +
+                      " times with the same parameters: one change of " + name + " of rank " +
+                      times +
+                      " serves a token in all runs, if what the matrix reads in them is "
+                      "independent, and a patch for a whole text makes it";
+    verdict.plan.runs = runs;
+    options = std::move(alone);
+    return verdict;
+  }
+  Verdict verdict;
+  for (auto &own : plan.bindings.runs)
+    most = std::max(most, own.second);
+  Finding cause{block,
+                "the layer runs " + std::to_string(most) +
+                    " times with the same parameters, and no change of one matrix is known to "
+                    "serve all runs" +
+                    known,
+                rules::JointCapacity};
+  cause.notes.push_back({block, "one run by itself is " + stringify(ofOne.kind).str()});
+  cause.advice = "fewer runs, a parameter that is each run's own, or a trainable matrix through "
+                 "whose product the whole effect of the context passes";
+  verdict.causes.push_back(std::move(cause));
+  return verdict;
+}
+
+/// The plan by the layer's own parameters, if there is one; otherwise by those of all its runs.
+Verdict planLayer(xf::BlockOp block, PlanOptions &options) {
+  if (options.bindings.runs.empty())
+    return planBlock(block, options);
+  PlanOptions own = options;
+  own.refute = nullptr;
+  own.bindings.runs.clear();
+  Verdict verdict = planBlock(block, own);
+  if (!verdict.isSuccess())
+    return planRuns(block, options);
+  options = std::move(own);
+  return verdict;
 }
 
 /// What settings and bindings make of a block: its facts, and its numbers.
@@ -84,9 +191,13 @@ VerdictKey keyOf(xf::BlockOp block, const PlanOptions &options, const std::strin
     llvm::sort(names);
     return names;
   };
-  return {block, options.inputsAreSources, sorted(options.bindings.frozen),
-          sorted(options.bindings.shared), signature};
+  std::vector<std::string> shared = sorted(options.bindings.shared);
+  for (auto &own : options.bindings.runs)
+    shared.push_back(own.first().str() + " in " + std::to_string(own.second) + " runs");
+  llvm::sort(shared);
+  return {block, options.inputsAreSources, sorted(options.bindings.frozen), shared, signature};
 }
+
 /// Whether the two say the same of one block.
 class SameVerdict {
 public:
@@ -109,7 +220,7 @@ private:
            });
   }
   static bool same(const BlockPlan &a, const BlockPlan &b) {
-    return a.inputSites == b.inputSites && a.split == b.split &&
+    return a.inputSites == b.inputSites && a.split == b.split && a.runs == b.runs &&
            llvm::equal(a.outputs, b.outputs, [](auto &x, auto &y) { return same(x, y); }) &&
            llvm::equal(
                a.obligations, b.obligations, [](const PlanObligation &x, const PlanObligation &y) {
@@ -125,7 +236,7 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
   std::map<VerdictKey, std::map<std::string, LayerVerdict>> known; // by the settings' numbers
   Signatures signatures;
   SymbolTableCollection symbols;
-  llvm::StringMap<unsigned> uses;
+  StoredUses uses;
   std::optional<ModelFlow> flow;
   auto decide = [&](unsigned number, xf::LayerOp layer, xf::BlockOp block) {
     PlanOptions plan;
@@ -145,7 +256,7 @@ std::vector<LayerVerdict> ctxc::checkModel(ModuleOp module, const ModelOptions &
     auto &alike = known[keyOf(block, plan, signature.facts)];
     LayerVerdict &verdict = alike[signature.settings];
     if (!verdict.verdict) {
-      auto own = std::make_shared<Verdict>(planBlock(block, plan));
+      auto own = std::make_shared<Verdict>(planLayer(block, plan));
       for (auto &[settings, other] : alike)
         if (other.verdict && SameVerdict()(*other.verdict, *own))
           verdict.verdict = other.verdict;
@@ -191,6 +302,9 @@ std::vector<VerdictGroup> ctxc::groupVerdicts(ArrayRef<LayerVerdict> verdicts) {
 
 std::vector<PlanCandidate> ctxc::enumeratePlans(const VerdictGroup &group) {
   std::vector<PlanCandidate> plans = enumeratePlans(group.block, *group.options);
+  if (group.verdict->plan.runs > 1)
+    llvm::erase_if(plans,
+                   [](const PlanCandidate &candidate) { return !soleMatrixOf(candidate.plan); });
   for (const VerdictCase &other : ArrayRef(group.cases).drop_front())
     if (const Confirmation &confirm = other.options->confirm)
       llvm::erase_if(plans, [&](const PlanCandidate &candidate) {

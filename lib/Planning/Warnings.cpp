@@ -131,7 +131,8 @@ void WarningSearch::findOutputOnly() {
   InputCut cut = search.findInputCut(plan);
   if (!cut.exists)
     finding.notes = witnessNotes(facts, cut.witness);
-  finding.advice = otherPlan([](const PlanCandidate &c) { return !c.outputOnly; });
+  if (plan.runs == 1)
+    finding.advice = otherPlan([](const PlanCandidate &c) { return !c.outputOnly; });
   if (finding.advice.empty())
     finding.advice = "where equal internals matter, give this path a trainable matrix of its own";
   found.push_back(std::move(finding));

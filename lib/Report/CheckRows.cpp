@@ -12,7 +12,7 @@ static PatchRow patchRow(const BlockPlan &plan, Operation *op) {
   for (const PlanObligation &o : plan.obligations)
     if (o.site == op)
       lemma = o.lemma;
-  return {Sites::name(op), isRank1 ? "rank 1" : "vector", lemma};
+  return {Sites::name(op), isRank1 ? "rank " + std::to_string(plan.runs) : "vector", lemma};
 }
 
 static std::string condition(const PlanObligation &o) {

@@ -164,6 +164,8 @@ Expected<const Program &> Model::programOfSteps() {
   Expected<const Program &> program = this->program();
   if (program && program->steps.empty())
     return makeError(path + ": has blocks and no xf.model; kernels are made of models");
+  if (program && !onlyJoint.empty())
+    return makeError(path + ": " + onlyJoint);
   return program;
 }
 

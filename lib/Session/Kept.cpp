@@ -55,10 +55,13 @@ Expected<std::optional<Sink>> Model::sink(MeasureLengths measure) {
   if (knownSink)
     return *knownSink;
   auto byExecutor = [&](ArrayRef<int64_t> tokens) -> Expected<std::vector<std::vector<double>>> {
-    Expected<Running> run = running();
-    if (!run)
-      return run.takeError();
-    return lengthsOf(run->executor, tokens);
+    Expected<Use> inUse = use();
+    if (!inUse)
+      return inUse.takeError();
+    Expected<Executor &> executor = runner();
+    if (!executor)
+      return executor.takeError();
+    return lengthsOf(*executor, tokens);
   };
   if (!measure)
     measure = byExecutor;

@@ -186,7 +186,8 @@ Expected<bool> Model::splitsMixtures() {
 static auto plansOf(llvm::ArrayRef<LayerVerdict> verdicts) {
   return [verdicts](xf::LayerOp, xf::BlockOp, int64_t index) -> std::optional<BlockPlan> {
     for (const LayerVerdict &layer : verdicts)
-      if (layer.layer == index && layer.verdict->isSuccess() && !layer.verdict->plan.isEmpty())
+      if (layer.layer == index && layer.verdict->isSuccess() && !layer.verdict->plan.isEmpty() &&
+          layer.verdict->plan.runs == 1)
         return layer.verdict->plan;
     return std::nullopt;
   };
@@ -225,6 +226,12 @@ Error Model::plan() {
     against |= mlir::failed(emitVerdict(group));
     if (!group.verdict->isSuccess() || group.verdict->plan.isEmpty())
       continue;
+    if (group.verdict->plan.runs > 1 && onlyJoint.empty())
+      onlyJoint =
+          "layers " + formatRanges(group.layers) +
+          " run several times with the same parameters, so that the patch of one token has a "
+          "rank for each run; expected one patch for a whole text, which may be of one token "
+          "(docs/joint.md)";
     layers += group.layers.size();
     text += (text.empty() ? "" : "\n           ") +
             std::string(group.layers.size() == 1 ? "layer " : "layers ") +

@@ -138,6 +138,13 @@ Expected<std::unique_ptr<Executor>> Model::makeExecutor(Engine engine, const Pro
 }
 
 Expected<Executor &> Model::executor() {
+  Expected<Executor &> made = runner();
+  if (made && !onlyJoint.empty())
+    return makeError(path + ": " + onlyJoint);
+  return made;
+}
+
+Expected<Executor &> Model::runner() {
   Expected<Use> inUse = use();
   if (!inUse)
     return inUse.takeError();

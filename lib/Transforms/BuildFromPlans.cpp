@@ -29,6 +29,12 @@ FailureOr<unsigned> buildFromPlans(ModuleOp module, const ModelOptions &options,
                      [](Operation &op) { return isa<patch::PatchDialect>(op.getDialect()); }))
       continue;
     const BlockPlan &plan = group.verdict->plan;
+    if (plan.runs > 1) {
+      failures = true;
+      block.emitError("runs several times with the same parameters, and has no patch of one run; "
+                      "expected a patch for a whole text");
+      continue;
+    }
     if (failed(emitVerdict(group)))
       failures = true;
     else if (plan.isEmpty())

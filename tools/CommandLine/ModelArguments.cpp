@@ -249,8 +249,9 @@ Expected<std::unique_ptr<Model>> driver::openToRun(const Arguments &arguments, S
   if (meetFirst)
     if (Error error = meetRanks(**model))
       return std::move(error);
-  if (Expected<Executor &> executor = (*model)->executor(); !executor)
-    return executor.takeError();
+  if (!arguments.has("--joint")) // whose kernels are others
+    if (Expected<Executor &> executor = (*model)->executor(); !executor)
+      return executor.takeError();
   // Comes before the weights are read, so that they and the compiler's memory are not held at the
   // same time.
   giveBackMemory();

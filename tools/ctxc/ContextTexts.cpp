@@ -47,9 +47,10 @@ Error driver::checkContextOptions(const Arguments &arguments) {
 Expected<std::unique_ptr<Model>> driver::openForAdapters(const Arguments &arguments,
                                                          bool isAddedTo) {
   StringRef path = arguments.positional(0);
-  if (!llvm::sys::fs::is_directory(path) && (isAddedTo || !path.ends_with(".gguf")))
+  const bool isFile = path.ends_with(".gguf") || path.ends_with(".pt2") || path.ends_with(".ctxc");
+  if (!llvm::sys::fs::is_directory(path) && (isAddedTo || !isFile))
     return makeError(path + ": expected a Hugging Face directory, whose modules an adapter names" +
-                     (isAddedTo ? "" : ", or a GGUF file"));
+                     (isAddedTo ? "" : ", a GGUF file, or an exported program with its weights"));
   if (!isAddedTo) {
     auto options = loadOptions(arguments);
     if (!options)

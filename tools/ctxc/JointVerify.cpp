@@ -17,9 +17,9 @@ using llvm::StringRef;
 
 /// What it takes of the command's options.
 static constexpr llvm::StringLiteral taken[] = {
-    "--joint",   "--tokens", "--prompt", "--chat", "--system",    "--absorb",
-    "--keep",    "--go-on",  "--json",   "--html", "--tokenizer", "--generate",
-    "--threads", "--dtype",  "--target", "--shard"};
+    "--joint",   "--tokens", "--prompt", "--chat",  "--system",    "--absorb",
+    "--keep",    "--go-on",  "--json",   "--html",  "--tokenizer", "--generate",
+    "--threads", "--dtype",  "--target", "--shard", "--weights"};
 
 OptionSpec driver::goOnOption() {
   return {"--go-on", "",

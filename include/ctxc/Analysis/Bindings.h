@@ -2,6 +2,7 @@
 #ifndef CTXC_ANALYSIS_BINDINGS_H
 #define CTXC_ANALYSIS_BINDINGS_H
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace ctxc {
@@ -10,6 +11,9 @@ namespace ctxc {
 struct Bindings {
   llvm::StringSet<> frozen; ///< may not be patched
   llvm::StringSet<> shared; ///< stored under a name that another layer uses too
+  /// If the model runs the layer several times: of the parameters that nothing else reads, how
+  /// often it does. One change then has to serve all runs.
+  llvm::StringMap<unsigned> runs;
 };
 
 } // namespace ctxc

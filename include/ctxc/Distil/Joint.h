@@ -20,11 +20,6 @@
 
 namespace ctxc {
 
-namespace rules {
-/// Why one change cannot serve several tokens; named by findings as those of RuleIds.h are.
-inline constexpr Id JointCapacity = "joint-capacity";
-} // namespace rules
-
 struct JointRequest {
   std::vector<int64_t> context; ///< with the tokens that the tokenizer puts in front
   /// What stands before every text without the context. The patch leaves these tokens as they are.

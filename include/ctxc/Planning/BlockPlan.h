@@ -58,6 +58,10 @@ struct BlockPlan {
   /// selection that F makes the same in both runs.
   llvm::SmallVector<PlanObligation> obligations;
 
+  /// In how many runs of its layer with the same parameters one change has to serve: its rank.
+  /// Above 1 the plan is one matrix, of which a joint patch is made (docs/joint.md).
+  unsigned runs = 1;
+
   bool isEmpty() const { return outputs.empty(); }
 
   /// The ops whose parameters are patched, in block order: F, the matrices before

@@ -27,6 +27,8 @@ inline constexpr Id SeveralOutputs = "several-outputs";
 inline constexpr Id NoSuchPlan = "no-such-plan";
 inline constexpr Id UnconfirmedPlan = "unconfirmed-plan";
 inline constexpr Id UnconfirmedRejection = "unconfirmed-rejection";
+inline constexpr Id JointCapacity =
+    "joint-capacity"; // one change cannot serve several tokens or runs
 // Why a model is undecided although its layers are not.
 inline constexpr Id ContextPastLayers = "context-past-layers";
 

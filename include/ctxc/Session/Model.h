@@ -330,6 +330,7 @@ private:
   llvm::Expected<VerifyResult>
   withPooled(Executor &executor, const RunRequest &request,
              llvm::function_ref<llvm::Expected<VerifyResult>(const RunRequest &)> verify);
+  llvm::Expected<Executor &> runner(); ///< which may have no patches of one token
   llvm::Expected<Running> running();
   llvm::Expected<Measuring> measuring();
   llvm::Expected<std::unique_ptr<Executor>> makeExecutor(Engine engine, const Program &program,
@@ -362,6 +363,7 @@ private:
   std::optional<bool> hasNormUpdate;
   Program runnable; ///< of `planned`
   std::string planText;
+  std::string onlyJoint; ///< why patches of one token are not made; empty if they are
   int64_t patchedLayers = 0;
 
   std::shared_ptr<Shared> shared; ///< among all models that were reopened from one

@@ -1,4 +1,5 @@
 #include "JoinLayers.h"
+#include "SameValues.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/MapVector.h"
@@ -98,6 +99,59 @@ void ctxc::pt2::joinLists(std::vector<Layer> &layers, const llvm::StringSet<> &m
   llvm::erase_if(layers, [&](const Layer &layer) {
     return joined.contains(listOf(layer)) || !mixing.contains(listOf(layer));
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Layers that run several times
+//===----------------------------------------------------------------------===//
+
+/// Whether `calls` are those of several runs of `count` calls each: with the same arguments and
+/// stored tensors, and in each run the same values of its own.
+static bool isRepeated(ArrayRef<graph::CallOp> calls, size_t count, const TokenAxes &axes) {
+  llvm::DenseMap<Operation *, size_t> at;
+  for (auto [i, call] : llvm::enumerate(calls))
+    at[call] = i;
+  // Where a value of the run is made, counted from its begin.
+  auto ownPlace = [&](Value value, size_t run) -> std::optional<size_t> {
+    auto found = at.find(value.getDefiningOp());
+    if (found == at.end() || found->second / count != run)
+      return std::nullopt;
+    return found->second % count;
+  };
+  for (size_t i = count; i < calls.size(); ++i) {
+    graph::CallOp call = calls[i], first = calls[i % count];
+    if (call.getTarget() != first.getTarget() || call.getArguments() != first.getArguments() ||
+        call->getNumOperands() != first->getNumOperands() ||
+        call->getResultTypes() != first->getResultTypes())
+      return false;
+    for (auto [own, other] : llvm::zip(call.getOperands(), first.getOperands())) {
+      if (axes.isData(own) != axes.isData(other) ||
+          (axes.isData(own) ? ownPlace(own, i / count) != ownPlace(other, 0)
+                            : !areSame(own, other)))
+        return false;
+    }
+  }
+  return true;
+}
+
+/// Each run of a layer is a layer, of the same path.
+static void splitRuns(std::vector<Layer> &layers, const TokenAxes &axes) {
+  std::vector<Layer> all;
+  for (Layer &layer : layers) {
+    const size_t size = layer.calls.size();
+    size_t count = 1;
+    while (count < size && (size % count || !isRepeated(layer.calls, count, axes)))
+      ++count;
+    for (size_t begin = 0; begin < size; begin += count) {
+      all.push_back(layer);
+      all.back().calls.assign(layer.calls.begin() + begin, layer.calls.begin() + begin + count);
+    }
+  }
+  llvm::sort(all, [](const Layer &a, const Layer &b) {
+    return a.calls.front() != b.calls.front() &&
+           graph::CallOp(a.calls.front())->isBeforeInBlock(graph::CallOp(b.calls.front()));
+  });
+  layers = std::move(all);
 }
 
 //===----------------------------------------------------------------------===//
@@ -269,6 +323,7 @@ void Sums::takeBefore() {
 
 llvm::Error ctxc::pt2::takeSums(std::vector<Layer> &layers, graph::ProgramOp program,
                                 const TokenAxes &axes) {
+  splitRuns(layers, axes);
   Sums sums(layers, program, axes);
   for (Layer &layer : layers)
     if (llvm::Error error = sums.takeBetween(layer))

@@ -40,10 +40,10 @@ private:
 void joinLists(std::vector<Layer> &layers, const llvm::StringSet<> &mixing,
                graph::ProgramOp program, const TokenAxes &axes);
 
-/// Gives each layer the ops of its parent that stand between its own, those behind that add up what
-/// it gives with what it reads, where every layer has such, and those between layers that it alone
-/// reads. An error where a layer runs again
-/// on what it made through another layer.
+/// Makes a layer of each run of one that runs several times, and gives each the ops of its parent
+/// that stand between its own, those behind that add up what it gives with what it reads, where
+/// every layer has such, and those between layers that it alone reads. An error where a layer whose
+/// runs differ runs again on what it made through another layer.
 llvm::Error takeSums(std::vector<Layer> &layers, graph::ProgramOp program, const TokenAxes &axes);
 
 } // namespace ctxc::pt2
