@@ -63,13 +63,15 @@ Bindings bindingsOf(xf::LayerOp layer, xf::BlockOp block, const StoredUses &uses
   return bindings;
 }
 
-/// The matrix that is all that `plan` patches, with its input at hand; null if there is none.
+/// The matrix that is all that `plan` patches; null if it patches something else.
 Operation *soleMatrixOf(const BlockPlan &plan) {
   llvm::SmallVector<Operation *> patched = plan.patchedOps();
-  auto matrix = patched.size() == 1 ? dyn_cast<patch::PatchableOpInterface>(patched.front())
-                                    : patch::PatchableOpInterface();
-  return matrix && matrix.getPatchForm().kind == patch::PatchForm::Rank1 ? patched.front()
-                                                                         : nullptr;
+  if (patched.size() != 1)
+    return nullptr;
+  auto matrix = cast<xf::AssignableOpInterface>(patched.front());
+  auto type = cast<RankedTensorType>(matrix.getParameterOperand().get().getType());
+  return matrix.getChangeForm() == xf::ChangeForm::Rank1 && type.getRank() == 2 ? patched.front()
+                                                                                : nullptr;
 }
 
 int64_t inputsOf(Operation *matrix) {

@@ -193,15 +193,16 @@ class Programs(unittest.TestCase):
         orbax.PyTreeCheckpointer().save(folder.absolute(), params, force=True)
         return packed, folder
 
-    def test_one_layer_for_several_is_patched_in_none(self):
-        """What every layer reads, no patch of one may change."""
+    def test_one_layer_for_several_has_one_change(self):
+        """One change of a matrix serves all runs of the layer, as many ranks as there are."""
         f, params = later_programs.one_layer_for_several()
         path = FOLDER / "one_layer.ctxc"
         ctxc.jax.export(f, params, IDS, path)
         checked = command("check", path)
-        self.assertEqual(checked.returncode, 1)
-        self.assertIn("undecided", checked.stdout)
-        self.assertNotIn("controllable", checked.stdout)
+        self.assertEqual(checked.returncode, 0)
+        self.assertIn(f"rank {later_programs.LAYERS}", checked.stdout)
+        verified = command("verify", path, "--joint", "--tokens", "5,17,3,11,2", "--generate", "3", "--keep", "none")
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
 
     def test_distil_refuses_a_program(self):
         _, _, path = self.made(programs.gpt2_plain)
