@@ -34,7 +34,7 @@ def judged(build, folder):
     """What is wrong; empty where nothing is."""
     torch.manual_seed(0)
     module = build().eval()
-    file, texts, out = folder / "model.pt2", folder / "text.jsonl", folder / "out"
+    file, texts, out = folder / "model.ctxc", folder / "text.jsonl", folder / "out"
     file.unlink(missing_ok=True)
     shutil.rmtree(out, ignore_errors=True)
     export.export(module, export.inputs_of(module, None), file)
