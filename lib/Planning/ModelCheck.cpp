@@ -105,6 +105,8 @@ Verdict planRuns(xf::BlockOp block, PlanOptions &options) {
       continue;
     const std::string name = Sites::name(matrix);
     const unsigned runs = plan.bindings.runs.lookup(name);
+    if (!runs) // this layer's own
+      continue;
     most = std::max(most, runs);
     if (inputsOf(matrix) < runs) {
       known += (known.empty() ? ": " : ", and ") + name + " reads " +

@@ -60,10 +60,20 @@ void expectUntouched(const std::string &text, unsigned layer, StringRef name) {
 TEST(Alias, WhatAnotherUseNeedsIsNotPatched) {
   // A matrix of attention with the same shape.
   expectUntouched(bound("bind {gate.weight = \"layers.1.up.weight\"}"), 1, "up.weight");
-  // A matrix of another layer, or of the embedding.
-  expectUntouched(bound("bind {down.weight = \"layers.0.down.weight\"}"), 1, "down.weight");
-  expectUntouched(bound("bind {down.weight = \"layers.0.down.weight\"}"), 0, "down.weight");
+  // A matrix of the embedding.
   expectUntouched(bound("bind {down.weight = \"embed.weight\"}"), 1, "down.weight");
+}
+
+TEST(Alias, AMatrixOfTwoLayersHasOneChangeForBoth) {
+  Blocks blocks(bound("bind {down.weight = \"layers.0.down.weight\"}"));
+  for (const LayerVerdict &layer : checkModel(*blocks.module)) {
+    const BlockPlan &plan = layer.verdict->plan;
+    if (layer.layer == 2) // which has its own
+      continue;
+    ASSERT_EQ(plan.patchedOps().size(), 1u);
+    EXPECT_EQ(Sites::name(plan.patchedOps().front()), "down.weight");
+    EXPECT_EQ(plan.runs, 2u);
+  }
 }
 
 TEST(Alias, OfAFrozenParameterIsFrozen) {
