@@ -8,8 +8,9 @@ using namespace ctxc;
 
 namespace {
 
-/// Ridge penalties, relative to the mean diagonal of what is solved.
-constexpr double keyRidge = 1e-3, valueRidge = 1e-3;
+/// Ridge penalties, relative to the mean diagonal of what is solved, which grows with the rows: as
+/// strong as so many rows of keys, and of values, and no stronger than a part of all.
+constexpr double keyRows = 400, valueRows = 60, mostOfKeys = 0.5, mostOfValues = 0.03;
 /// The weight of a row that hardly reads an entry, where one that reads it by half has 1/4.
 constexpr double leastWeight = 1e-4;
 constexpr int roundsOfClusters = 8;
@@ -244,7 +245,8 @@ FloatMatrix Fit::solveKeys(const FloatMatrix &weights, const FloatMatrix &wanted
       Matrix gram(width, width);
       multiplySymmetric(columns.data(), columns.data(), width, some.size(), gram.data(), alone);
       gram += least * shared;
-      gram.diagonal().array() += keyRidge * gram.trace() / width + 1e-300;
+      gram.diagonal().array() +=
+          std::min(keyRows / size, mostOfKeys) * gram.trace() / width + 1e-300;
       const Vector side = right.row(j).transpose();
       keys.row(j) = Eigen::LLT<Eigen::MatrixXd>(gram).solve(side).transpose().cast<float>();
     }
@@ -312,7 +314,8 @@ Fit::Solved Fit::solveValues(FloatMatrix keys) const {
   FloatMatrix entries = transposedOf(made.weights);
   Matrix gram(count, count);
   multiplySymmetric(entries.data(), entries.data(), count, size, gram.data(), threads);
-  gram.diagonal().array() += valueRidge * gram.trace() / count + 1e-300;
+  gram.diagonal().array() +=
+      std::min(valueRows / size, mostOfValues) * gram.trace() / count + 1e-300;
   Matrix right = exactProduct(entries, transposedOf(missing), threads);
   FloatMatrix change = Eigen::LLT<Eigen::MatrixXd>(gram).solve(right).cast<float>();
   made.error = product(made.weights, transposedOf(change), threads) - missing;
