@@ -161,6 +161,7 @@ Facts DivOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = {operands[0].elements, operands[0].vector, std::nullopt, operands[0].why};
   // Zeros of the divisor part what is above zero from what is below.
   facts.piecewise = anyZero(operands[1]) != Zeros::Never;
+  facts.underflows = operands[0].underflows;
   return facts;
 }
 
@@ -261,6 +262,7 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
     return Facts::constant(1, "the share of one entry is one");
   Facts facts = {data.elements, data.vector, std::nullopt, data.why};
   facts.bothSigns = data.bothSigns;
+  facts.underflows = data.underflows && getKind() != NormKind::layer;
   facts.piecewise = isExact && isPartedByZero(data, getKind(), d);
   if (getKind() == NormKind::sum) { // bounded where no entry is negative
     if (isExact && cast<RankedTensorType>(getType()).getRank() == 1)

@@ -29,6 +29,40 @@ def gated(kind):
     return b.text(b.add(v, b.mul(b.matrix("down", 8, v), gate)))
 
 
+def handed_on(op):
+    """What an op makes of each entry, and a scale that divides by it."""
+    b = Block(8)
+    v = b.add(b.x, b.context())
+    h = op(b, b.activation("gelu", b.matrix("up", 8, v)))
+    m = b.param("scale", 8)
+    return b.text(b.add(v, b.op(f"scale {h.name} by {m.name}", h.shape, f"{h.type}, {m.type}")))
+
+
+HANDED_ON = {
+    "a convolution": lambda b, h: b.context(h, "behind"),
+    "a multiple": lambda b, h: b.times(h, -3),
+    "a cube": lambda b, h: b.op(f"power {h.name} to 3", h.shape),
+    "a root": lambda b, h: b.op(f"power {h.name} to 3 root", h.shape),
+    "a leaky relu": lambda b, h: b.op(f"leaky {h.name} by 0.5", h.shape),
+    "a cap": lambda b, h: b.softcap(h, 3),
+    "tanh": lambda b, h: b.activation("tanh", h),
+    "a rounding": lambda b, h: b.op(f"round {h.name} to bf16", h.shape),
+    "a norm": lambda b, h: b.normalize("rms", h, 1e-5),
+    "a length": lambda b, h: b.normalize("l2", h, 0),
+    "other places": lambda b, h: b.op(f"permute {h.name} parts [4, 4] by [1, 0]", h.shape),
+    "a part": lambda b, h: b.concat(b.slice(h, 4, 4), b.slice(h, 0, 4)),
+    "another shape": lambda b, h: b.reshape(b.reshape(h, 2, 4), 8),
+    "a known factor": lambda b, h: b.mul(h, b.setting("m", [2.0, -1.0] * 4)),
+    "a product": lambda b, h: b.mul(h, b.matrix("other", 8, b.x)),
+    "a quotient": lambda b, h: b.div(h, b.setting("m", [2.0, -1.0] * 4)),
+    "a rotation": lambda b, h: b.rotary(h, b.setting("f", [1.0, 0.5, 0.0, 2.0])),
+    "its square": lambda b, h: b.mul(h, h),
+    "a matrix of one": lambda b, h: b.matrix("wide", 8, b.slice(h, 0, 1)),
+    "a matrix of two": lambda b, h: b.matrix("wide", 8, b.slice(h, 0, 2)),
+    "silu of it": lambda b, h: b.activation("silu", h),
+}
+
+
 TAILS = ("gelu", "gelu_tanh", "silu", "quick_gelu", "exp", "sigmoid", "softplus")
 
 
@@ -39,5 +73,7 @@ def cases():
         yield f"{kind}, scaled", scaled(kind), [PARTLY]
         yield f"{kind}, a gate", gated(kind), [PARTLY]
         yield f"{kind} of many", bottleneck(kind, 32), [("controllable", "output-only", *PARTLY)]
+    for name, op in HANDED_ON.items():
+        yield f"{name} of gelu", handed_on(op), [PARTLY]
     for kind in ("tanh", "abs"):
         yield f"{kind} of one", bottleneck(kind, 1), [MAYBE]
