@@ -24,8 +24,9 @@ llvm::Error ctxc::runDual(KernelCalls &kernels, ProgramStep step, size_t index, 
 llvm::Error ctxc::runTogether(KernelCalls &kernels, ProgramStep step, size_t index,
                               Weights &weights, ArrayRef<Input> given, ArrayRef<int32_t> positions,
                               Values (&values)[2], BothRows &memory) {
-  // Where it reads no value, both runs have the same result.
-  const size_t runs = step.layer.getInputs().empty() ? 1 : 2;
+  // A step that reads no value gives both runs the same. Of a single token both are computed all the
+  // same, as on a GPU: the predicted cost counts them.
+  const size_t runs = step.layer.getInputs().empty() && given.size() > 1 ? 1 : 2;
   std::vector<Input> inputs;
   std::vector<int32_t> where;
   for (size_t run = 0; run < runs; ++run) {

@@ -18,7 +18,7 @@ MUTANTS = [
            "addTo(reduced, site, best->fit, passages.begin);", "addTo(reduced, site, best->fit, 0);",
            "of both runs in one passage, the change is the reduced run's"),
     Mutant("one-token-above-the-capacity", "lib/Distil/Joint.cpp",
-           "if (tokens > inputsOf(site) && !request.goesOn)", "if (tokens > inputsOf(site) + 1 && !request.goesOn)",
+           "if (tokens > most && !request.goesOn)", "if (tokens > most + 1 && !request.goesOn)",
            "a matrix serves as many tokens as it reads numbers"),
     Mutant("row-that-is-left-is-written", FIT,
            "if (distance >= noise) {", "if (!depends) {",
