@@ -36,7 +36,8 @@ std::vector<JointMatrix> ctxc::findJointMatrices(const LayerVerdict &layer) {
     auto read = cast<RankedTensorType>(dataOf(site).getType());
     const std::string name = Sites::name(site.first());
     const int64_t runs = std::max(1u, layer.options->bindings.runs.lookup(name));
-    matrices.push_back({name, read.getNumElements() / runs});
+    if (const int64_t tokens = read.getNumElements() / runs; tokens > 0)
+      matrices.push_back({name, tokens});
   };
   add(sites.front());
   if (const FitSite &last = sites.back();
