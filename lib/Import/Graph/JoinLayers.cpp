@@ -134,17 +134,54 @@ static bool isRepeated(ArrayRef<graph::CallOp> calls, size_t count, const TokenA
   return true;
 }
 
+/// The ops that the program's results need, each behind its operands, a first operand's before a
+/// second one's: an order that what the ops compute decides, and not where they are written.
+static llvm::DenseMap<Operation *, size_t> orderOfOperands(graph::ProgramOp program) {
+  llvm::DenseMap<Operation *, size_t> order;
+  llvm::DenseSet<Operation *> seen;
+  SmallVector<std::pair<Operation *, unsigned>> open; // with the operand that comes next
+  open.push_back({program.getBody().front().getTerminator(), 0});
+  while (!open.empty()) {
+    auto &[op, next] = open.back();
+    if (next == op->getNumOperands()) {
+      order.try_emplace(op, order.size());
+      open.pop_back();
+      continue;
+    }
+    Operation *operand = op->getOperand(next++).getDefiningOp();
+    if (operand && seen.insert(operand).second)
+      open.push_back({operand, 0});
+  }
+  return order;
+}
+
+/// How many calls a run has; all of them, where they are those of one.
+static size_t callsOfRun(ArrayRef<graph::CallOp> calls, const TokenAxes &axes) {
+  size_t count = 1;
+  while (count < calls.size() && (calls.size() % count || !isRepeated(calls, count, axes)))
+    ++count;
+  return count;
+}
+
 /// Each run of a layer is a layer, of the same path.
-static void splitRuns(std::vector<Layer> &layers, const TokenAxes &axes) {
+static void splitRuns(std::vector<Layer> &layers, graph::ProgramOp program, const TokenAxes &axes) {
+  const llvm::DenseMap<Operation *, size_t> order = orderOfOperands(program);
   std::vector<Layer> all;
   for (Layer &layer : layers) {
-    const size_t size = layer.calls.size();
-    size_t count = 1;
-    while (count < size && (size % count || !isRepeated(layer.calls, count, axes)))
-      ++count;
-    for (size_t begin = 0; begin < size; begin += count) {
+    std::vector<graph::CallOp> calls = layer.calls;
+    llvm::sort(calls, [&](graph::CallOp a, graph::CallOp b) {
+      const size_t first = order.lookup(a), second = order.lookup(b);
+      return first != second ? first < second : a != b && a->isBeforeInBlock(b);
+    });
+    size_t count = callsOfRun(calls, axes);
+    if (count == calls.size()) { // ops that no value joins may come in another order in each run
+      calls = layer.calls;
+      count = callsOfRun(calls, axes);
+    }
+    for (size_t begin = 0; begin < calls.size(); begin += count) {
       all.push_back(layer);
-      all.back().calls.assign(layer.calls.begin() + begin, layer.calls.begin() + begin + count);
+      all.back().calls.assign(calls.begin() + begin, calls.begin() + begin + count);
+      sortCalls(all.back());
     }
   }
   llvm::sort(all, [](const Layer &a, const Layer &b) {
@@ -323,7 +360,7 @@ void Sums::takeBefore() {
 
 llvm::Error ctxc::pt2::takeSums(std::vector<Layer> &layers, graph::ProgramOp program,
                                 const TokenAxes &axes) {
-  splitRuns(layers, axes);
+  splitRuns(layers, program, axes);
   Sums sums(layers, program, axes);
   for (Layer &layer : layers)
     if (llvm::Error error = sums.takeBetween(layer))

@@ -17,7 +17,7 @@ struct Layer {
 
 /// The layers of `program`, in order: modules of the lists ("layers.0", "layers.1", …) of which one
 /// joins tokens, outermost lists first, with what belongs to them (JoinLayers.h). None where there
-/// is no such list. A layer that runs twice, so that what it makes comes back to it, is an error.
+/// is no such list. A layer that runs several times is as many layers, of one path.
 llvm::Expected<std::vector<Layer>> findLayers(graph::ProgramOp program, const TokenAxes &axes);
 
 /// Of a program without such lists: the outermost modules that have one that joins tokens inside,
