@@ -84,6 +84,21 @@ llvm::Error RankExecutor::reply(llvm::Error error, const MessageWriter &results)
   return ranks.send(0, ReplyTag, message.take());
 }
 
+/// Ends a call, of which this rank's part has given `error` or what `write` writes.
+llvm::Error RankExecutor::end(Link::Call &call, llvm::Error error,
+                              llvm::function_ref<void(MessageWriter &)> write) {
+  if (error.isA<RanksLost>())
+    return error;
+  if (llvm::Error lost = call.finish()) {
+    llvm::consumeError(std::move(error));
+    return lost;
+  }
+  MessageWriter results;
+  if (!error && isSpeaker(ranks.rank()))
+    write(results);
+  return reply(std::move(error), results);
+}
+
 /// This rank's part of the run that the command names, in the state that rank 0's has.
 Run &RankExecutor::runOf(MessageReader &command) {
   const int64_t number = command.number(), capacity = command.number();
@@ -151,33 +166,19 @@ llvm::Error RankExecutor::takeForward(Request request, MessageReader &command, i
       logits = std::move(*made);
     error = llvm::joinErrors(std::move(error), made.takeError());
   }
-  if (error.isA<RanksLost>())
-    return error;
-  if (llvm::Error lost = call.finish()) {
-    llvm::consumeError(std::move(error));
-    return lost;
-  }
-  MessageWriter results;
-  if (isSpeaker(ranks.rank())) {
+  return end(call, std::move(error), [&](MessageWriter &results) {
     write(results, seen);
     if (request == Request::Next)
       results.number(next);
     else
       results.logits(logits);
-  }
-  return reply(std::move(error), results);
+  });
 }
 
 llvm::Error RankExecutor::takeBegin(int64_t number) {
   Link::Call call(link, number);
   llvm::Error error = makeLocal();
-  if (error.isA<RanksLost>())
-    return error;
-  if (llvm::Error lost = call.finish()) {
-    llvm::consumeError(std::move(error));
-    return lost;
-  }
-  return reply(std::move(error), MessageWriter());
+  return end(call, std::move(error), [](MessageWriter &) {});
 }
 
 llvm::Error RankExecutor::takePatch(MessageReader &command, int64_t number) {
@@ -196,14 +197,7 @@ llvm::Error RankExecutor::takePatch(MessageReader &command, int64_t number) {
   Link::Call call(link, number);
   llvm::Expected<PatchStep> step = local->patch(full, reduced, token.front(), position, options);
   llvm::Error error = step.takeError();
-  if (error.isA<RanksLost>())
-    return error;
-  if (llvm::Error lost = call.finish()) {
-    llvm::consumeError(std::move(error));
-    return lost;
-  }
-  MessageWriter results;
-  if (!error && isSpeaker(ranks.rank())) {
+  return end(call, std::move(error), [&](MessageWriter &results) {
     write(results, seen);
     results.patch(step->patch);
     results.obligations(step->obligations);
@@ -212,8 +206,7 @@ llvm::Error RankExecutor::takePatch(MessageReader &command, int64_t number) {
     results.logits(step->reducedLogits);
     results.number(step->fullNext);
     results.number(step->reducedNext);
-  }
-  return reply(std::move(error), results);
+  });
 }
 
 /// Gives rank 0 this rank's part of a row, and does what it asks for meanwhile.
@@ -282,16 +275,10 @@ llvm::Error RankExecutor::takeHead(MessageReader &command, int64_t number) {
   Link::Call call(link, number);
   llvm::Expected<Logits> logits = ownHead(vectors, count);
   llvm::Error error = logits.takeError();
-  if (error.isA<RanksLost>())
-    return error;
-  if (llvm::Error lost = call.finish()) {
-    llvm::consumeError(std::move(error));
-    return lost;
-  }
-  MessageWriter results;
-  if (!error && ranks.rank() == lastSpeaker())
-    results.logits(*logits);
-  return reply(std::move(error), results);
+  return end(call, std::move(error), [&](MessageWriter &results) {
+    if (ranks.rank() == lastSpeaker())
+      results.logits(*logits);
+  });
 }
 
 llvm::Error RankExecutor::takeStep(MessageReader &command, int64_t number) {
@@ -315,16 +302,10 @@ llvm::Error RankExecutor::takeStep(MessageReader &command, int64_t number) {
     rows.inputs.push_back(&input);
   Link::Call call(link, number);
   llvm::Error error = isOwn ? local->runStep(rows, run, outputs) : llvm::Error::success();
-  if (error.isA<RanksLost>())
-    return error;
-  if (llvm::Error lost = call.finish()) {
-    llvm::consumeError(std::move(error));
-    return lost;
-  }
-  MessageWriter results;
-  if (!error && isOwn && isSpeaker(ranks.rank()))
-    write(results, outputs);
-  return reply(std::move(error), results);
+  return end(call, std::move(error), [&](MessageWriter &results) {
+    if (isOwn)
+      write(results, outputs);
+  });
 }
 
 llvm::Error RankExecutor::takeCopy(MessageReader &command) {

@@ -112,6 +112,8 @@ private:
   llvm::Error takeHead(MessageReader &command, int64_t number);
   llvm::Error takeStep(MessageReader &command, int64_t number);
   llvm::Error takeCopy(MessageReader &command);
+  llvm::Error end(Link::Call &call, llvm::Error error,
+                  llvm::function_ref<void(MessageWriter &)> write);
   llvm::Error reply(llvm::Error error, const MessageWriter &results);
   llvm::Error giveOwnRow(const TokenPatch &row, Answer answer);
   Run &runOf(MessageReader &command);
