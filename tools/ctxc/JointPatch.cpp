@@ -82,6 +82,11 @@ Error driver::checkJointOptions(const Arguments &arguments, llvm::ArrayRef<Optio
     return makeError("--held-out: other text is judged with the change added to the weights, and "
                      "those of a GGUF file stay as they are; expected a Hugging Face directory as "
                      "the model, or leave it out");
+  for (StringRef elsewhere : {"--target", "--shard"})
+    if (arguments.has("--held-out") && arguments.has(elsewhere))
+      return makeError("--held-out: does not go with " + elsewhere +
+                       "; other text is judged with the change added to the weights, in one "
+                       "process on this processor; leave one of the two out");
   if (Error error = Ridges::parse(arguments).takeError())
     return error;
   StringRef path = arguments.get("-o", ""), format = formatOf(arguments);
