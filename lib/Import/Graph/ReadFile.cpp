@@ -33,6 +33,8 @@ private:
   Expected<StringRef> nameOf(JsonView entry) const;
   Expected<mlir::Attribute> size(JsonView value) const;
   Expected<graph::SymbolicType> type(JsonView entry) const;
+  /// The name and type of what an entry declares.
+  Expected<std::pair<StringRef, graph::SymbolicType>> declared(JsonView entry) const;
   Error readInput(JsonView entry);
   Error readStored(JsonView entry);
   Error checkNumbers(StringRef name, StringRef type, graph::SymbolicType sizes) const;
@@ -96,23 +98,31 @@ Expected<graph::SymbolicType> FileReader::type(JsonView entry) const {
   return graph::SymbolicType::get(b.getContext(), read, elementType(b.getContext(), *code));
 }
 
-Error FileReader::readInput(JsonView entry) {
-  if (Error error = members(entry, {"name", "role", "type", "sizes"}))
-    return error;
+Expected<std::pair<StringRef, graph::SymbolicType>> FileReader::declared(JsonView entry) const {
   auto name = nameOf(entry);
   if (!name)
     return name.takeError();
   auto type = this->type(entry);
   if (!type)
     return type.takeError();
+  return std::make_pair(*name, *type);
+}
+
+Error FileReader::readInput(JsonView entry) {
+  if (Error error = members(entry, {"name", "role", "type", "sizes"}))
+    return error;
+  auto is = declared(entry);
+  if (!is)
+    return is.takeError();
+  auto &[name, type] = *is;
   StringRef role = entry["role"].text().value_or("");
   if (!is_contained({"token", "position", "activation"}, role))
     return wrong("found the role " + quoted(role) + ", expected token, position or activation");
-  auto made = builder.input(*name, *type, role);
+  auto made = builder.input(name, type, role);
   if (!made)
     return made.takeError();
-  if (!tensors.try_emplace(*name, *made).second)
-    return wrong("tensor " + quoted(*name) + " is made twice");
+  if (!tensors.try_emplace(name, *made).second)
+    return wrong("tensor " + quoted(name) + " is made twice");
   return Error::success();
 }
 
@@ -134,23 +144,21 @@ Error FileReader::checkNumbers(StringRef name, StringRef type, graph::SymbolicTy
 Error FileReader::readStored(JsonView entry) {
   if (Error error = members(entry, {"name", "kind", "type", "sizes", "part"}))
     return error;
-  auto name = nameOf(entry);
-  if (!name)
-    return name.takeError();
-  auto type = this->type(entry);
-  if (!type)
-    return type.takeError();
+  auto is = declared(entry);
+  if (!is)
+    return is.takeError();
+  auto &[name, type] = *is;
   StringRef kind = entry["kind"].text().value_or("");
   if (!is_contained({"parameter", "buffer", "constant"}, kind))
     return wrong("found the kind " + quoted(kind) + ", expected parameter, buffer or constant");
-  if (Error error = checkNumbers(*name, *entry["type"].text(), *type))
+  if (Error error = checkNumbers(name, *entry["type"].text(), type))
     return error;
-  auto made = builder.stored(*name, *type, kind != "parameter", kind == "buffer" && !isWhole);
+  auto made = builder.stored(name, type, kind != "parameter", kind == "buffer" && !isWhole);
   if (!made)
     return made.takeError();
-  if (!storedTensors.try_emplace(*name, *made).second)
-    return wrong("tensor " + quoted(*name) + " is stored twice");
-  return entry["part"] ? readPart(entry["part"], *name, *type) : Error::success();
+  if (!storedTensors.try_emplace(name, *made).second)
+    return wrong("tensor " + quoted(name) + " is stored twice");
+  return entry["part"] ? readPart(entry["part"], name, type) : Error::success();
 }
 
 /// Which entries of a tensor of the author's it is.
@@ -275,14 +283,11 @@ Error FileReader::readCall(JsonView call) {
     at = place + "results[" + std::to_string(names.size()) + "]: ";
     if (Error error = members(each, {"name", "type", "sizes"}))
       return error;
-    auto name = nameOf(each);
-    if (!name)
-      return name.takeError();
-    auto type = this->type(each);
-    if (!type)
-      return type.takeError();
-    names.push_back(*name);
-    made.types.push_back(*type);
+    auto is = declared(each);
+    if (!is)
+      return is.takeError();
+    names.push_back(is->first);
+    made.types.push_back(is->second);
   }
   at = place;
   made.name = names.front();
