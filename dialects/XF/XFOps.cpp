@@ -186,10 +186,22 @@ static LogicalResult verifyCap(Operation *op, float cap) {
   return success();
 }
 
+LogicalResult TokenOp::verify() {
+  // C1
+  if (int32_t(getBy()) < 0 || llvm::any_of(getReplaced(), [](int32_t id) { return id < 0; }))
+    return emitOpError("has a negative id");
+  return success();
+}
+
 LogicalResult PositionOp::verify() {
   // C1
   if (int64_t(getOffset()) < 0)
     return emitOpError("has offset ") << int64_t(getOffset()) << "; it must not be negative";
+  if (int64_t(getDivisor()) < 1)
+    return emitOpError("has divisor ") << int64_t(getDivisor()) << "; it must be positive";
+  // C2
+  if (auto type = cast<RankedTensorType>(getType()); type.getRank() && type.getNumElements() != 1)
+    return emitOpError("has the result ") << type << "; expected tensor<i32> or tensor<1xf32>";
   return success();
 }
 

@@ -197,12 +197,26 @@ def XF_SettingOp : XF_PureOp<"setting", [DeclareOpInterfaceMethods<XF_FactsOpInt
 def XF_TokenOp : XF_PureOp<"token"> {
   let summary = "the token's id";
   let description = [{
+    Of `replace`, these ids are another: as those of images, in whose place a model of text and images
+    looks up an id of text.
+
+    - C1: no id is negative.
+
     ```mlir
     %id = xf.token : tensor<i32>
+    %word = xf.token replace [258880, 258881] by 0 : tensor<i32>
     ```
   }];
+  let arguments = (ins DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$replaced, DefaultValuedAttr<I32Attr, "0">:$by);
   let results = (outs XF_TokenId:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "(`replace` $replaced^ `by` $by)? attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    /// The result for the token `id`.
+    int64_t at(int64_t id) {
+      return ::llvm::is_contained(getReplaced(), id) ? int64_t(int32_t(getBy())) : id;
+    }
+  }];
+  let hasVerifier = 1;
 }
 
 def XF_PositionOp : XF_PureOp<"position"> {
@@ -210,17 +224,26 @@ def XF_PositionOp : XF_PureOp<"position"> {
   let description = [{
     Positions are counted from 0 in the whole text. A patched run has not read the context, but
     still counts it: its token has the same position as in the full run. `plus` is an offset for
-    tables whose first rows belong to no position.
+    tables whose first rows belong to no position; of `over` n the result is the quotient by n, rounded
+    down. It is the row of a table, or a number.
 
-    - C1: the offset is not negative.
+    - C1: the offset is not negative, and the divisor is positive.
+    - C2: the result is an id, or has one entry.
 
     ```mlir
     %p = xf.position plus 2 : tensor<i32>
+    %x = xf.position over 16384 : tensor<1xf32>
     ```
   }];
-  let arguments = (ins DefaultValuedAttr<I64Attr, "0">:$offset);
-  let results = (outs XF_TokenId:$result);
-  let assemblyFormat = "(`plus` $offset^)? attr-dict `:` type($result)";
+  let arguments = (ins DefaultValuedAttr<I64Attr, "0">:$offset, DefaultValuedAttr<I64Attr, "1">:$divisor);
+  let results = (outs AnyTypeOf<[XF_TokenId, XF_Activation]>:$result);
+  let assemblyFormat = "(`plus` $offset^)? (`over` $divisor^)? attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    /// The result for a token at `position`.
+    int64_t at(int64_t position) {
+      return (position + int64_t(getOffset())) / int64_t(getDivisor());
+    }
+  }];
   let hasVerifier = 1;
 }
 

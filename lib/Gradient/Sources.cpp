@@ -47,7 +47,7 @@ static llvm::Error evaluateOp(xf::SettingOp op, Tape &tape) {
 static llvm::Error evaluateOp(xf::PositionOp op, Tape &tape) {
   Rows positions(tape.count(), 1);
   for (auto [i, position] : llvm::enumerate(tape.getTokens().positions))
-    positions(i, 0) = float(position + op.getOffset());
+    positions(i, 0) = float(op.at(position));
   tape.set(op.getResult(), std::move(positions));
   return llvm::Error::success();
 }

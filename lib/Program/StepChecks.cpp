@@ -86,7 +86,7 @@ llvm::Error ctxc::checkIds(const Program &program, ArrayRef<Input> inputs,
         continue;                                           // checked by the verifier
       int64_t offset = position ? position.getOffset() : 0; // rows before position 0's
       for (int64_t id : position ? positions : ArrayRef<int64_t>(tokens))
-        if (id < 0 || id >= rows - offset)
+        if (id < 0 || (position ? position.at(id) : id) >= rows)
           return makeError(llvm::Twine(position ? "position " : "token id ") + llvm::Twine(id) +
                            " is out of range; the table has " + llvm::Twine(rows) + " rows" +
                            (offset ? ", " + llvm::Twine(offset) + " of them for no position" : ""));

@@ -57,14 +57,14 @@ static Matrix column(ArrayRef<int64_t> numbers) {
 }
 
 static llvm::Error evaluateOp(xf::TokenOp op, Evaluation &e) {
-  e.set(op.getResult(), column(e.getEnvironment().tokens));
+  auto at = [&](double id) { return double(op.at(int64_t(id))); };
+  e.set(op.getResult(), Matrix(column(e.getEnvironment().tokens).unaryExpr(at)));
   return llvm::Error::success();
 }
 
 static llvm::Error evaluateOp(xf::PositionOp op, Evaluation &e) {
-  Matrix positions = column(e.getEnvironment().positions);
-  positions.array() += double(op.getOffset());
-  e.set(op.getResult(), std::move(positions));
+  auto at = [&](double position) { return double(op.at(int64_t(position))); };
+  e.set(op.getResult(), Matrix(column(e.getEnvironment().positions).unaryExpr(at)));
   return llvm::Error::success();
 }
 

@@ -18,10 +18,6 @@ bool ctxc::pt2::isOne(Value value, int64_t axis) {
   return cast<graph::SymbolicType>(value.getType()).getNumber(axis) == 1;
 }
 
-static Type elementOf(Value value) {
-  return cast<graph::SymbolicType>(value.getType()).getElementType();
-}
-
 static double roundedToBF16(double number) {
   llvm::APFloat rounded(number);
   bool losesInfo;

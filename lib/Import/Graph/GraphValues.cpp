@@ -20,9 +20,7 @@ graph::CallOp ctxc::pt2::callOf(Value value, StringRef base) {
 }
 
 Value ctxc::pt2::beforeCopies(Value value) {
-  auto isFloat = [](Value v) {
-    return isa<FloatType>(cast<graph::SymbolicType>(v.getType()).getElementType());
-  };
+  auto isFloat = [](Value v) { return isa<FloatType>(elementOf(v)); };
   while (true) {
     auto copy = value.getDefiningOp<graph::CallOp>();
     const graph::AtenOp *op = copy ? graph::atenOp(copy) : nullptr;

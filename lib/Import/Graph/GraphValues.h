@@ -14,6 +14,10 @@ using Numbers = std::function<std::optional<std::vector<double>>(graph::StoredOp
 /// Those that stand in the program.
 std::optional<std::vector<double>> writtenNumbers(graph::StoredOp stored);
 
+inline mlir::Type elementOf(mlir::Value value) {
+  return mlir::cast<graph::SymbolicType>(value.getType()).getElementType();
+}
+
 /// Whether `setting` is a matrix that a value is multiplied with.
 bool isMatrix(xf::SettingOp setting);
 

@@ -92,6 +92,7 @@ private:
   Results quotient(graph::CallOp call);
   Results power(graph::CallOp call);
   Results function(graph::CallOp call);
+  Results logarithm(graph::CallOp call);
   Results clamped(graph::CallOp call);
   Results elu(graph::CallOp call);
   Results leaky(graph::CallOp call);
@@ -185,8 +186,15 @@ private:
   /// A value that does not depend on what the model reads: parameters it is made of, if any.
   llvm::Expected<Value> fixedValue(Value value);
   Value fixedRow(Value value);
+  /// (position + plus) / over, rounded down.
+  struct Place {
+    uint64_t plus, over;
+  };
+  /// None where `value` is no such number of the token.
+  std::optional<Place> positionOf(Value value) const;
   /// The row of a stored table that a token's id names; null where they are others.
   Value rowOf(mlir::Location loc, Value table, Value ids);
+  Value idOf(Value ids);
   llvm::Expected<Value> operand(Value value);
   /// A graph.opaque for `value`, which is made of `data` and of what does not depend on it.
   llvm::Error raiseUnknown(Value value, llvm::ArrayRef<Value> data, llvm::StringRef target,
@@ -222,15 +230,17 @@ private:
   Value plus(mlir::Location loc, Value x, double number);
   Value flagOf(graph::CallOp condition);
   Value notOf(mlir::Location loc, Value flag);
-  /// A value that is made of stored tensors alone, entry by entry, such as the rates of a
-  /// recurrence; null where it is made in another way.
+  /// A value that is made of stored tensors and of the token's position alone, entry by entry, such
+  /// as the rates of a recurrence; null where it is made in another way.
   Value ofStored(Value value);
   /// The same for what stands beside `data` in a sum or product, without the axis of one entry that
   /// it has for `data`'s tokens.
   Value ofStoredBeside(Value value, Value data);
   std::optional<double> fixedNumber(graph::StoredOp stored) const;
   bool collectStored(Value value, llvm::SmallVectorImpl<graph::CallOp> &calls,
-                     llvm::SmallVectorImpl<graph::StoredOp> &leaves) const;
+                     llvm::SmallVectorImpl<Value> &leaves) const;
+  bool isLeaf(Value value) const;
+  Value leafOf(Value value);
   /// W x for a matrix whose rows are those of a stored one, each times a number; null where it is
   /// another.
   Value scaledRows(mlir::Location loc, Value weight, Value x);

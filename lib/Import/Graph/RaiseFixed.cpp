@@ -63,11 +63,54 @@ Value Raiser::fixedRow(Value value) {
   return xf::EmbedOp::create(builder, loc, table, place);
 }
 
+std::optional<Raiser::Place> Raiser::positionOf(Value value) const {
+  auto isWide = [](Type type) { return type.isF32() || type.isF64(); };
+  if (axes.countAxes(value) != 1 || !isWide(elementOf(value)))
+    return std::nullopt;
+  // What is added to it, and where it is rounded down.
+  Value from = value;
+  double added = 0, by = 1;
+  graph::CallOp call;
+  while ((call = from.getDefiningOp<graph::CallOp>()) && isWide(elementOf(from))) {
+    std::optional<Sides> sides = callOf(from, "add") ? sidesOf(call) : std::nullopt;
+    if (!callOf(from, "_to_copy") && !(sides && sides->number))
+      break;
+    added += sides ? *sides->number : 0;
+    from = call.getOperand(0);
+  }
+  StringRef name = call ? call.getBaseName() : StringRef();
+  bool isRounded = name == "floor" || name == "floor_divide" ||
+                   (name == "div" && call.getArgument("rounding_mode"));
+  if (isRounded) {
+    by = name == "floor" ? 1 : numberOf(call, "other").value_or(0);
+    from = call.getOperand(0);
+  }
+  Follower::Places at(rankOf(from));
+  for (auto [axis, line] : llvm::enumerate(at)) {
+    if (axes.axis(from) == axis)
+      line.row = 1;
+    else if (!isOne(from, axis))
+      return std::nullopt;
+  }
+  std::string obstacle;
+  auto found = Follower(axes, rotations.numbersOf(), obstacle).entry(from, at);
+  auto *line = found ? std::get_if<Line>(&*found) : nullptr;
+  if (!line || line->column || line->isShifted || line->rounded || !(line->row > 0) || !(by > 0))
+    return std::nullopt;
+  double over = std::round(by / line->row), plus = std::round(line->number / line->row);
+  constexpr double most = 1 << 24;
+  bool isIt = over >= 1 && over < most && line->row == by / over && plus >= 0 &&
+              line->number == plus * line->row && (isRounded || over == 1);
+  plus += added * over;
+  isIt &= added == std::floor(added) && plus >= 0 && plus < most;
+  return isIt ? std::optional(Place{uint64_t(plus), uint64_t(over)}) : std::nullopt;
+}
+
 /// `ids` before ops that keep a token's only id.
 static Value beforeShapes(Value ids) {
   while (auto call = ids ? ids.getDefiningOp<graph::CallOp>() : graph::CallOp()) {
-    bool keeps =
-        llvm::is_contained({"view", "reshape", "unsqueeze", "squeeze"}, call.getBaseName());
+    bool keeps = llvm::is_contained({"view", "reshape", "unsqueeze", "squeeze", "clone"},
+                                    call.getBaseName());
     auto type = cast<graph::SymbolicType>(call.getOperand(0).getType());
     int64_t dim = integerOf(call, "dim").value_or(0);
     dim += dim < 0 ? type.getRank() : 0;
@@ -80,9 +123,41 @@ static Value beforeShapes(Value ids) {
   return ids;
 }
 
+/// The ids with which a token's is compared; false where `condition` is not one of these.
+static bool collectIds(Value condition, Value ids, SmallVectorImpl<int32_t> &found) {
+  condition = beforeShapes(condition);
+  auto call = condition.getDefiningOp<graph::CallOp>();
+  StringRef name = call ? call.getBaseName() : StringRef();
+  if (llvm::is_contained({"__or__", "bitwise_or", "logical_or"}, name)) {
+    auto isIt = [&](Value side) { return collectIds(side, ids, found); };
+    return call.getNumOperands() == 2 && llvm::all_of(call.getOperands(), isIt);
+  }
+  std::optional<int64_t> id = name == "eq" ? integerOf(call, "other") : std::nullopt;
+  if (!id || *id < 0 || !llvm::isInt<32>(*id) || beforeShapes(call.getTensor("self")) != ids)
+    return false;
+  found.push_back(int32_t(*id));
+  return true;
+}
+
+/// The token's id, or another in its place; null where `ids` are others.
+Value Raiser::idOf(Value ids) {
+  ids = beforeShapes(ids);
+  if (Value known = lookup(ids); known && ranked(known).getRank() == 0)
+    return known;
+  graph::CallOp where = callOf(ids, "where");
+  std::optional<int64_t> by = where ? integerOf(where, "self") : std::nullopt;
+  Value otherwise = where ? beforeShapes(where.getTensor("other")) : Value();
+  Value token = otherwise ? lookup(otherwise) : Value();
+  SmallVector<int32_t> replaced;
+  if (!by || *by < 0 || !llvm::isInt<32>(*by) || !token || !token.getDefiningOp<xf::TokenOp>() ||
+      !collectIds(where.getTensor("condition"), otherwise, replaced))
+    return {};
+  return xf::TokenOp::create(builder, where.getLoc(), token.getType(), replaced, uint32_t(*by));
+}
+
 Value Raiser::rowOf(Location loc, Value table, Value ids) {
   graph::StoredOp stored = storedOf(table);
-  Value id = ids ? lookup(beforeShapes(ids)) : Value();
+  Value id = ids ? idOf(ids) : Value();
   if (!stored || !id || ranked(id).getRank() != 0 || ranked(parameter(stored)).getRank() != 2)
     return {};
   return xf::EmbedOp::create(builder, loc, parameter(stored), id);

@@ -177,9 +177,38 @@ std::optional<double> Raiser::fixedNumber(graph::StoredOp stored) const {
   return isOne ? std::optional(numbers->front()) : std::nullopt;
 }
 
-/// Finds the calls and the stored tensors that make `value`; false where others do.
+/// Whether `value` is a stored tensor, or the token's position.
+bool Raiser::isLeaf(Value value) const {
+  auto stored = value.getDefiningOp<graph::StoredOp>();
+  return (stored && (parameterOf(value) || fixedNumber(stored))) || positionOf(value);
+}
+
+/// It as a value: a tensor is the scale of ones, so that a patch may change it.
+Value Raiser::leafOf(Value value) {
+  Location loc = value.getLoc();
+  if (std::optional<Place> place = positionOf(value))
+    return xf::PositionOp::create(builder, loc, RankedTensorType::get({1}, builder.getF32Type()),
+                                  place->plus, place->over);
+  auto type = tokenType(value, axes);
+  if (!type) {
+    llvm::consumeError(type.takeError());
+    return {};
+  }
+  auto stored = value.getDefiningOp<graph::StoredOp>();
+  Value made = parameterOf(value) ? numbersOf(stored) : Value();
+  if (!made && parameterOf(value)) {
+    Value scale = parameter(stored), ones = xf::createOnes(builder, loc, ranked(scale).getShape());
+    made = xf::ScaleOp::create(builder, loc, ones, scale, llvm::APFloat(0.0f));
+  } else if (!made) {
+    made = xf::TimesOp::create(builder, loc, xf::createOnes(builder, loc, {1}),
+                               llvm::APFloat(float(*fixedNumber(stored))));
+  }
+  return reshaped(loc, made, *type);
+}
+
+/// Finds the calls that make `value`, and what they begin with; false where others do.
 bool Raiser::collectStored(Value value, SmallVectorImpl<graph::CallOp> &calls,
-                           SmallVectorImpl<graph::StoredOp> &leaves) const {
+                           SmallVectorImpl<Value> &leaves) const {
   constexpr unsigned mostCalls = 16;
   constexpr int64_t mostNumbers = 1 << 20; // for each token, they are made again
   llvm::DenseSet<Operation *> seen;
@@ -189,20 +218,17 @@ bool Raiser::collectStored(Value value, SmallVectorImpl<graph::CallOp> &calls,
     Operation *op = next.getDefiningOp();
     if (!seen.insert(op).second)
       continue;
-    // What has an entry for each token is of its position as well.
-    if (axes.countAxes(next))
-      return false;
-    auto stored = dyn_cast<graph::StoredOp>(op);
-    if (stored && (parameterOf(next) || fixedNumber(stored))) {
-      leaves.push_back(stored);
+    if (isLeaf(next)) {
+      leaves.push_back(next);
       continue;
     }
     auto call = dyn_cast<graph::CallOp>(op);
-    if (!call || !isByEntry(call) || calls.size() == mostCalls)
+    if (!call || !isByEntry(call) || calls.size() == mostCalls || axes.countAxes(next) > 1)
       return false;
     auto type = tokenType(next, axes);
-    bool isIt =
-        type && type->getNumElements() <= mostNumbers && isa<FloatType>(type->getElementType());
+    // What has an entry for each token is one number of its position.
+    bool isIt = type && isa<FloatType>(type->getElementType()) &&
+                type->getNumElements() <= (axes.countAxes(next) ? 1 : mostNumbers);
     if (!type)
       llvm::consumeError(type.takeError());
     if (!isIt)
@@ -223,6 +249,8 @@ Value Raiser::ofStoredBeside(Value value, Value data) {
   auto type = cast<graph::SymbolicType>(value.getType());
   // The axes of both are counted from the last one.
   int64_t behind = cast<graph::SymbolicType>(data.getType()).getRank() - int64_t(*tokens);
+  if (std::optional<unsigned> own = axes.axis(value))
+    return behind == type.getRank() - int64_t(*own) ? made : Value();
   int64_t rank = ranked(made).getRank();
   if (rank < 2 || behind > rank || type.getNumber(type.getRank() - behind) != 1)
     return made;
@@ -236,32 +264,17 @@ Value Raiser::ofStored(Value value) {
   if (isData(value))
     return lookup(value);
   SmallVector<graph::CallOp> calls;
-  SmallVector<graph::StoredOp> leaves;
+  SmallVector<Value> leaves;
   if (!collectStored(value, calls, leaves))
     return {};
-  // Meanwhile each tensor is a value: the scale of ones, so that a patch may change it.
-  SmallVector<std::pair<Value, Value>> known;
-  for (graph::StoredOp stored : leaves) {
-    auto type = tokenType(stored, axes);
-    if (!type) {
-      llvm::consumeError(type.takeError());
+  SmallVector<std::pair<Value, Value>> known; // what they stand for otherwise
+  for (Value leaf : leaves) {
+    Value made = leafOf(leaf);
+    if (!made)
       continue;
-    }
-    Location loc = value.getLoc();
-    Value numbers = parameterOf(stored) ? numbersOf(stored) : Value();
-    Value scale = parameterOf(stored) && !numbers ? parameter(stored) : Value();
-    Value ones =
-        xf::createOnes(builder, loc, scale ? ranked(scale).getShape() : ArrayRef<int64_t>{1});
-    Value scaled = numbers;
-    if (numbers)
-      ;
-    else if (scale)
-      scaled = xf::ScaleOp::create(builder, loc, ones, scale, llvm::APFloat(0.0f));
-    else
-      scaled = xf::TimesOp::create(builder, loc, ones, llvm::APFloat(float(*fixedNumber(stored))));
-    known.push_back({stored, lookup(stored)});
-    bind(stored, reshaped(loc, scaled, *type));
-    computed.insert(stored);
+    known.push_back({leaf, lookup(leaf)});
+    bind(leaf, made);
+    computed.insert(leaf);
   }
   for (graph::CallOp call : calls) {
     llvm::Expected<bool> raised = raiseByPattern(call);
@@ -270,12 +283,12 @@ Value Raiser::ofStored(Value value) {
     llvm::consumeError(raised.takeError());
   }
   Value result = isData(value) ? lookup(value) : Value(); // also of a tensor itself
-  for (auto [stored, before] : known) {
-    computed.erase(stored);
+  for (auto [leaf, before] : known) {
+    computed.erase(leaf);
     if (before)
-      bind(stored, before);
+      bind(leaf, before);
     else
-      values.erase(stored);
+      values.erase(leaf);
   }
   return result;
 }

@@ -344,6 +344,21 @@ Raiser::Results Raiser::function(graph::CallOp call) {
   return {name == "expm1" ? plus(call.getLoc(), y, -1) : y};
 }
 
+/// Of positions that are positive: elsewhere PyTorch's is no number, and xf's is.
+Raiser::Results Raiser::logarithm(graph::CallOp call) {
+  Value x = lookup(call.getOperand(0));
+  auto position = x ? x.getDefiningOp<xf::PositionOp>() : xf::PositionOp();
+  if (!position)
+    return {};
+  if (call.getBaseName() == "log1p")
+    position =
+        xf::PositionOp::create(builder, call.getLoc(), x.getType(),
+                               position.getOffset() + position.getDivisor(), position.getDivisor());
+  if (position.at(0) < 1)
+    return {};
+  return {activation(call.getLoc(), xf::ActivationKind::log, position)};
+}
+
 //===----------------------------------------------------------------------===//
 // Along the last axis
 //===----------------------------------------------------------------------===//

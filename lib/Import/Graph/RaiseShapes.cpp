@@ -60,7 +60,6 @@ Raiser::Results Raiser::sameOrder(graph::CallOp call) {
     return {};
   }
   // view.dtype reads the same bits as other numbers.
-  auto elementOf = [](Value v) { return cast<graph::SymbolicType>(v.getType()).getElementType(); };
   bool isRow = elementOf(call.getOperand(0)) == elementOf(call.getResult(0));
   if (!isRow || (x.getType() != *type &&
                  (!isFloat(x) || ranked(x).getNumElements() != type->getNumElements())))

@@ -33,7 +33,25 @@ struct LowerSetting : Lowering<LowerSetting, xf::SettingOp> {
 
 struct LowerToken : Lowering<LowerToken, xf::TokenOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    e.bind(op->getResult(0), e.tokens());
+    auto token = cast<xf::TokenOp>(op);
+    auto number = [&](OpBuilder &b, Location l, int32_t x) {
+      return arith::ConstantIntOp::create(b, l, x, 32).getResult();
+    };
+    AffineMap rows = AffineMap::getMultiDimIdentityMap(1, op->getContext());
+    Value ids = e.tokens();
+    if (!token.getReplaced().empty())
+      ids =
+          e.generic(e.emptyRows({}, 1, e.builder.getI32Type()), {ids}, {rows, rows},
+                    {IteratorType::parallel}, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                      Value id = a[0], by = number(b, l, token.getBy());
+                      for (int32_t one : token.getReplaced()) {
+                        Value isIt = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, a[0],
+                                                           number(b, l, one));
+                        id = arith::SelectOp::create(b, l, isIt, by, id);
+                      }
+                      return id;
+                    });
+    e.bind(token, ids);
     return success();
   }
 };
@@ -50,20 +68,26 @@ struct LowerConstant : Lowering<LowerConstant, xf::ConstantOp> {
 
 struct LowerPosition : Lowering<LowerPosition, xf::PositionOp> {
   LogicalResult lowerToLinalg(Operation *op, KernelEmitter &e) const {
-    int64_t offset = cast<xf::PositionOp>(op).getOffset();
-    AffineMap identity = AffineMap::getMultiDimIdentityMap(1, op->getContext());
-    Value positions = e.positions();
-    if (offset)
-      positions =
-          e.generic(tensor::EmptyOp::create(e.builder, e.loc,
-                                            tensor::getMixedSizes(e.builder, e.loc, positions),
-                                            e.builder.getI32Type()),
-                    {positions}, {identity, identity}, {IteratorType::parallel},
-                    [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-                      return arith::AddIOp::create(b, l, a[0],
-                                                   arith::ConstantIntOp::create(b, l, offset, 32));
-                    });
-    e.bind(op->getResult(0), positions);
+    auto position = cast<xf::PositionOp>(op);
+    auto type = cast<RankedTensorType>(position.getType());
+    const int64_t offset = position.getOffset(), divisor = position.getDivisor();
+    AffineMap rows = AffineMap::get(1 + type.getRank(), 0, getAffineDimExpr(0, op->getContext()));
+    AffineMap all = AffineMap::getMultiDimIdentityMap(1 + type.getRank(), op->getContext());
+    SmallVector<IteratorType> parallel(1 + type.getRank(), IteratorType::parallel);
+    auto at = [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+      auto number = [&](int64_t x) { return arith::ConstantIntOp::create(b, l, x, 32); };
+      Value x = a[0];
+      if (offset)
+        x = arith::AddIOp::create(b, l, x, number(offset));
+      if (divisor != 1)
+        x = arith::DivUIOp::create(b, l, x, number(divisor));
+      return type.getRank() ? arith::UIToFPOp::create(b, l, b.getF32Type(), x).getResult() : x;
+    };
+    Value result = e.positions();
+    if (offset || divisor != 1 || type.getRank())
+      result = e.generic(e.emptyRows(type.getShape(), 1, type.getElementType()), {result},
+                         {rows, all}, parallel, at);
+    e.bind(position, result);
     return success();
   }
 };

@@ -35,12 +35,16 @@ def _setting(op: Op, run: Evaluation) -> None:
 
 @meaning("xf.token")
 def _token(op: Op, run: Evaluation) -> None:
-    run.set(op.results[0], run.tokens)
+    replaced = torch.tensor(op.attributes.get("replaced", []), dtype=run.tokens.dtype, device=run.tokens.device)
+    ids = torch.where(torch.isin(run.tokens, replaced), op.attributes.get("by", 0), run.tokens)
+    run.set(op.results[0], ids)
 
 
 @meaning("xf.position")
 def _position(op: Op, run: Evaluation) -> None:
-    run.set(op.results[0], run.positions + op.attributes.get("offset", 0))
+    positions = (run.positions + op.attributes.get("offset", 0)) // op.attributes.get("divisor", 1)
+    is_number = bool(op.results[0].shape)
+    run.set(op.results[0], positions.to(run.dtype)[:, None] if is_number else positions)
 
 
 @meaning("xf.constant")

@@ -440,6 +440,30 @@ xf.block @position_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
+xf.block @token_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.token' op has a negative id}}
+  %t = xf.token replace [1, -2] by 0 : tensor<i32>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @position_c1_divisor(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.position' op has divisor 0; it must be positive}}
+  %p = xf.position over 0 : tensor<i32>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
+xf.block @position_c2(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'xf.position' op has the result 'tensor<8xf32>'; expected tensor<i32> or tensor<1xf32>}}
+  %p = xf.position : tensor<8xf32>
+  xf.yield %x : tensor<8xf32>
+}
+
+// -----
+
 xf.block @conv_c1(%x: tensor<8xf32>, %W: tensor<4x3xf32>) -> tensor<8xf32> {
   // expected-error @below {{'xf.conv' op convolves 'tensor<8xf32>' with 'tensor<4x3xf32>'; the weight must be (channels, k)}}
   %y = xf.conv %W, %x : tensor<4x3xf32>, tensor<8xf32>

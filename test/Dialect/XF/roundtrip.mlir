@@ -129,10 +129,14 @@ xf.block @one(%x: tensor<6xf32>) -> tensor<6xf32> {
 xf.model @whole positions 16 {
   // CHECK: xf.token : tensor<i32>
   %id = xf.token : tensor<i32>
+  // CHECK: xf.token replace [2, 1] by 0 : tensor<i32>
+  %word = xf.token replace [2, 1] by 0 : tensor<i32>
   // CHECK: xf.position : tensor<i32>
   %p = xf.position : tensor<i32>
   // CHECK: xf.position plus 2 : tensor<i32>
   %p2 = xf.position plus 2 : tensor<i32>
+  // CHECK: xf.position plus 1 over 8192 : tensor<1xf32>
+  %p3 = xf.position plus 1 over 8192 : tensor<1xf32>
   %E = xf.param "embed.weight" : tensor<3x6xbf16>
   // CHECK: xf.embed %{{[a-z0-9]+}}[%{{[a-z0-9]+}}] : tensor<3x6xbf16>, tensor<i32>
   %x = xf.embed %E[%id] : tensor<3x6xbf16>, tensor<i32>

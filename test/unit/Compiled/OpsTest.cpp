@@ -140,9 +140,17 @@ TEST_P(Ops, ParametersAndSettingsAsValues) {
                 typeOf({kVocabulary, 7}, "bf16") + ", tensor<i32>", {7}));
   b.output(b.op("xf.embed " + places.name + "[" + at.name + "]",
                 typeOf({40, 9}, "f16") + ", tensor<i32>", {9}));
+  TextValue other = b.op("xf.token replace [1, 3] by 2", "tensor<i32>", {});
+  b.output(b.op("xf.embed " + words.name + "[" + other.name + "]",
+                typeOf({kVocabulary, 7}, "bf16") + ", tensor<i32>", {7}));
   TextValue later = b.op("xf.position plus 3", "tensor<i32>", {});
   b.output(b.op("xf.embed " + places.name + "[" + later.name + "]",
                 typeOf({40, 9}, "f16") + ", tensor<i32>", {9}));
+  TextValue slowly = b.op("xf.position plus 4 over 3", "tensor<i32>", {});
+  b.output(b.op("xf.embed " + places.name + "[" + slowly.name + "]",
+                typeOf({40, 9}, "f16") + ", tensor<i32>", {9}));
+  for (const char *number : {"xf.position", "xf.position plus 2", "xf.position plus 1 over 2"})
+    b.output(b.mul(x, b.op(number, "tensor<1xf32>", {1})));
   TextValue two = b.op("xf.constant 2", "tensor<i32>", {});
   b.output(b.op("xf.embed " + places.name + "[" + two.name + "]",
                 typeOf({40, 9}, "f16") + ", tensor<i32>", {9}));

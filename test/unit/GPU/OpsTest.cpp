@@ -110,6 +110,11 @@ TEST_P(GpuOps, ShapesAndTables) {
   TextValue words = b.param({kVocabulary, 7}, "bf16");
   b.output(b.op("xf.embed " + words.name + "[" + token.name + "]",
                 typeOf({kVocabulary, 7}, "bf16") + ", tensor<i32>", {7}));
+  TextValue other = b.op("xf.token replace [1, 3] by 2", "tensor<i32>", {});
+  b.output(b.op("xf.embed " + words.name + "[" + other.name + "]",
+                typeOf({kVocabulary, 7}, "bf16") + ", tensor<i32>", {7}));
+  for (const char *number : {"xf.position", "xf.position plus 1 over 2"})
+    b.output(b.mul(x, b.op(number, "tensor<1xf32>", {1})));
   agree(b);
 }
 

@@ -286,6 +286,20 @@ TEST_F(TokenOpsTest, TheTokenAndItsRow) {
             "test.mlir:5:10: 'xf.embed' op is given the id 3; the table has 3 rows");
 }
 
+TEST_F(TokenOpsTest, ThePositionAsANumber) {
+  const char *text = R"(xf.block @b(%x: tensor<1xf32>) -> (tensor<1xf32>, tensor<1xf32>) {
+    %p = xf.position : tensor<1xf32>
+    %q = xf.position plus 1 over 3 : tensor<1xf32>
+    xf.yield %p, %q : tensor<1xf32>, tensor<1xf32>
+  })";
+  auto outputs = run(text, {noise(7, 1)});
+  ASSERT_TRUE(bool(outputs));
+  for (int64_t i = 0; i < 7; ++i) {
+    EXPECT_EQ((*outputs)[0].data()[i], double(i));
+    EXPECT_EQ((*outputs)[1].data()[i], std::floor(double(i + 1) / 3));
+  }
+}
+
 TEST_F(TokenOpsTest, LinearOfEveryStorageTypeAndOrientation) {
   for (const char *type : {"f32", "bf16", "f16"})
     for (bool transposed : {false, true})
