@@ -21,6 +21,7 @@ class Setting:
     network: bool = True
     before: str = ""
     empty: bool = False
+    rare: bool = False  # tried every night, and not before each merge
 
 
 def without(part):
@@ -44,18 +45,18 @@ CONFIGURATIONS = [
     Setting("MPICH", prepare=INSTALL.format("mpich libmpich-dev"), says_not=(without("MPI"),),
             command="tools/build.sh --configure && grep -q ctxc-mpich build/build.ninja"),
     Setting("OpenMPI", prepare=INSTALL.format("openmpi-bin libopenmpi-dev"), says_not=(without("MPI"),),
-            command="tools/build.sh --configure && grep -q ctxc-openmpi build/build.ninja"),
-    Setting("without ccache", prepare=REMOVE.format("ccache"), says=(without("ccache"),)),
-    Setting("without graphviz", prepare=REMOVE.format("graphviz"), says=(without("graphviz"),)),
+            command="tools/build.sh --configure && grep -q ctxc-openmpi build/build.ninja", rare=True),
+    Setting("without ccache", prepare=REMOVE.format("ccache"), says=(without("ccache"),), rare=True),
+    Setting("without graphviz", prepare=REMOVE.format("graphviz"), says=(without("graphviz"),), rare=True),
     Setting("a space and a letter beyond ASCII in the path", place="/srv/Meine Döschen/ctxc"),
-    Setting("through a link", prepare="ln -s /srv/there /srv/linked; mkdir /srv/there", place="/srv/linked/ctxc"),
+    Setting("through a link", prepare="ln -s /srv/there /srv/linked; mkdir /srv/there", place="/srv/linked/ctxc", rare=True),
     Setting("part of another project", command=SUBPROJECT, says_not=("googletest", "GTest", "CMake Warning")),
-    Setting("an archive without .git", command="rm -rf .git && tools/build.sh --configure"),
+    Setting("an archive without .git", command="rm -rf .git && tools/build.sh --configure", rare=True),
     Setting("a source tree that cannot be written", user="newcomer",
             command="CTXC_BUILD=~/build tools/build.sh --configure"),
-    Setting("HOME unset", command="unset HOME; tools/build.sh --configure"),
-    Setting("CDPATH set", command="cd /srv; CDPATH=/srv ctxc/tools/build.sh --configure"),
-    Setting("umask 077", prepare="umask 077", command="umask 077; tools/build.sh --configure"),
+    Setting("HOME unset", command="unset HOME; tools/build.sh --configure", rare=True),
+    Setting("CDPATH set", command="cd /srv; CDPATH=/srv ctxc/tools/build.sh --configure", rare=True),
+    Setting("umask 077", prepare="umask 077", command="umask 077; tools/build.sh --configure", rare=True),
 ]
 
 # What each does to a clone, and the configuration that must fail for it.
@@ -83,25 +84,25 @@ MESSAGES = [
     failing("neither root nor sudo", r"^setup.sh: error: neither root nor sudo; have these Debian packages installed: clang-22 .*graphviz$",
             "CTXC_BUILD=~/build tools/setup.sh", empty=True, user="newcomer", before="rm $root/usr/bin/sudo"),
     failing("sudo refuses", r"^setup.sh: error: Debian's packages could not be installed: sudo: .*password.*; all .* are in .*/setup.log$",
-            "CTXC_BUILD=~/build tools/setup.sh", empty=True, user="newcomer", before="rm $root/etc/sudoers.d/newcomer"),
+            "CTXC_BUILD=~/build tools/setup.sh", empty=True, user="newcomer", before="rm $root/etc/sudoers.d/newcomer", rare=True),
     failing("another system", r"^setup.sh: error: this is no Debian: there is no apt-get to install .*; docs/install.md has other ways$",
-            "tools/setup.sh", empty=True, before="rm $root/usr/bin/apt-get"),
+            "tools/setup.sh", empty=True, before="rm $root/usr/bin/apt-get", rare=True),
     failing("an archive without LLVM 22", r"^setup.sh: error: .*'libmlir-22-dev' has no installation candidate \(docs/install.md says .*\); .*$",
             "tools/setup.sh", empty=True,
-            before="printf 'Package: libmlir-22-dev\\nPin: release *\\nPin-Priority: -1\\n' >$root/etc/apt/preferences.d/none"),
+            before="printf 'Package: libmlir-22-dev\\nPin: release *\\nPin-Priority: -1\\n' >$root/etc/apt/preferences.d/none", rare=True),
     failing("a disk too small for the packages", r"^setup.sh: error: what is installed takes \d\.\d GB of disk, and /usr has 0\.\d GB$",
             "tools/setup.sh", empty=True,
             before="mount -t tmpfs -o size=500M none $root/mnt; cp -a $root/usr/. $root/mnt; mount --bind $root/mnt $root/usr"),
     failing("nothing installed", r"^build.sh: error: this machine has no cmake ninja clang-22 clang\+\+-22 ld.lld-22; tools/setup.sh .*$", empty=True),
     failing("a disk too small for the build", r"^build.sh: error: the build folder takes 0\.4 GB of disk, and /mnt/build has 0\.1 GB$",
-            "CTXC_BUILD=/mnt/build tools/build.sh ctxc", before="mount -t tmpfs -o size=100M none $root/mnt"),
+            "CTXC_BUILD=/mnt/build tools/build.sh ctxc", before="mount -t tmpfs -o size=100M none $root/mnt", rare=True),
     failing("too little memory", r"^build.sh: error: a build takes 0\.6 GB of memory at least, and 0\.3 GB are free$", "tools/build.sh ctxc",
             before="sed 's/^MemAvailable.*/MemAvailable: 300000 kB/; s/^SwapFree.*/SwapFree: 0 kB/' /proc/meminfo >$root/tmp/meminfo; "
-                   "mount --bind $root/tmp/meminfo $root/proc/meminfo"),
+                   "mount --bind $root/tmp/meminfo $root/proc/meminfo", rare=True),
     failing("a build folder that cannot be written", r"^build.sh: error: the build folder /srv/ctxc/build cannot be written; CTXC_BUILD .*$",
-            user="newcomer"),
+            user="newcomer", rare=True),
     failing("an old CMake", r"^build.sh: error: cmake 3\.25 or newer is needed, and /usr/local/bin/cmake is 3\.22\.1$",
-            before="printf '#!/bin/sh\\necho cmake version 3.22.1\\n' >$root/usr/local/bin/cmake; chmod +x $root/usr/local/bin/cmake"),
+            before="printf '#!/bin/sh\\necho cmake version 3.22.1\\n' >$root/usr/local/bin/cmake; chmod +x $root/usr/local/bin/cmake", rare=True),
     failing("libraries that are missing", r"^build.sh: error: the configuration failed: this machine lacks MLIR 22.1 \(libmlir-22-dev .*\), libzip "
             r"\(libzip-dev\); .*tools/setup.sh installs all of them; .* are in /srv/ctxc/build/configure.log$",
             prepare=REMOVE.format("libmlir-22-dev libzip-dev")),

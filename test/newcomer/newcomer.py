@@ -56,7 +56,8 @@ def snapshot(source, folder):
 
 class Newcomer:
     def __init__(self, arguments):
-        self.source, self.work, self.builds = arguments.source, arguments.work, arguments.build
+        self.source, self.work, self.builds, self.tries_rare = (
+            arguments.source, arguments.work, arguments.build, arguments.rare)
         self.suite = arguments.suite
         self.mounts = {str(arguments.cache): CACHE + ":ro"} if arguments.cache else {}
 
@@ -188,7 +189,8 @@ def all_tried(settings):
         machine = after_demo(newcomer)
         empty = Layer(newcomer.work / f"settings-{os.getpid()}/nothing", machine.below)
         wrong = [found for setting in settings
-                 if (found := tried(newcomer, empty if setting.empty else machine, setting))]
+                 if (newcomer.tries_rare or not setting.rare)
+                 and (found := tried(newcomer, empty if setting.empty else machine, setting))]
         shutil.rmtree(newcomer.work / f"settings-{os.getpid()}")
         return "\n".join(wrong)
     return run
@@ -216,6 +218,7 @@ def main():
     parser.add_argument("user", nargs="?", choices=("root", USER), default="root")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--build", action="store_true")
+    parser.add_argument("--rare", action="store_true")
     parser.add_argument("--suite")
     arguments = parser.parse_args()
     try:
