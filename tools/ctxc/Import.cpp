@@ -60,6 +60,8 @@ static const std::string &description() {
     addTypes(text, 34, supportedModelTypes());
     text += "\n\nBy descriptions (docs/described-types.md; some for checks alone) it may also be";
     addTypes(text, 79, describedModelTypes());
+    text += "\n\nor, of models of text and of images or sounds, whose text model is read,";
+    addTypes(text, 75, wrapperModelTypes());
     return text;
   }();
   return text;

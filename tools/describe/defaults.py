@@ -253,8 +253,8 @@ class Defaults:
                 entry.update(scales=False, proportional=True)
             if rope.get("rope_type", "default") != "default":
                 entry["required"] = True  # its default is of another kind
-            if samples.POSITION_SCALE in rope:  # which was varied
-                entry["unread"] = [samples.POSITION_SCALE]
+            if samples.POSITION_SCALE in rope:
+                entry["numbers"] = list(samples.OF_POSITIONS)
             # What the class takes where only the rest of the parameters is given.
             bare = self.bare_rope(path)
             for name, key, default in (("theta", "rope_theta", self.default.get("rope_theta", 10000.0)),

@@ -25,7 +25,9 @@ SCALES = ("eps", "epsilon", "scal", "multiplier", "softcap", "cap", "limit", "no
 ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
                "gelu_fast": "gelu_tanh", "silu": "silu", "swish": "silu", "relu": "relu", "relu2": "relu2",
                "sigmoid": "sigmoid", "tanh": "tanh", "quick_gelu": "quick_gelu"}
-POSITION_SCALE = "llama_4_scaling_beta"  # what a rope's parameters have for another use
+# What a rope's parameters have for queries that grow with the position.
+POSITION_SCALE = "llama_4_scaling_beta"
+OF_POSITIONS = (POSITION_SCALE, "original_max_position_embeddings")
 # For types that have no models of the first sizes; "heads as width" for those whose heads must be as wide as the model.
 OTHER_SIZES = ("heads as width", "no size of a head", "heads in fours", "even widths", "even heads", "as many heads of keys", "rotated heads")
 TOKENS, SHARED = ("pad_token_id",), ("tie_word_embeddings",)  # shared: what a config and a part of it must say alike
@@ -328,7 +330,7 @@ class Sampler:
         def one(rope: dict[str, Any], by: int) -> dict[str, Any]:
             rope = dict(rope)
             if rope.get("rope_type", "default") not in ("default", "proportional"):
-                more = {POSITION_SCALE: (index + 2) * rope[POSITION_SCALE], "original_max_position_embeddings": 64} if POSITION_SCALE in rope else {}
+                more = {POSITION_SCALE: (index + 2) * rope[POSITION_SCALE], "original_max_position_embeddings": (64, 48, 80, 56, 72)[index]} if POSITION_SCALE in rope else {}
                 rope = {"rope_type": "default", "rope_theta": rope["rope_theta"], **more}
             if "rope_theta" in rope:
                 rope["rope_theta"] = (10000.0, 20000.0, 70000.0, 3000.0, 40000.0)[index] * by

@@ -44,10 +44,19 @@ class Template:
         parts = [rope["partial"] for rope in self.ropes.values() if len(set(rope["partial"])) > 1]
         if parts:
             keys["partial_rotary_factor"] = parts[0]
+        for path, numbers in self.position_scales(configs).items():
+            keys[path] = numbers
         self.counts = [sampler.layer_key] if sampler.layer_key not in sampler.lists else []
         self.fitter = fits.Fitter({name: values for name, values in keys.items() if name not in self.counts})
         self.with_depth = fits.Fitter(keys)
         self.used: set[str] = set()
+
+    @staticmethod
+    def position_scales(configs: list[dict[str, Any]]) -> dict[str, list[float]]:
+        """The numbers by which queries grow with the position, by the path of keys to them."""
+        ropes = [config.get("rope_parameters") or {} for config in configs]
+        return {f"rope_parameters.{name}": [rope[name] for rope in ropes] for name in samples.OF_POSITIONS
+                if all(samples.POSITION_SCALE in rope for rope in ropes)}
 
     @staticmethod
     def ropes_of(configs: list[dict[str, Any]]) -> dict[str, dict[str, list[float]]]:

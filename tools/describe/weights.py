@@ -50,8 +50,7 @@ class StoredWeights:
         rope = self.description.get("ropes", {}).get("rope_parameters", {})
         if rope.get("long"):
             given = self.settings({})["rope_parameters"]
-            kept = ("rope_theta", "partial_rotary_factor", *((samples.POSITION_SCALE, "original_max_position_embeddings")
-                                                             if samples.POSITION_SCALE in given else ()))
+            kept = ("rope_theta", "partial_rotary_factor", *(samples.OF_POSITIONS if samples.POSITION_SCALE in given else ()))
             base = {name: value for name, value in given.items() if name in kept}
             pairs = self.pairs(base.get("partial_rotary_factor", 1))
             found.append({"rope_parameters": {**base, "rope_type": "dynamic", "factor": 4.0}})

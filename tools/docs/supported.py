@@ -1,9 +1,10 @@
 """Writes the table of docs/supported.md from the tables of docs/families.md, described-types.md and torch-types.md, each of which a test
-compares with what it is about.
+compares with what it is about, and from lib/Import/HuggingFace/wrappers.json, which judge.wrappers does.
 
   supported.py REPOSITORY [--check]     with --check: fails where the page is not what it writes
 """
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -24,8 +25,9 @@ def rows(page, heading):
         yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
-def table(docs):
+def table(repository):
     """A line for each model type: what a directory needs, what runs it, and the verdicts of its blocks."""
+    docs = repository / "docs"
     known = {}
     for kind, *cells in rows(docs / "torch-types.md", "type"):
         if len(cells) > 5:
@@ -47,18 +49,22 @@ def table(docs):
         for kind in re.findall(r"`([^`]+)`", kinds):
             families.setdefault(kind, ["directory", "kernels", set()])[2].add(cells[-1])
     known.update(families)
+    wrappers = json.loads((repository / "lib/Import/HuggingFace/wrappers.json").read_text(encoding="utf-8"))
+    for kind, row in wrappers["wrappers"].items():
+        text = row["texts"][0]
+        if as_another := known.get(wrappers["texts"].get(text, {}).get("model_type", text)):
+            known[kind] = ["text", *as_another[1:]]
     lines = ["| `model_type` | a directory or config is read | runs by | verdict |", "|---|---|---|---|"]
-    read = {"directory": "yes", "export": "after `ctxc.export`"}
+    read = {"directory": "yes", "text": "yes, its text model", "export": "after `ctxc.export`"}
     lines += [f"| `{kind}` | {read[how]} | {runs} | {', '.join(sorted(verdicts))} |" for kind, (how, runs, verdicts) in sorted(known.items())]
     return "\n".join(lines) + "\n"
 
 
 def main():
-    docs = Path(sys.argv[1]) / "docs"
-    page = docs / "supported.md"
+    page = Path(sys.argv[1]) / "docs/supported.md"
     text = page.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    new = before + BEGIN + table(docs) + END + rest.split(END)[1]
+    new = before + BEGIN + table(Path(sys.argv[1])) + END + rest.split(END)[1]
     if "--check" not in sys.argv:
         page.write_text(new, encoding="utf-8")
     elif new != text:

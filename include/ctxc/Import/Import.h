@@ -80,6 +80,9 @@ std::vector<llvm::StringRef> supportedModelTypes();
 /// Those that it reads by a description of the type's program, sorted.
 std::vector<llvm::StringRef> describedModelTypes();
 
+/// Those of text and of images or sounds, whose text model is read.
+std::vector<llvm::StringRef> wrapperModelTypes();
+
 /// Whether a path is named as the file of a program.
 bool isProgramFile(llvm::StringRef path);
 

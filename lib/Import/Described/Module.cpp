@@ -188,11 +188,11 @@ static void takeTable(xf::ModelOp model, const Head &head, const StoredTensors &
         llvm::none_of(param->getUsers(), llvm::IsaPred<xf::EmbedOp>))
       continue;
     auto type = cast<mlir::RankedTensorType>(param.getType());
-    StringRef stored = tensors.onlyOne(type.getShape(), [&](StringRef name) {
+    std::string stored = tensors.onlyOne(type.getShape(), [&](StringRef name) {
       return !known.contains(name) && !known.contains(head.stem + name.str());
     });
     if (!stored.empty())
-      param.setName((stored.starts_with(head.stem) ? "" : head.stem) + stored.str());
+      param.setName((StringRef(stored).starts_with(head.stem) ? "" : head.stem) + stored);
   }
 }
 
@@ -296,6 +296,7 @@ described::importConfig(StringRef description, const json::Object &config, Confi
     warnings.push_back(ownHeadWarning(path));
   takeConventions(*module, tensors.conventions());
   TypeSetter(tensors, &context).setModel(model, *module);
+  tensors.rename(*module);
   placeAll(*module, path);
   OtherHead other(task, withHead, head.stem);
   tensors.finish([&](StringRef name) {

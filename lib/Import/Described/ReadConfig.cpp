@@ -66,8 +66,12 @@ void Instance::readRope(StringRef path, const json::Object &rule) {
     theta = config.number("rope_theta", theta, 1e-3, largestNumber);
   if (!rule.getNumber("theta") && !at->has("rope_theta") && !config.has("rope_theta"))
     missing("rope_theta");
-  for (const json::Value &unread : array(rule, "unread"))
-    at->unread({{*unread.getAsString()}});
+  for (const json::Value &name : array(rule, "numbers")) {
+    StringRef number = *name.getAsString();
+    bool isThere = parameters && at->has(number);
+    sizes[(path + "." + number).str()] =
+        isThere ? at->number(number, 1, 0, largestNumber) : missing(number);
+  }
   Rope rope = readRopeParameters(config, parameters, theta, form);
   if (rope.amplitude != 1 && !rule.getBoolean("grows").value_or(false))
     config.problem(key, "scales queries and keys, which the description of '" + Twine(type) +

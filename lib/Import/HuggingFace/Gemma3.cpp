@@ -37,12 +37,7 @@ public:
   }
 
   StringRef name() const override { return "gemma3"; }
-  SmallVector<StringRef> stems() const override {
-    return {"model.", "model.language_model.", "language_model.model.", ""};
-  }
-  SmallVector<StringRef> headNames() const override {
-    return {"lm_head.weight", "language_model.lm_head.weight"};
-  }
+  SmallVector<StringRef> stems() const override { return {"model.", ""}; }
 
   Value block(BlockBuilder &b, Value x, int64_t layer) const override {
     Value window = b.layerIndex("window", windows.windowOf(layer));

@@ -4,6 +4,7 @@
 #include "../Described/Described.h"
 #include "Architecture.h"
 #include "ModelBuilder.h"
+#include "Wrappers.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
@@ -46,20 +47,6 @@ Expected<json::Value> readConfigAlone(StringRef directory) {
   return value;
 }
 
-/// Gemma 3 for text and images: the text model alone.
-std::unique_ptr<Family> makeGemma3WithImages(ConfigReader &config) {
-  config.unread({{"vision_config"}, {"mm_tokens_per_image"}});
-  ConfigReader *text = config.object("text_config");
-  if (!text) {
-    config.problem("model_type", "needs an object 'text_config' beside it");
-    return nullptr;
-  }
-  std::unique_ptr<Family> family = makeGemma3(*text);
-  family->tied = config.flag("tie_word_embeddings", family->tied);
-  family->otherTensors = {"*vision_tower.*", "*multi_modal_projector.*"};
-  return family;
-}
-
 /// The readers by model_type.
 constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> families[] = {
     // clang-format off: one line a family
@@ -70,7 +57,6 @@ constexpr std::pair<StringLiteral, std::unique_ptr<Family> (*)(ConfigReader &)> 
     {"falcon_h1", makeFalconH1},
     {"gemma", makeGemma},
     {"gemma2", makeGemma2},
-    {"gemma3", makeGemma3WithImages},
     {"gemma3_text", makeGemma3},
     {"glm4", makeGlm4},
     {"gpt-sw3", makeGpt2}, // whose config is that of gpt2
@@ -105,14 +91,13 @@ std::unique_ptr<Family> makeFamily(ConfigReader &config) {
   for (auto [name, make] : families)
     if (name == type)
       return make(config);
-  std::vector<StringRef> known = supportedModelTypes(), described = describedModelTypes();
-  size_t count = known.size();
-  llvm::append_range(known, described);
+  std::vector<StringRef> known = supportedModelTypes();
+  llvm::append_range(known, describedModelTypes());
+  llvm::append_range(known, wrapperModelTypes());
   config.problem(
       "model_type",
-      "is not supported" + suggestion(type, known) + "\nnote: " + Twine(count) +
-          " are, which docs/families.md lists, and " + Twine(described.size()) +
-          " of docs/described-types.md\n"
+      "is not supported" + suggestion(type, known) + "\nnote: " + Twine(known.size()) +
+          " are, which docs/supported.md lists\n"
           "note: other ways in: python -m ctxc.export (docs/check-your-architecture.md), "
           "a .gguf or .mlir file");
   return nullptr;
@@ -209,6 +194,7 @@ static mlir::OwningOpRef<mlir::ModuleOp> importFamily(const json::Object &config
   Task task = taskOf(config);
   ModelBuilder builder(*family, task, tensors, configPath, context);
   auto module = builder.build();
+  tensors.rename(*module);
   OtherHead other(task, builder.readsHead(), builder.prefix());
   tensors.finish([&](StringRef name) { return isHarmless(*family, name) || other.takes(name); });
   warnings.push_back(other.warning(config, configPath));
@@ -232,14 +218,25 @@ static Expected<ImportedModel> importConfig(const json::Object &config, StringRe
   readQuantization(reader);
   StoredTensors tensors(imported.checkpoint.get(), directory,
                         configDType(reader, !imported.checkpoint), options.storage, problems);
-  StringRef type = config.getString("model_type").value_or("");
+  // Of a model of text and of images or sounds, the text model's.
+  std::optional<json::Object> text = textModelOf(config, reader);
+  ConfigReader ofText(text ? *text : config, configPath,
+                      config.getObject("text_config") ? "text_config." : "", configKeys, problems);
+  if (text)
+    tensors.setWrapper(config.getString("model_type").value_or(""));
+  if (!problems.empty())
+    return problems.take();
+  ConfigReader &own = text ? ofText : reader;
+  StringRef type = (text ? *text : config).getString("model_type").value_or("");
   StringRef description =
       llvm::is_contained(supportedModelTypes(), type) ? "" : described::descriptionOf(type);
   imported.module =
       description.empty()
-          ? importFamily(config, reader, configPath, tensors, problems, context, imported.warnings)
-          : described::importConfig(description, config, reader, configPath, tensors, problems,
+          ? importFamily(config, own, configPath, tensors, problems, context, imported.warnings)
+          : described::importConfig(description, config, own, configPath, tensors, problems,
                                     context, imported.warnings);
+  if (text)
+    reader.finish();
   if (!problems.empty())
     return problems.take();
   llvm::erase_if(imported.warnings, [](const std::string &warning) { return warning.empty(); });

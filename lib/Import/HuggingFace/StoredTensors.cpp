@@ -7,14 +7,23 @@ using namespace llvm;
 using namespace ctxc;
 using namespace ctxc::hf;
 
-mlir::RankedTensorType StoredTensors::type(StringRef name, ArrayRef<int64_t> shape,
+void StoredTensors::setWrapper(StringRef wrapper) {
+  part = TextPart(wrapper, [&](StringRef begin) {
+    return checkpoint && llvm::any_of(checkpoint->tensors(), [&](const TensorView &view) {
+             return StringRef(view.name).starts_with(begin);
+           });
+  });
+}
+
+mlir::RankedTensorType StoredTensors::type(StringRef own, ArrayRef<int64_t> shape,
                                            mlir::MLIRContext *context) {
+  const std::string name = part.stored(own);
   bool first = asked.insert(name).second;
   DType dtype = fallback;
   if (checkpoint) {
     const TensorView *view = checkpoint->find(name);
     if (first && !view)
-      found.missing.push_back({name.str(), SmallVector<int64_t>(shape)});
+      found.missing.push_back({name, SmallVector<int64_t>(shape)});
     else if (first && !isSameShape(view->shape, shape))
       found.misshapen.push_back({view, SmallVector<int64_t>(shape)});
     if (first && view && !isReadable(view->dtype))
@@ -48,7 +57,7 @@ mlir::RankedTensorType StoredTensors::bankType(StringRef name, ArrayRef<int64_t>
 }
 
 bool StoredTensors::isQuantized(StringRef name) const {
-  const TensorView *view = checkpoint ? checkpoint->find(name) : nullptr;
+  const TensorView *view = find(name);
   return view && ctxc::isQuantized(view->dtype);
 }
 
@@ -59,22 +68,22 @@ StringRef StoredTensors::stemOf(ArrayRef<StringRef> stems, StringRef name) const
   return stems.front();
 }
 
-StringRef StoredTensors::onlyOne(ArrayRef<int64_t> shape,
-                                 function_ref<bool(StringRef)> isCandidate) const {
-  StringRef one;
+std::string StoredTensors::onlyOne(ArrayRef<int64_t> shape,
+                                   function_ref<bool(StringRef)> isCandidate) const {
+  std::string one;
   for (const TensorView &view : checkpoint ? checkpoint->tensors() : ArrayRef<TensorView>()) {
-    if (!isSameShape(view.shape, shape) || !isCandidate(view.name))
+    std::optional<std::string> own = part.own(view.name);
+    if (!own || !isSameShape(view.shape, shape) || !isCandidate(*own))
       continue;
     if (!one.empty())
       return "";
-    one = view.name;
+    one = *own;
   }
   return one;
 }
 
 bool StoredTensors::equal(StringRef a, StringRef b) const {
-  const TensorView *x = checkpoint ? checkpoint->find(a) : nullptr;
-  const TensorView *y = checkpoint ? checkpoint->find(b) : nullptr;
+  const TensorView *x = find(a), *y = find(b);
   return x && y && x->dtype == y->dtype && x->shape == y->shape && x->bytes == y->bytes &&
          std::memcmp(x->data, y->data, x->bytes) == 0;
 }
@@ -84,7 +93,8 @@ void StoredTensors::finish(function_ref<bool(StringRef)> harmless) {
     return;
   std::vector<const TensorView *> unread;
   for (const TensorView &view : checkpoint->tensors())
-    if (!asked.contains(view.name) && !harmless(view.name))
+    if (std::optional<std::string> own = part.own(view.name);
+        !asked.contains(view.name) && !part.isBeside(view.name) && !(own && harmless(*own)))
       unread.push_back(&view);
   found.hasAny = asked.size() > found.missing.size();
   found.report(*checkpoint, place, std::move(unread), problems);

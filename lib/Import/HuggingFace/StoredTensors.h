@@ -3,6 +3,7 @@
 #define CTXC_IMPORT_STOREDTENSORS_H
 
 #include "TensorProblems.h"
+#include "Wrappers.h"
 #include "ctxc/Checkpoint/Checkpoint.h"
 #include "ctxc/Checkpoint/ConfigReader.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -22,6 +23,12 @@ public:
       : checkpoint(checkpoint), place(place.str()), fallback(fallback), storage(storage),
         problems(problems) {}
 
+  /// The model is the text model within one of the type `wrapper`: names here are those that it has
+  /// where it stands alone.
+  void setWrapper(llvm::StringRef wrapper);
+  /// Names the parameters of a module that was built with these names as they are stored.
+  void rename(mlir::ModuleOp module) const { part.rename(module); }
+
   /// The type of tensor `name`, which must be stored with `shape`; finish reports it where it is
   /// not.
   mlir::RankedTensorType type(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
@@ -33,7 +40,7 @@ public:
                                   mlir::MLIRContext *context);
 
   /// The head that the family reads is stored as `name`.
-  void setHead(llvm::StringRef name) { found.head = name.str(); }
+  void setHead(llvm::StringRef name) { found.head = part.stored(name); }
 
   StorageConventions conventions() const {
     return checkpoint ? checkpoint->conventions() : StorageConventions();
@@ -41,7 +48,7 @@ public:
 
   /// Whether there are files of tensors.
   bool areStored() const { return checkpoint; }
-  bool has(llvm::StringRef name) const { return checkpoint && checkpoint->find(name); }
+  bool has(llvm::StringRef name) const { return find(name); }
 
   /// Whether it is stored in a quantised format: a bank of gpt-oss is (out, in) then.
   bool isQuantized(llvm::StringRef name) const;
@@ -51,8 +58,8 @@ public:
 
   /// The one stored tensor of this shape whose name `isCandidate`; empty where there is none, or
   /// where there are several.
-  llvm::StringRef onlyOne(llvm::ArrayRef<int64_t> shape,
-                          llvm::function_ref<bool(llvm::StringRef)> isCandidate) const;
+  std::string onlyOne(llvm::ArrayRef<int64_t> shape,
+                      llvm::function_ref<bool(llvm::StringRef)> isCandidate) const;
 
   /// Whether both are stored with the same numbers.
   bool equal(llvm::StringRef a, llvm::StringRef b) const;
@@ -63,12 +70,17 @@ public:
   void finish(llvm::function_ref<bool(llvm::StringRef)> harmless);
 
 private:
+  const TensorView *find(llvm::StringRef name) const {
+    return checkpoint ? checkpoint->find(part.stored(name)) : nullptr;
+  }
+
   const Checkpoint *checkpoint;
   std::string place;
   DType fallback;
   std::optional<DType> storage;
   Problems &problems;
-  llvm::StringSet<> asked;
+  TextPart part;
+  llvm::StringSet<> asked; ///< as they are stored
   TensorProblems found;
 };
 

@@ -46,8 +46,7 @@ inline const std::vector<Expectation> &expectations() {
 struct Alias {
   const char *modelType, *of;
 };
-constexpr Alias aliases[] = {{"gemma3", "gemma3_text"}, // with images; its text_config is read
-                             {"gpt-sw3", "gpt2"}};
+constexpr Alias aliases[] = {{"gpt-sw3", "gpt2"}};
 
 } // namespace ctxc::test
 
