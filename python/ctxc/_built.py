@@ -103,37 +103,45 @@ def _stamp(file: str) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-def saves(source: str, pause: float = 0.05) -> Iterator[None]:
-    """Yields at once, and then after each save of a file that the function's module imports; all of a person's files are then
-    imported anew. Ends with the process that started this one."""
+def _own_modules(others: set[str]) -> dict[str, str]:
+    """The files of a person's own modules, by their names."""
+    return {name: str(module.__file__) for name, module in list(sys.modules.items())
+            if name not in others and getattr(module, "__file__", None) and whose(str(module.__file__)) == 0}
+
+
+def saves(sources: Callable[[], Sequence[str] | None], pause: float = 0.05) -> Iterator[str]:
+    """Yields each of `sources` at once, and again after each save of a file that its function's module imports; all of a person's
+    files are then imported anew. Ends where there are no sources, and with the process that started this one."""
     sys.dont_write_bytecode = True  # its age is compared in seconds, within which a file may be saved twice
-    others, parent = set(sys.modules), os.getppid()
-    first = importlib.util.find_spec(_module_name(source.partition(":")[0]).partition(".")[0])
-    files = {first.origin} if first is not None and first.origin is not None else set()
-    while True:
-        began, stamps = time.time_ns(), {file: _stamp(file) for file in files}
-        yield
-        own = {name: module.__file__ for name, module in sys.modules.items()
-               if name not in others and getattr(module, "__file__", None) and whose(str(module.__file__)) == 0}
-        for file in {str(file) for file in own.values()} - files:
-            stamp = _stamp(file)
-            stamps[file] = stamp if stamp[0] <= began else (0, 0)  # it was saved meanwhile
-        files = set(stamps)
-        while all(_stamp(file) == stamp for file, stamp in stamps.items()):
-            if os.getppid() != parent:
-                return
+    others, places, parent = set(sys.modules), list(sys.path), os.getppid()
+    known: dict[str, dict[str, tuple[int, int]]] = {}  # the files of each source
+    while (wanted := sources()) is not None and os.getppid() == parent:
+        known = {source: known[source] for source in wanted if source in known}
+        source = next((each for each in wanted if each not in known or
+                       any(_stamp(file) != stamp for file, stamp in known[each].items())), None)
+        if source is None:
             time.sleep(pause)
-        for name in own:
+            continue
+        for name in _own_modules(others):
             del sys.modules[name]
+        sys.path[:] = places
         importlib.invalidate_caches()
         linecache.checkcache()
+        first = importlib.util.find_spec(_module_name(source.partition(":")[0]).partition(".")[0])
+        files = {*known.get(source, ()), *({first.origin} if first is not None and first.origin is not None else ())}
+        began, stamps = time.time_ns(), {file: _stamp(file) for file in files}
+        yield source
+        for file in set(_own_modules(others).values()) - files:
+            stamp = _stamp(file)
+            stamps[file] = stamp if stamp[0] <= began else (0, 0)  # it was saved meanwhile
+        known[source] = stamps
 
 
 def watch(source: str, output: str, write: Callable[[str, str], object]) -> None:
     """Calls `write` with `source` and a new file beside `output` for each save, and prints the file's name: an empty line where
     nothing was written. The last two files stay."""
     base = Path(output)
-    for number, _ in enumerate(saves(source)):
+    for number, _ in enumerate(saves(lambda: [source])):
         file = base.with_name(f"{base.stem}-{number}{base.suffix}")
         try:
             write(source, str(file))

@@ -102,6 +102,17 @@ class XF(Session):
         self.assertEqual(found["uri"], self.uri)
         self.assertEqual(found["range"]["start"]["line"], place(text, "@mine(%x:")["line"])
 
+    def test_completion_of_ops_of_kinds_and_of_values(self):
+        for typed, needle, wanted in (("xf.", "xf.normalize rms %d", {"normalize", "scale", "attention"}),
+                                      ("xf.normalize ", "xf.normalize rms %d", {"rms", "layer"}),
+                                      ("xf.activation ", "xf.activation gelu_tanh", {"silu", "gelu_tanh"}),
+                                      ("xf.linear %", "xf.linear %D", {"%D", "%U", "%h"})):
+            at = place(BLOCK, needle, len(typed))
+            self.open(BLOCK.replace(needle, typed, 1), f"file:///{at['line']}.{at['character']}.mlir")
+            shown = self.server.request("textDocument/completion", textDocument={"uri": self.uri}, position=at,
+                                        context={"triggerKind": 1})
+            self.assertLessEqual(wanted, {each["label"] for each in shown["items"]}, typed)
+
 
 class Verdicts(Session):
     """What `ctxc check` says, while one types."""
