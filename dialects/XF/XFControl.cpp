@@ -229,7 +229,7 @@ Value MulOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange o
 Solvability DivOp::getSolvability(unsigned index, std::string &reason) {
   if (findDirection(*this) || index == 0)
     return Solvability::Exact;
-  return refuse(reason, "what is divided by a value of a patch leaves zero, if it is zero");
+  return refuse(reason, "no divisor brings a quotient of zero to another target");
 }
 Value DivOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange operands) {
   if (findDirection(*this))

@@ -56,6 +56,11 @@ def is_bank(names: str, own: str, inner: str) -> bool:
     return any(at < names.index(inner[0]) for at in places) and any(at > names.index(inner[-1]) for at in places)
 
 
+def counts(x: torch.Tensor, names: str, own: str) -> bool:
+    """Whether the size of one of its own axes is no number, as that of tokens."""
+    return any(isinstance(size, torch.SymInt) for name, size in zip(names, x.shape) if name in own)
+
+
 def product(a: torch.Tensor, of_a: str, b: torch.Tensor, of_b: str, needed: set[str]) -> tuple[torch.Tensor, str]:
     """Σ a b over what is in both and not needed, and the names of its axes."""
     a, of_a = summed(a, of_a, needed | set(of_b)), "".join(name for name in of_a if name in needed or name in of_b)
@@ -63,6 +68,9 @@ def product(a: torch.Tensor, of_a: str, b: torch.Tensor, of_b: str, needed: set[
     inner = "".join(name for name in of_a if name in of_b and name not in needed)
     both = "".join(name for name in of_a if name in of_b and name in needed)
     own_a, own_b = ("".join(name for name in names if name not in other) for names, other in ((of_a, of_b), (of_b, of_a)))
+    # The operand with an axis of tokens is in front, where its axes are not merged.
+    if not both and counts(b, of_b, own_b) and not counts(a, of_a, own_a):
+        a, of_a, own_a, b, of_b, own_b = b, of_b, own_b, a, of_a, own_a
     if not inner:  # entry by entry
         names = both + own_a + own_b
         a, b = ordered(a, of_a, both + own_a), ordered(b, of_b, both + own_b)

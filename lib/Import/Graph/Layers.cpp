@@ -27,54 +27,6 @@ static StringRef outermostElement(StringRef path) {
   return "";
 }
 
-/// Whether a call makes numbers of tokens, as an embedding does.
-static bool readsTokens(graph::CallOp call, const TokenAxes &axes) {
-  auto isOf = [&](Value value, bool floats) {
-    auto type = dyn_cast<graph::SymbolicType>(value.getType());
-    return axes.isData(value) && type && isa<FloatType>(type.getElementType()) == floats;
-  };
-  return llvm::any_of(call.getResults(), [&](Value v) { return isOf(v, true); }) &&
-         llvm::any_of(call.getOperands(), [&](Value v) { return isOf(v, false); }) &&
-         llvm::none_of(call.getOperands(), [&](Value v) { return isOf(v, true); });
-}
-
-/// Whether `path` is `module`, or a part of it.
-static bool isWithin(StringRef path, StringRef module) {
-  return path.consume_front(module) && (path.empty() || path.front() == '.');
-}
-
-std::vector<Layer> ctxc::pt2::findModules(graph::ProgramOp program, const TokenAxes &axes) {
-  llvm::StringSet<> whole; // modules that have more than layers
-  llvm::SmallVector<std::string> found;
-  for (auto call : program.getBody().getOps<graph::CallOp>())
-    if (readsTokens(call, axes))
-      for (StringRef path = call.getPath(); !path.empty();
-           path = path.contains('.') ? path.rsplit('.').first : "")
-        whole.insert(path);
-  for (auto call : program.getBody().getOps<graph::CallOp>()) {
-    StringRef path = call.getPath();
-    if (axes.mixing(call) == Mixing::None || path.empty())
-      continue;
-    size_t end = path.find('.');
-    while (whole.contains(path.take_front(end)) && end < path.size())
-      end = path.find('.', end + 1);
-    // Attention by itself is no layer: what stands behind it is elsewhere.
-    if (whole.contains(path.take_front(end)) || end >= path.size())
-      return {};
-    if (!llvm::is_contained(found, path.take_front(end)))
-      found.push_back(path.take_front(end).str());
-  }
-  std::vector<Layer> layers;
-  for (const std::string &module : found) {
-    layers.push_back({module});
-    for (auto call : program.getBody().getOps<graph::CallOp>())
-      if (isWithin(call.getPath(), module) &&
-          llvm::any_of(call.getResults(), [&](Value v) { return axes.isData(v); }))
-        layers.back().calls.push_back(call);
-  }
-  return layers;
-}
-
 llvm::Expected<std::vector<Layer>> ctxc::pt2::findLayers(graph::ProgramOp program,
                                                          const TokenAxes &axes) {
   std::vector<Layer> layers;
@@ -128,8 +80,7 @@ bool ctxc::pt2::isOfOneToken(Value value, const TokenAxes &axes) {
   return isSized && axes.axis(value);
 }
 
-/// Whether `value` is made of a parameter, and of nothing that the model reads.
-static bool isOfParameter(Value value, const TokenAxes &axes) {
+bool ctxc::pt2::isOfParameter(Value value, const TokenAxes &axes) {
   Operation *op = value.getDefiningOp();
   if (auto stored = dyn_cast<graph::StoredOp>(op))
     return !stored.getFixed();

@@ -20,8 +20,11 @@ struct Layer {
 /// is no such list. A layer that runs several times is as many layers, of one path.
 llvm::Expected<std::vector<Layer>> findLayers(graph::ProgramOp program, const TokenAxes &axes);
 
-/// Of a program without such lists: the outermost modules that have one that joins tokens inside,
-/// and no embedding, such as "block". None where a module of the whole model joins tokens itself.
+/// Of a program without such lists: the outermost modules that join tokens and have no embedding,
+/// such as "block". A layer reaches from one value through which all goes to another: it has what
+/// else stands between these, and what is added to the stream behind, up to the next module that
+/// joins tokens. So attention by itself has the MLP that its parent adds. None where a module with
+/// an embedding joins tokens itself, or where no such value says what belongs to attention.
 std::vector<Layer> findModules(graph::ProgramOp program, const TokenAxes &axes);
 
 /// Leaves out the layers of which no op is in `live`. An error where none is left.
@@ -33,6 +36,9 @@ llvm::StringRef nameOfList(llvm::StringRef path);
 
 /// Whether `value` is one of a token, of a fixed size, so that a layer can read or give it.
 bool isOfOneToken(mlir::Value value, const TokenAxes &axes);
+
+/// Whether `value` is made of a parameter, and of nothing that the model reads.
+bool isOfParameter(mlir::Value value, const TokenAxes &axes);
 
 /// Has a layer compute for itself what it would read of others and what is of no single token, such
 /// as which tokens an earlier layer selected for each: from what is of one, by the same calls. None

@@ -2,7 +2,9 @@
 #include "Raise.h"
 #include "GraphValues.h"
 #include "SureMixing.h"
+#include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
+#include "dialects/Graph/AtenOps.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -257,13 +259,41 @@ llvm::Expected<bool> Raiser::raiseByPattern(graph::CallOp call) {
   return true;
 }
 
+/// What computes with the parameters that `value` is made of, the last op of these first; null
+/// where they are only moved.
+static graph::CallOp computedBy(Value value) {
+  SmallVector<Operation *> work{value.getDefiningOp()};
+  while (!work.empty()) {
+    auto call = dyn_cast<graph::CallOp>(work.pop_back_val());
+    if (!call)
+      continue;
+    const graph::AtenOp *op = graph::atenOp(call);
+    if (op && (op->kind == graph::AtenKind::Entries || op->kind == graph::AtenKind::Joins))
+      return call;
+    for (Value operand : call.getOperands())
+      work.push_back(operand.getDefiningOp());
+  }
+  return {};
+}
+
+/// Why no pattern raises a call.
+std::string Raiser::whyUnknown(graph::CallOp call) const {
+  for (Value operand : call.getOperands()) {
+    if (isData(operand) || !computedBy(operand))
+      continue;
+    for (graph::StoredOp source : sourcesOf(operand))
+      return "it reads what " + quoted(computedBy(operand).getTarget()) + " makes of " +
+             quoted(naming(source.getName())) +
+             ", and nothing says which numbers a change of that can make";
+  }
+  return "no pattern raises it to xf; write one (docs/check-your-architecture.md)";
+}
+
 llvm::Error Raiser::raise(graph::CallOp call) {
   llvm::Expected<bool> raised = raiseByPattern(call);
   if (!raised)
     return raised.takeError();
-  return *raised ? llvm::Error::success()
-                 : raiseOpaque(call, "no pattern raises it to xf; write one "
-                                     "(docs/check-your-architecture.md)");
+  return *raised ? llvm::Error::success() : raiseOpaque(call, whyUnknown(call));
 }
 
 MixedRegion ctxc::pt2::regionOf(Value mixed, const Parts &parts,

@@ -159,6 +159,7 @@ private:
   /// Raises a call and binds its results; false where no pattern knows it.
   llvm::Expected<bool> raiseByPattern(graph::CallOp call);
   llvm::Error severalTokens(Value value) const;
+  std::string whyUnknown(graph::CallOp call) const;
   llvm::Error raiseOpaque(graph::CallOp call, llvm::StringRef why);
   /// Binds `mixed` to an xf.attention, or says what stands in the way.
   llvm::Expected<bool> raiseAttention(Value mixed, std::string &obstacle);

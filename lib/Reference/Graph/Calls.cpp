@@ -193,8 +193,8 @@ Shape Call::axes(StringRef name, int64_t rank) {
     if (axis < 0 || axis >= rank)
       fail("has axes '" + name + "' that its operand lacks");
   }
-  for (int64_t i = 0; result.empty() && i < rank; ++i)
-    result.push_back(i);
+  if (result.empty())
+    llvm::append_range(result, llvm::seq<int64_t>(0, rank));
   return result;
 }
 
