@@ -35,6 +35,21 @@ Value ctxc::pt2::beforeCopies(Value value) {
   }
 }
 
+graph::CallOp ctxc::pt2::computedBy(Value value) {
+  SmallVector<Operation *> work{value.getDefiningOp()};
+  while (!work.empty()) {
+    auto call = dyn_cast<graph::CallOp>(work.pop_back_val());
+    if (!call)
+      continue;
+    const graph::AtenOp *op = graph::atenOp(call);
+    if (op && (op->kind == graph::AtenKind::Entries || op->kind == graph::AtenKind::Joins))
+      return call;
+    for (Value operand : call.getOperands())
+      work.push_back(operand.getDefiningOp());
+  }
+  return {};
+}
+
 std::optional<double> ctxc::pt2::numberOf(graph::CallOp call, StringRef name) {
   Attribute argument = call.getArgument(name);
   if (auto number = dyn_cast_or_null<FloatAttr>(argument))

@@ -30,6 +30,9 @@ graph::CallOp callOf(mlir::Value value, llvm::StringRef base);
 /// `value` before ops that keep its numbers in their places: copies, also to another floating type.
 mlir::Value beforeCopies(mlir::Value value);
 
+/// The last op that computes `value`, and does not only move numbers; null where none does.
+graph::CallOp computedBy(mlir::Value value);
+
 /// The argument `name` as a number, also where it is an integer.
 std::optional<double> numberOf(graph::CallOp call, llvm::StringRef name);
 std::optional<int64_t> integerOf(graph::CallOp call, llvm::StringRef name);

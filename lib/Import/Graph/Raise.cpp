@@ -4,7 +4,6 @@
 #include "SureMixing.h"
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Support/Error.h"
-#include "dialects/Graph/AtenOps.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -259,30 +258,14 @@ llvm::Expected<bool> Raiser::raiseByPattern(graph::CallOp call) {
   return true;
 }
 
-/// What computes with the parameters that `value` is made of, the last op of these first; null
-/// where they are only moved.
-static graph::CallOp computedBy(Value value) {
-  SmallVector<Operation *> work{value.getDefiningOp()};
-  while (!work.empty()) {
-    auto call = dyn_cast<graph::CallOp>(work.pop_back_val());
-    if (!call)
-      continue;
-    const graph::AtenOp *op = graph::atenOp(call);
-    if (op && (op->kind == graph::AtenKind::Entries || op->kind == graph::AtenKind::Joins))
-      return call;
-    for (Value operand : call.getOperands())
-      work.push_back(operand.getDefiningOp());
-  }
-  return {};
-}
-
 /// Why no pattern raises a call.
 std::string Raiser::whyUnknown(graph::CallOp call) const {
   for (Value operand : call.getOperands()) {
-    if (isData(operand) || !computedBy(operand))
+    graph::CallOp made = isData(operand) ? graph::CallOp() : computedBy(operand);
+    if (!made)
       continue;
     for (graph::StoredOp source : sourcesOf(operand))
-      return "it reads what " + quoted(computedBy(operand).getTarget()) + " makes of " +
+      return "it reads what " + quoted(made.getTarget()) + " makes of " +
              quoted(naming(source.getName())) +
              ", and nothing says which numbers a change of that can make";
   }

@@ -234,6 +234,7 @@ private:
   /// A value that is made of stored tensors and of the token's position alone, entry by entry, such
   /// as the rates of a recurrence; null where it is made in another way.
   Value ofStored(Value value);
+  Value madeOfStored(Value fixed);
   /// The same for what stands beside `data` in a sum or product, without the axis of one entry that
   /// it has for `data`'s tokens.
   Value ofStoredBeside(Value value, Value data);

@@ -251,13 +251,20 @@ Raiser::Results Raiser::sum(graph::CallOp call) {
   }
   if (isSub)
     return {};
-  // Embeddings of positions.
-  llvm::Expected<Value> other = storedOf(fixed) ? Value() : operand(fixed);
-  if (!other || !*other || other->getType() != data.getType()) {
-    llvm::consumeError(other.takeError());
+  Value other = madeOfStored(fixed); // embeddings of positions
+  if (!other || other.getType() != data.getType())
     return {};
-  }
-  return {xf::AddOp::create(builder, call.getLoc(), data, *other)};
+  return {xf::AddOp::create(builder, call.getLoc(), data, other)};
+}
+
+/// A value that no token moves, as an op of which only that is known; null where it is a stored
+/// one.
+Value Raiser::madeOfStored(Value fixed) {
+  llvm::Expected<Value> made = storedOf(fixed) ? Value() : operand(fixed);
+  if (made && *made && isFloat(*made))
+    return *made;
+  llvm::consumeError(made.takeError());
+  return {};
 }
 
 Raiser::Results Raiser::times(graph::CallOp call) {
@@ -297,6 +304,7 @@ Raiser::Results Raiser::times(graph::CallOp call) {
     y = withNumber(call.getLoc(), data, fixed);
   Value made = data && !y ? ofStoredBeside(fixed, a ? sides->left : sides->right) : Value();
   made = made || !data || y ? made : fixedRow(fixed);
+  made = made || !data || y ? made : madeOfStored(fixed);
   bool isOne = made && ranked(made).getShape() == ArrayRef<int64_t>{1};
   if (made && (isOne || matchShapes(call.getLoc(), data, made)))
     y = xf::MulOp::create(builder, call.getLoc(), data, made);

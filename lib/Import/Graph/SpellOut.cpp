@@ -25,6 +25,15 @@ public:
                                  /*visible=*/false)
         .getResult(0);
   }
+  /// The product of a linear layer without its bias.
+  Value product(Value input, Value weight, Type type) {
+    NamedAttribute arguments[] = {builder.getNamedAttr("input", operand(0)),
+                                  builder.getNamedAttr("weight", operand(1))};
+    return graph::CallOp::create(builder, like.getLoc(), type, like.getTarget(),
+                                 ValueRange{input, weight}, builder.getDictionaryAttr(arguments),
+                                 like.getPath(), /*visible=*/false)
+        .getResult(0);
+  }
   /// `value` times a number, unless that is 1.
   Value times(Value value, Attribute number) {
     return number ? of("aten.mul.Tensor", value, {}, number, value.getType()) : value;
@@ -96,11 +105,23 @@ static void spellSumOfProduct(graph::CallOp call) {
       write.of("aten.add.Tensor", self, write.times(product, factorOf(call, "value")), {}, type));
 }
 
+/// x Wᵀ + b of a matrix that is computed: what is known of the sum does not wait for the product.
+static void spellLinear(graph::CallOp call) {
+  Value input = call.getTensor("input"), weight = call.getTensor("weight"),
+        bias = call.getTensor("bias");
+  if (!input || !weight || !bias || !computedBy(weight))
+    return;
+  Writer write(call);
+  Type type = call.getResult(0).getType();
+  write.replace(write.of("aten.add.Tensor", write.product(input, weight, type), bias, {}, type));
+}
+
 void pt2::spellOut(graph::ProgramOp program) {
   static constexpr std::pair<StringLiteral, void (*)(graph::CallOp)> rules[] = {
       {"add", spellSum},
       {"sub", spellSum},
       {"rsub", spellSum},
+      {"linear", spellLinear},
       {"lerp", spellInterpolation},
       {"addcmul", spellSumOfProduct},
       {"addcdiv", spellSumOfProduct}};

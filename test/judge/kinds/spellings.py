@@ -79,9 +79,31 @@ class Branching(Block):
         return super().forward(x)
 
 
+def by_mean(x, y, block):
+    return x + block.attention.qkv.weight.abs().mean() * y
+
+
+class Rounded(nn.Linear):
+    """Of a matrix only signs and one number are left, as BitNet has it."""
+
+    def forward(self, x):
+        weight = (self.weight - self.weight.mean()).sign() * self.weight.abs().mean()
+        largest = x.abs().amax(-1, keepdim=True).clamp(min=1e-5)
+        return nn.functional.linear((x * 127 / largest).round() * largest / 127, self.weight + (weight - self.weight).detach(), self.bias)
+
+
+class OfSigns(Block):
+    def __init__(self, bias):
+        super().__init__()
+        self.mlp.up, self.mlp.down = Rounded(WIDTH, 2 * WIDTH), Rounded(2 * WIDTH, WIDTH, bias=bias)
+
+
 CASES = {name: ((lambda how: lambda: Model(lambda: Spelled(how), 2))(how), None) for name, how in SUMS.items()}
 for _name, _inside in INSIDES.items():
     CASES[_name] = (lambda inside: lambda: Model(lambda: Spelled(SUMS["times"], inside), 2))(_inside), None
+CASES["times a matrix's mean"] = lambda: Model(lambda: Spelled(SUMS["times"], None, by_mean), 2), None
+CASES["a matrix of signs"] = lambda: Model(lambda: OfSigns(False), 2), r"makes of '(\w+\.)*mlp\.down\.weight', and nothing says which numbers"
+CASES["a matrix of signs and a bias"] = lambda: Model(lambda: OfSigns(True), 2), None
 CASES["torch.cond"] = lambda: Model(lambda: Branching("cond"), 2), BRANCHES
 
 
