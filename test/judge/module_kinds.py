@@ -5,7 +5,8 @@ words that it says beforehand.
   module_kinds.py CTXC PACKAGE KIND [NAME…] [--share K] [--generated N] [--seed S]
 
 KIND is a file of kinds/, whose CASES have a function for each name that builds a module, and what its refusal says;
-`generated(choose)` gives further ones. With --share K only every K-th of the CASES is tried, and all that are refused."""
+`generated(choose)` gives further ones, and OPTIONS are those of `ctxc verify`. With --share K only every K-th of the CASES is
+tried, and all that are refused."""
 import argparse
 import importlib
 import random
@@ -62,8 +63,8 @@ def judged(kind, build, refusal, folder):
     for context in CONTEXTS:
         numbers = folder / "logits.safetensors"
         numbers.unlink(missing_ok=True)
-        run = programs.run([given.ctxc, "verify", file, "--tokens", ",".join(map(str, context)), "--generate", str(STEPS),
-                            "--logits", numbers, "--threads", "1"])
+        run = programs.run([given.ctxc, "verify", file, *getattr(kind, "OPTIONS", []), "--tokens", ",".join(map(str, context)),
+                            "--generate", str(STEPS), "--logits", numbers, "--threads", "1"])
         if refusal is not None:
             if run.returncode == 0 or not re.search(refusal, run.stderr):
                 return f"expected a refusal /{refusal}/, found exit code {run.returncode}: {run.stderr.strip()[-400:]}"

@@ -259,6 +259,7 @@ private:
   Value expertProduct(graph::CallOp call);
   Value productFromLeft(graph::CallOp call);
   Value productOfRows(graph::CallOp call);
+  Value productByRows(mlir::Location loc, Value a, Value b, mlir::RankedTensorType type);
   Value weighted(mlir::Location loc, Value w, Value y);
   Value each(mlir::Location loc, int64_t count);
   Value oneOfBank(mlir::Location loc, Value weight, bool turned, Value x);

@@ -302,7 +302,24 @@ Value Raiser::combined(graph::CallOp call, Value value) {
   return {};
 }
 
-/// w Y, and Y w, of a vector and of rows that are both the token's.
+/// A B of two matrices of the token: each row of A weighs the rows of B.
+Value Raiser::productByRows(Location loc, Value a, Value b, RankedTensorType type) {
+  const int64_t rows = type.getDimSize(0), inner = ranked(a).getNumElements() / rows;
+  Type element = builder.getF32Type();
+  a = reshaped(loc, a, RankedTensorType::get({rows, inner}, element));
+  b = reshaped(loc, b, RankedTensorType::get({inner, type.getDimSize(1)}, element));
+  SmallVector<Value> made;
+  for (int64_t i = 0; i < rows; ++i) {
+    Value row =
+        xf::SliceOp::create(builder, loc, RankedTensorType::get({1, inner}, element), a, i, 0);
+    row = reshaped(loc, row, RankedTensorType::get({inner}, element));
+    made.push_back(reshaped(loc, weighted(loc, row, b),
+                            RankedTensorType::get({1, type.getDimSize(1)}, element)));
+  }
+  return xf::ConcatOp::create(builder, loc, type, made, 0);
+}
+
+/// The same where one of them may be a vector, which then weighs alone.
 Value Raiser::productOfRows(graph::CallOp call) {
   Value left = call.getTensor("self"), right = call.getTensor("other");
   auto sizes = [](Value value) {
@@ -318,17 +335,22 @@ Value Raiser::productOfRows(graph::CallOp call) {
   auto [same, columns] = sizes(right);
   auto result = tokenType(call.getResult(0), axes);
   if (!result || !a || !b || !rows || !inner || inner != same || !columns ||
-      result->getNumElements() != *rows * *columns || (*rows != 1 && *columns != 1)) {
+      result->getNumElements() != *rows * *columns ||
+      ranked(a).getNumElements() != *rows * *inner ||
+      ranked(b).getNumElements() != *inner * *columns || !isFloat(a) || !isFloat(b) ||
+      (*rows > mostRows && *columns != 1)) {
     llvm::consumeError(result.takeError());
     return {};
   }
   bool isLeft = *rows == 1;
   Location loc = call.getLoc();
+  if (!isLeft && *columns != 1)
+    return reshaped(
+        loc,
+        productByRows(loc, a, b, RankedTensorType::get({*rows, *columns}, builder.getF32Type())),
+        *result);
   Value w = isLeft ? a : b, y = isLeft ? b : a;
   int64_t width = isLeft ? *columns : *rows;
-  if (ranked(w).getNumElements() != *inner || ranked(y).getNumElements() != *inner * width ||
-      !isFloat(w) || !isFloat(y))
-    return {};
   w = reshaped(loc, w, RankedTensorType::get({*inner}, builder.getF32Type()));
   auto turn = y.getDefiningOp<xf::TransposeOp>();
   auto type = RankedTensorType::get({*inner, width}, builder.getF32Type());

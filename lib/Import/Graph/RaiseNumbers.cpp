@@ -161,10 +161,12 @@ Value Raiser::numbersFor(graph::StoredOp stored, Value data) {
   return reshaped(stored.getLoc(), numbers, RankedTensorType::get(shape, builder.getF32Type()));
 }
 
-/// Whether entries of the result are functions of entries of the operands, or are these.
+/// Whether entries of the result are functions of entries of the operands, or are these, or shares
+/// of them.
 static bool isByEntry(graph::CallOp call) {
   const graph::AtenOp *op = graph::atenOp(call);
-  return op && (op->kind == graph::AtenKind::Entries || op->keepsNumbers());
+  return op &&
+         (op->kind == graph::AtenKind::Entries || op->keepsNumbers() || op->name == "softmax");
 }
 
 /// The number without an axis that `stored` is, where no patch changes it.

@@ -56,6 +56,7 @@ SUMS = {
     "a sum of terms": lambda x, y, b: sum([x, 0.5 * y]),
     "in place": lambda x, y, b: x.clone().add_(0.5 * y),
     "mul in place": lambda x, y, b: y.clone().mul_(0.5) + x,
+    "times a share": lambda x, y, b: x + b.factor.softmax(0)[2] * y,
 }
 INSIDES = {
     "zeros by assignment": assigned,
