@@ -294,9 +294,10 @@ graph.program @onehot tokens "s" {
 
 // -----
 
-// A sum of numbers that no token moves, of which one has no form in xf.
+// A sum of numbers that no token moves, of which one has no form in xf: it multiplies as any number.
 // CHECK-LABEL: xf.block @model(
-// CHECK: graph.opaque "aten.mul.Tensor"
+// CHECK: %[[SUM:.*]] = graph.opaque "aten.add.Tensor" why "it depends on positions and constants alone"
+// CHECK: xf.mul %arg0, %[[SUM]]
 graph.program @numbers_alone tokens "s" {
   %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 4], f32>
   %zero = graph.stored "zero" fixed is dense<0.5> : tensor<f64> : !graph.tensor<[], f32>
