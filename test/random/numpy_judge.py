@@ -95,7 +95,9 @@ class Search:
             steps, attempts = 12, 1
         start = np.repeat(self.start[rows], attempts, 0)
         if attempts > 1:
-            far = np.concatenate([[0], 3.0 ** np.arange(attempts - 1)])
+            # Farther and farther from where it is, and from zero: of exp(-30) nothing is near.
+            far = np.concatenate([[0], 3.0 ** (np.arange(attempts - 1) // 2)])
+            start *= np.tile(np.arange(attempts) % 2 == 0, len(rows))[:, None]
             start += rng.standard_normal(start.shape) * np.tile(far, len(rows))[:, None]
         dampings = DAMPINGS[[0, 3]] if large else DAMPINGS
         points, errors = minimized(self.residual, start, np.repeat(rows, attempts), steps, dampings, attempts if one else 0)

@@ -83,6 +83,15 @@ class Judge(unittest.TestCase):
             self.assertGreater(count, 9, verdict)  # else it would say little
             self.assertGreaterEqual(found[verdict], 0.85 * count, verdict)
 
+    def test_patches_that_are_far(self):
+        """A length by an exponential, from where it underflows."""
+        with tempfile.TemporaryDirectory() as folder:
+            for seed, by_layer in ((6037923, True), (6052387, False)):
+                maker = Maker(seed, by_layer)
+                maker.make()
+                for _, layer, claim in claims_of(CTXC, folder, [maker], by_layer):
+                    self.assertEqual(judge(maker.block, claim, layer, seed), "")
+
     def test_verdicts(self):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "numpy_verdicts.py")
         done = subprocess.run([sys.executable, script, CTXC, "0", "64"], capture_output=True, text=True, check=False)
