@@ -78,7 +78,9 @@ class Build:
                 ["ninja", "-C", self.folder, "-t", "commands", f"bin/{program}"], text=True
             )
             last = said.strip().splitlines()[-1]
-            self.links[program] = shlex.split(re.match(r": && (.*?) && ", last).group(1))
+            words = re.match(r": && (.*?) && ", last).group(1)
+            # Where a library is linked as a whole, what is changed would not come first.
+            self.links[program] = shlex.split(re.sub(r"-Xlinker --(no-)?whole-archive ", "", words))
         return self.links[program]
 
 
