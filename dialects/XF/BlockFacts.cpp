@@ -2,6 +2,7 @@
 #include "dialects/XF/EntryImage.h"
 #include "dialects/XF/FactsArith.h"
 #include "dialects/XF/Products.h"
+#include "dialects/XF/Saturation.h"
 #include "dialects/XF/Sizes.h"
 #include "dialects/XF/SumFacts.h"
 #include <map>
@@ -29,6 +30,8 @@ private:
   void setSources(Operation *op, Term &term) const;
   void number(Operation *op, Term &term);
   void settle(Operation *op, Term &term, Facts &facts);
+  std::vector<Combination> saturate(Operation *op, const Combination *sum, const Term &term,
+                                    Facts &facts);
   void forgetDividedZeros();
   std::optional<Combination> combine(Operation *op) const;
   void takeSum(const Combination &sum, Term &term, Facts &facts);
@@ -73,6 +76,7 @@ Facts FactsPass::factsOf(Operation *op) const {
     operands.push_back(facts(operand));
     operands.back().levels.reset(); // not handed on by ops that copy their operand's facts
     operands.back().total.reset();
+    operands.back().limits.clear();
     auto param = operand.getDefiningOp<ParamOp>();
     if (param && param.getConstant() && !speaker)
       continue; // the op itself says nothing
@@ -277,6 +281,43 @@ void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
     facts = Facts::constant(0, facts.why);
 }
 
+/// Sets the limits of a result; returns what else it is rounded to on open sets.
+std::vector<Combination> FactsPass::saturate(Operation *op, const Combination *sum,
+                                             const Term &term, Facts &facts) {
+  std::vector<Combination> rounded;
+  if (term.fixed) { // it is what it is
+    if (facts.numbers)
+      facts.limits = *facts.numbers;
+    else if (!facts.getConstant())
+      facts.limits = {std::numeric_limits<double>::quiet_NaN()};
+    tidyLimits(facts);
+    return rounded;
+  }
+  auto of = [&](Value v) -> const Facts & { return this->facts(v); };
+  if (sum) {
+    llvm::append_range(facts.limits, atoms.limitsOf(*sum));
+  } else {
+    auto [limits, followed] = saturationOf(op, of, [&](Value v) { return this->term(v).fixed; });
+    llvm::append_range(facts.limits, limits);
+    for (auto [value, factor] : followed) {
+      auto known = sums.find(value);
+      Combination to =
+          known != sums.end() ? known->second : Combination{{{this->term(value).number, 1}}};
+      for (auto &[number, of] : to.terms)
+        of *= factor;
+      to.constant *= factor;
+      for (Combination &each : atoms.roundings(to))
+        if (constexpr size_t most = 64; each.terms.empty())
+          facts.limits.push_back(each.constant);
+        else if (rounded.size() < most)
+          rounded.push_back(std::move(each));
+    }
+  }
+  dropUnreached(op, facts.limits, of);
+  tidyLimits(facts);
+  return rounded;
+}
+
 void FactsPass::visit(Operation *op) {
   if (op->getNumResults() == 0)
     return;
@@ -301,6 +342,7 @@ void FactsPass::visit(Operation *op) {
   if (llvm::any_of(op->getOpOperands(), isFactor) && term.movers.none())
     facts.free = false;
   settle(op, term, facts);
+  std::vector<Combination> rounded = saturate(op, sum ? &*sum : nullptr, term, facts);
   if (isa<ContextualOpInterface>(op) && facts.getConstant())
     result.blind.insert(op);
   for (OpResult each : op->getResults()) {
@@ -313,7 +355,7 @@ void FactsPass::visit(Operation *op) {
                      this->term(op->getOperand(1)).number);
   if (sum && !facts.getConstant())
     sums[op->getResult(0)] = std::move(*sum);
-  atoms.add(term, facts);
+  atoms.add(term, facts, std::move(rounded));
 }
 
 void FactsPass::run() {

@@ -3,6 +3,7 @@
 #include "dialects/XF/Functions.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -145,12 +146,22 @@ Jet activationOf(ActivationKind kind, Interval x) {
 class EntryFunction {
 public:
   using FactsOf = llvm::function_ref<const Facts &(Value)>;
+  static constexpr size_t mostOps = 48;
   static std::optional<EntryFunction> of(Value value, FactsOf facts);
+  /// Of an op with one operand, which is the root.
+  explicit EntryFunction(Operation *op)
+      : value(op->getResult(0)), root(op->getOperand(0)), steps{{}, Step{op, 0, {0}}} {}
   /// Of all values that the root takes by its facts, rounded outwards.
   Interval image(const Facts &ofRoot) const;
+  double at(double x) const { return evaluate({x, x}).f.low; }
+  /// Adds what it is rounded to where the root is large.
+  void addTails(const Facts &ofRoot, Saturation &tails) const;
+  /// Whether it comes close to `limit`, but near zero, where it only passes.
+  bool comesTo(double limit, const Facts &ofRoot) const;
   Value getRoot() const { return root; }
 
 private:
+  EntryFunction() = default;
   /// A constant, or made by an op of earlier steps; step 0 is the root.
   struct Step {
     Operation *op = nullptr;
@@ -158,7 +169,7 @@ private:
     SmallVector<unsigned, 2> operands = {};
   };
 
-  bool collect(Value value, FactsOf facts);
+  void collect(Value from, FactsOf facts);
   unsigned add(Value made, Step step) {
     steps.push_back(std::move(step));
     return places[made] = steps.size() - 1;
@@ -170,7 +181,6 @@ private:
   /// need no halving; it grows.
   Interval onSegment(Interval x, int depth, int &budget, Interval &known) const;
 
-  static constexpr size_t mostOps = 48;
   Value value, root;
   std::vector<Step> steps{1};
   llvm::DenseMap<Value, unsigned> places; ///< of values among the steps
@@ -183,39 +193,56 @@ static bool isByEntry(Operation *op) {
                          LeakyOp, PowerOp>(op);
 }
 
-bool EntryFunction::collect(Value from, FactsOf facts) {
+/// The earliest value of which alone, beside constants, `value` is a function; null if there is
+/// none.
+static Value findRoot(Value value, EntryFunction::FactsOf facts) {
+  auto isLater = [](Value a, Value b) {
+    Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
+    return x && (!y || y->isBeforeInBlock(x));
+  };
+  Value root;
+  llvm::SmallSetVector<Value, 8> open;
+  open.insert(value);
+  for (size_t count = 0; count < EntryFunction::mostOps && !open.empty(); ++count) {
+    if (open.size() == 1 && open[0] != value)
+      root = open[0];
+    Value last = *std::min_element(open.begin(), open.end(), isLater);
+    Operation *op = last.getDefiningOp();
+    if (!isByEntry(op) || last.getType() != value.getType())
+      break;
+    open.remove(last);
+    for (Value operand : op->getOperands())
+      if (!facts(operand).getConstant())
+        open.insert(operand);
+  }
+  return root && root.getType() == value.getType() ? root : Value();
+}
+
+void EntryFunction::collect(Value from, FactsOf facts) {
   if (places.count(from))
-    return true;
+    return;
   if (from != value)
     if (std::optional<double> constant = facts(from).getConstant()) {
       add(from, {nullptr, *constant});
-      return true;
+      return;
     }
-  Operation *op = from.getDefiningOp();
-  if (!isByEntry(op) || from.getType() != value.getType()) {
-    if (root || from.getType() != value.getType())
-      return false;
-    root = from;
-    places[root] = 0;
-    return true;
-  }
-  if (steps.size() > mostOps)
-    return false;
-  Step step{op};
-  for (Value operand : op->getOperands()) {
-    if (!collect(operand, facts))
-      return false;
+  Step step{from.getDefiningOp()};
+  for (Value operand : step.op->getOperands()) {
+    collect(operand, facts);
     step.operands.push_back(places.lookup(operand));
   }
   add(from, std::move(step));
-  return true;
 }
 
 std::optional<EntryFunction> EntryFunction::of(Value value, FactsOf facts) {
   EntryFunction function;
   function.value = value;
-  bool isOne = function.collect(value, facts) && function.root;
-  return isOne ? std::optional(function) : std::nullopt;
+  function.root = findRoot(value, facts);
+  if (!function.root)
+    return std::nullopt;
+  function.places[function.root] = 0;
+  function.collect(value, facts);
+  return function;
 }
 
 Jet EntryFunction::evaluate(unsigned step, ArrayRef<Jet> a, Interval x) const {
@@ -360,4 +387,63 @@ void ctxc::xf::tightenImage(Operation *op, Facts &facts,
   if (std::isfinite(image.high))
     facts.ceiling = std::min(facts.ceiling.value_or(image.high), image.high);
   boundByInterval(facts);
+}
+
+void EntryFunction::addTails(const Facts &ofRoot, Saturation &tails) const {
+  // From here on float32 rounds: gelu_tanh to 0 below −5, exp to 0 below −103.
+  constexpr double first = 5;
+  auto isAtMost = [&](std::optional<double> side) {
+    return std::min(side.value_or(infinite), ofRoot.bound.value_or(infinite)) <= first;
+  };
+  for (double sign : {-1.0, 1.0}) {
+    if (sign > 0 ? isAtMost(ofRoot.ceiling)
+                 : isAtMost(ofRoot.floor ? std::optional(-*ofRoot.floor) : std::nullopt))
+      continue;
+    // Exponentials are flat soon, and quotients where float32 ends.
+    for (auto [near, far] : {std::pair(50.0, 60.0), {1e30, 2e30}}) {
+      double x = sign * near, y = sign * far, a = at(x), b = at(y);
+      if (float(a) == float(b) && std::isfinite(float(a)))
+        tails.limits.push_back(a);
+      else if (a != 0 && float(a / x) == float(b / y) && std::isfinite(float(a)))
+        tails.followed.push_back({root, a / x});
+    }
+  }
+}
+
+bool EntryFunction::comesTo(double limit, const Facts &ofRoot) const {
+  auto isNear = [&](double x) {
+    double y =
+        at(std::clamp(x, ofRoot.floor.value_or(-infinite), ofRoot.ceiling.value_or(infinite)));
+    return !(std::abs(y - limit) > 1e-6 * std::max(1.0, std::abs(limit)));
+  };
+  constexpr double first = 0.5, last = 1e4, step = 1.2;
+  for (double x = first; x < last; x *= step)
+    if (isNear(x) || isNear(-x))
+      return true;
+  return isNear(1e30) || isNear(-1e30) || llvm::any_of(ofRoot.limits, isNear);
+}
+
+void ctxc::xf::dropUnreached(Operation *op, std::vector<double> &limits,
+                             llvm::function_ref<const Facts &(Value)> of) {
+  std::optional<EntryFunction> function;
+  if (isByEntry(op) && op->getNumOperands() > 1 && !limits.empty())
+    function = EntryFunction::of(op->getResult(0), of);
+  if (function)
+    llvm::erase_if(
+        limits, [&](double limit) { return !function->comesTo(limit, of(function->getRoot())); });
+}
+
+Saturation ctxc::xf::tailsOf(Operation *op, llvm::function_ref<const Facts &(Value)> of) {
+  Saturation tails;
+  if (!isByEntry(op))
+    return tails;
+  if (op->getNumOperands() == 1) {
+    EntryFunction own(op);
+    own.addTails(of(op->getOperand(0)), tails);
+    for (double limit : of(op->getOperand(0)).limits)
+      tails.limits.push_back(std::isnan(limit) ? limit : own.at(limit));
+  }
+  if (std::optional<EntryFunction> whole = EntryFunction::of(op->getResult(0), of))
+    whole->addTails(of(whole->getRoot()), tails);
+  return tails;
 }

@@ -8,7 +8,7 @@
 #ifndef CTXC_DIALECTS_XF_ENTRYIMAGE_H
 #define CTXC_DIALECTS_XF_ENTRYIMAGE_H
 
-#include "dialects/XF/XF.h"
+#include "dialects/XF/Saturation.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace ctxc::xf {
@@ -17,6 +17,15 @@ namespace ctxc::xf {
 /// several ops, a function of one value; `of` knows the facts of that and of constants.
 void tightenImage(mlir::Operation *op, Facts &facts,
                   llvm::function_ref<const Facts &(mlir::Value)> of);
+
+/// What the result of `op` is rounded to for large entries of its operand, or of the one value that
+/// it is a function of by several ops; and for the limits of its operand.
+Saturation tailsOf(mlir::Operation *op, llvm::function_ref<const Facts &(mlir::Value)> of);
+
+/// Drops limits of the result that a function of one value does not come close to: of softplus(x)
+/// and softplus(-x) each is rounded to 0, and their sum is not.
+void dropUnreached(mlir::Operation *op, std::vector<double> &limits,
+                   llvm::function_ref<const Facts &(mlir::Value)> of);
 
 } // namespace ctxc::xf
 

@@ -71,8 +71,11 @@ enum class Zeros { Never, NullSet, OpenSet };
 ///     everywhere or on a null set; any other can be constant on an open set.
 ///   levels: if known, the constants that entries of a piecewise value take on open sets. Only the
 ///     op that computes the value states them; they are not propagated.
-///   underflows: entries that are not zero can be too small for any number but zero, on an open set
-///     (an exponential, the lower tail of a gelu).
+///   limits: numbers that entries are rounded to on open sets, although hardly any is equal to
+///   them:
+///     0 where they underflow (an exponential, the lower tail of a gelu), ±1 for tanh; NaN is a
+///     number that is not known. The facts of operands come without these, and what most ops make
+///     of them is found for all (Saturation.h).
 ///   numbers: the entries of a setting whose value is known.
 ///   total: the entries of a vector add up to this, whatever the op reads. Only the op that
 ///   computes
@@ -91,7 +94,7 @@ struct Facts {
   bool free = false;
   bool piecewise = false;
   std::optional<std::vector<double>> levels = std::nullopt;
-  bool underflows = false;
+  std::vector<double> limits = {};
   std::shared_ptr<const std::vector<double>> numbers = nullptr;
   std::optional<double> total = std::nullopt;
 
@@ -102,6 +105,8 @@ struct Facts {
     return floor && ceiling && *floor == *ceiling ? floor : std::nullopt;
   }
   bool isZero() const { return bound && *bound == 0; }
+  /// Whether entries are rounded to zero on an open set.
+  bool underflows() const;
   /// Whether no entry can be `number`.
   bool excludes(double number) const {
     return (floor && *floor > number) || (ceiling && *ceiling < number);

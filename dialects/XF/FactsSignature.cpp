@@ -42,6 +42,8 @@ std::string BlockFacts::signature() const {
       os << int(f.elements) << int(f.vector) << f.bothSigns << f.zeroSomewhere << f.free;
       for (const std::optional<double> *x : {&f.bound, &f.length, &f.floor, &f.ceiling})
         number(*x);
+      for (double limit : f.limits)
+        number(limit);
     }
   }
   std::vector<std::string> pairs;

@@ -10,14 +10,27 @@ static bool haveOneSign(const Facts &f) {
   return (f.floor && *f.floor >= 0) || (f.ceiling && *f.ceiling <= 0);
 }
 
+/// Whether some entry of a softmax is far from zero in `value`: it has all of them, or the largest.
+static bool hasLargeShare(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<SoftmaxOp>(op))
+    return true;
+  if (isa_and_nonnull<ReshapeOp, TimesOp>(op))
+    return hasLargeShare(op->getOperand(0));
+  auto gather = dyn_cast_or_null<GatherOp>(op);
+  auto top = gather ? gather.getSelected().getDefiningOp<TopKOp>() : TopKOp();
+  auto shares = gather ? gather.getData().getDefiningOp<SoftmaxOp>() : SoftmaxOp();
+  return top && shares &&
+         (top.getScores() == gather.getData() || top.getScores() == shares.getData());
+}
+
 Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
   Zeros anywhere = std::max(facts.elements, facts.vector);
   auto type = cast<RankedTensorType>(value.getType());
-  // That all entries underflow at once happens to few alone.
-  constexpr int64_t few = 2;
   bool isFew = type.getShape().back() <= few;
   bool isOfAll = obligation == Obligation::NonzeroVector || obligation == Obligation::NonzeroSum;
-  if (facts.underflows && (obligation == Obligation::NonzeroElements || (isOfAll && isFew)))
+  if (facts.underflows() && (obligation == Obligation::NonzeroElements ||
+                             (isOfAll && isFew && !facts.total && !hasLargeShare(value))))
     return Zeros::OpenSet;
   switch (obligation) {
   case Obligation::None:

@@ -18,6 +18,7 @@ Sources Atoms::ownMovers(unsigned number, llvm::ArrayRef<unsigned> left) const {
 static Facts ofOne(const Facts &a, double factor, double constant) {
   Facts facts = a;
   facts.total.reset();
+  facts.limits.clear();
   auto map = [&](double x) { return factor * x + constant; };
   if (factor < 0)
     std::swap(facts.floor, facts.ceiling);
@@ -150,4 +151,63 @@ void Atoms::inferSum(const Combination &sum, Term &term, Facts &facts) const {
     facts.why = "the terms of a sum cancel but for a rounding";
     facts.free = false;
   }
+}
+
+//===----------------------------------------------------------------------===//
+// What sums are rounded to
+//===----------------------------------------------------------------------===//
+
+/// Adds `part` times `factor`; what is left of two numbers may be a rounding.
+static void addTo(Combination &sum, const Combination &part, double factor) {
+  auto addNumber = [&](double &to, double more) {
+    to += more;
+    if (std::abs(to) <= 1e-6 * std::abs(more))
+      to = 0;
+  };
+  addNumber(sum.constant, factor * part.constant);
+  for (auto [number, of] : part.terms) {
+    double &to = sum.terms[number];
+    addNumber(to, factor * of);
+    if (to == 0)
+      sum.terms.erase(number);
+  }
+}
+
+std::vector<Combination> Atoms::roundings(const Combination &sum) const {
+  constexpr size_t most = 256;
+  std::vector<Combination> all{{{}, sum.constant}};
+  for (auto [number, factor] : sum.terms) {
+    const Atom &atom = (*this)[number];
+    std::vector<Combination> choices{{{{number, 1}}}};
+    for (double limit : atom.facts.limits)
+      choices.push_back({{}, limit});
+    llvm::append_range(choices, atom.rounded);
+    std::vector<Combination> next;
+    for (const Combination &choice : choices)
+      for (const Combination &before : all)
+        addTo(next.emplace_back(before), choice, factor);
+    all = std::move(next);
+    if (all.size() > most) // any number
+      return {sum, {{}, std::numeric_limits<double>::quiet_NaN()}};
+  }
+  return all;
+}
+
+std::vector<double> Atoms::limitsOf(const Combination &sum) const {
+  // Most sums have a term that nothing takes away.
+  auto isFollowed = [&](unsigned number) {
+    return llvm::any_of(sum.terms, [&](auto term) {
+      return llvm::any_of((*this)[term.first].rounded,
+                          [&](const Combination &to) { return to.terms.count(number) > 0; });
+    });
+  };
+  for (auto [number, factor] : sum.terms)
+    if (const Atom &atom = (*this)[number];
+        atom.facts.limits.empty() && atom.rounded.empty() && !isFollowed(number))
+      return {};
+  std::vector<double> limits;
+  for (const Combination &rounded : roundings(sum))
+    if (rounded.terms.empty())
+      limits.push_back(rounded.constant);
+  return limits;
 }

@@ -32,11 +32,17 @@ struct Combination {
 /// The distinct values of a block, by their numbers: what is known about the first of each.
 class Atoms {
 public:
-  void add(const Term &term, const Facts &facts) {
-    atoms.try_emplace(term.number, Atom{term, facts});
+  /// `rounded`: what the value is rounded to on open sets, beside its limits.
+  void add(const Term &term, const Facts &facts, std::vector<Combination> rounded = {}) {
+    atoms.try_emplace(term.number, Atom{term, facts, std::move(rounded)});
   }
   /// The value of a number is the product of two others, entry by entry.
   void addProduct(unsigned number, unsigned a, unsigned b) { products.try_emplace(number, a, b); }
+
+  /// What a sum is rounded to on open sets; itself is the first.
+  std::vector<Combination> roundings(const Combination &sum) const;
+  /// Those of them that are numbers.
+  std::vector<double> limitsOf(const Combination &sum) const;
 
   /// Sets what is known about a sum; `term` and `facts` have what its op says, which also holds.
   void inferSum(const Combination &sum, Term &term, Facts &facts) const;
@@ -45,6 +51,7 @@ private:
   struct Atom {
     Term term;
     Facts facts;
+    std::vector<Combination> rounded;
   };
   const Atom &operator[](unsigned number) const { return atoms.find(number)->second; }
   Sources ownMovers(unsigned number, llvm::ArrayRef<unsigned> left) const;

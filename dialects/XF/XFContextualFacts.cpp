@@ -22,7 +22,6 @@ struct ConvFacts : FactsOpInterface::ExternalModel<ConvFacts, ConvOp> {
     Facts facts{worse(Zeros::NullSet, data.elements), worse(Zeros::NullSet, data.vector),
                 std::nullopt, data.why};
     facts.bothSigns = anyZero(data) != Zeros::OpenSet;
-    facts.underflows = data.underflows;
     return facts;
   }
 };

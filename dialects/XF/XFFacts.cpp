@@ -66,7 +66,6 @@ static Facts factsOfProduct(const Facts &a, const Facts &b) {
   if (a.bound && b.bound)
     facts.bound = *a.bound * *b.bound;
   facts.zeroSomewhere = a.zeroSomewhere || b.zeroSomewhere;
-  facts.underflows = a.underflows || b.underflows;
   if (a.floor && a.ceiling && b.floor && b.ceiling) {
     double ends[] = {*a.floor * *b.floor, *a.floor * *b.ceiling, *a.ceiling * *b.floor,
                      *a.ceiling * *b.ceiling};
@@ -140,7 +139,6 @@ Facts ScaleOp::inferFacts(ArrayRef<Facts> operands) {
                  std::nullopt, data.why};
   facts.bothSigns = takesBothSigns(getScale(), anyZero(data));
   facts.zeroSomewhere = data.zeroSomewhere;
-  facts.underflows = data.underflows;
   facts.free = haveOneShape(getData(), getScale()) && anyZero(data) != Zeros::OpenSet;
   return facts;
 }
@@ -161,7 +159,6 @@ Facts DivOp::inferFacts(ArrayRef<Facts> operands) {
   Facts facts = {operands[0].elements, operands[0].vector, std::nullopt, operands[0].why};
   // Zeros of the divisor part what is above zero from what is below.
   facts.piecewise = anyZero(operands[1]) != Zeros::Never;
-  facts.underflows = operands[0].underflows;
   return facts;
 }
 
@@ -262,7 +259,6 @@ Facts NormalizeOp::inferFacts(ArrayRef<Facts> operands) {
     return Facts::constant(1, "the share of one entry is one");
   Facts facts = {data.elements, data.vector, std::nullopt, data.why};
   facts.bothSigns = data.bothSigns;
-  facts.underflows = data.underflows && getKind() != NormKind::layer;
   facts.piecewise = isExact && isPartedByZero(data, getKind(), d);
   if (getKind() == NormKind::sum) { // bounded where no entry is negative
     if (isExact && cast<RankedTensorType>(getType()).getRank() == 1)

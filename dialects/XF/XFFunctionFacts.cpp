@@ -61,12 +61,7 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     return Facts::constant(f(*constant), data.why);
   Facts facts = {data.elements, data.vector, std::nullopt, data.why};
   facts.zeroSomewhere = data.zeroSomewhere; // most functions are zero at zero
-  facts.underflows = data.underflows && f(0) == 0;
   facts.free = data.free;
-  auto setTail = [&] { // from where on float32 has zeros: below −5 for gelu_tanh, −103 for exp
-    constexpr double first = -5;
-    facts.underflows |= data.floor.value_or(-HUGE_VAL) < first;
-  };
   auto [shape, least] = shapeOf(getKind());
   switch (shape) {
   case Shape::ZeroBelow:
@@ -97,7 +92,6 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     facts.ceiling = 1.0;
     facts.free = data.free;
     mapInterval(facts, data, f);
-    setTail();
     break;
   case Shape::Bounded:
     facts.bound = 1.0;
@@ -108,11 +102,9 @@ Facts ActivationOp::inferFacts(ArrayRef<Facts> operands) {
     facts.floor = 0.0;
     facts.free = data.free;
     mapInterval(facts, data, f);
-    setTail();
     break;
   case Shape::Dip:
     setDip(facts, data, least);
-    setTail();
     break;
   case Shape::Absolute:
     setAbsolute(facts, data);
@@ -135,7 +127,6 @@ Facts SoftcapOp::inferFacts(ArrayRef<Facts> operands) {
   double cap = getCap().convertToFloat();
   Facts facts = {data.elements, data.vector, cap, data.why};
   facts.zeroSomewhere = data.zeroSomewhere;
-  facts.underflows = data.underflows;
   facts.free = data.free;
   mapInterval(facts, data, [&](double x) { return cap * std::tanh(x / cap); });
   return facts;

@@ -1,0 +1,37 @@
+//===- Saturation.h - what floating point makes of what comes close ----------===//
+//
+// σ(u) comes close to 1 and reaches it nowhere; as a number of floating point it is 1 on an open
+// set. So an entry has limits (Facts): numbers that it is rounded to. It may also follow another
+// value: silu(u) is rounded to u, and tanh(u) w to w. Where a choice of limits and of what is
+// followed makes a sum vanish, the sum is zero on an open set (SumFacts.h).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CTXC_DIALECTS_XF_SATURATION_H
+#define CTXC_DIALECTS_XF_SATURATION_H
+
+#include "dialects/XF/XF.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace ctxc::xf {
+
+/// `value` times `factor`.
+struct Followed {
+  mlir::Value value;
+  double factor;
+};
+struct Saturation {
+  std::vector<double> limits;
+  std::vector<Followed> followed;
+};
+
+/// What the result of `op`, which is no sum and depends on more than settings, is rounded to.
+/// `isFixed`: whether a value depends on settings alone.
+Saturation saturationOf(mlir::Operation *op, llvm::function_ref<const Facts &(mlir::Value)> of,
+                        llvm::function_ref<bool(mlir::Value)> isFixed);
+
+/// Leaves each number once, and none that the result's interval excludes.
+void tidyLimits(Facts &facts);
+
+} // namespace ctxc::xf
+
+#endif // CTXC_DIALECTS_XF_SATURATION_H
