@@ -87,6 +87,15 @@ class Search:
             values[op.name] = self.block.run(op, values, HERE)
         return joined(self.goals, values) - self.wanted[rows][:, None]
 
+    def followed(self, rows, count=20):
+        """Where a path of points leads whose results go straight from what is there to the goals."""
+        points, begin = self.start[rows], self.residual(self.start[rows, None], rows)[:, 0]
+        gaps = np.zeros((len(self.wanted), begin.shape[1]))
+        gaps[rows] = begin
+        for left in np.arange(count)[::-1] / count:
+            points, _ = minimized(lambda x, r: self.residual(x, r) - left * gaps[r][:, None], points, rows, 30, DAMPINGS)  # noqa: B023
+        return points
+
     def least(self, rows, attempts, rng, steps=60, one=False):
         """The best points for the draws `rows`, and the gaps that they leave. With `one` it ends where all attempts of one
         draw have ended and left a gap."""
@@ -99,6 +108,8 @@ class Search:
             far = np.concatenate([[0], 3.0 ** (np.arange(attempts - 1) // 2)])
             start *= np.tile(np.arange(attempts) % 2 == 0, len(rows))[:, None]
             start += rng.standard_normal(start.shape) * np.tile(far, len(rows))[:, None]
+            if attempts > 4:
+                start[:: attempts // 4] = np.repeat(self.followed(rows), 4, 0)
         dampings = DAMPINGS[[0, 3]] if large else DAMPINGS
         points, errors = minimized(self.residual, start, np.repeat(rows, attempts), steps, dampings, attempts if one else 0)
         errors = errors.reshape(len(rows), attempts)
@@ -130,7 +141,8 @@ def minimized(residual, start, rows, steps, factors, together=0):
             if left.reshape(-1, together).all(1).any():
                 break
         at, own, rest = x[active], rows[active], r[active]
-        h = 1e-6 * (1 + np.abs(at))
+        # A root near zero has a derivative in the near alone: half of the attempts look there.
+        h = np.where(active % 4 < 2, 1e-6, 1e-9)[:, None] * (1 + np.abs(at))
         moves = unit * h[:, None]
         around = residual(np.concatenate([at[:, None] + moves, at[:, None] - moves], 1), own)
         jacobian = (around[:, :n] - around[:, n:]) / (2 * h[:, :, None])

@@ -2,6 +2,7 @@
 // block, and whatever its contextual op.
 #include "../Transforms/Blocks.h"
 #include "ctxc/Evidence/Witness.h"
+#include "lib/Evidence/ReachableSet.h"
 
 using namespace ctxc;
 using namespace ctxc::test;
@@ -310,6 +311,34 @@ TEST(Refute, WhatNoPatchMovesIsNoSecondVector) {
   auto witness = findWitness(blocks.block("b"), all, {});
   ASSERT_TRUE(bool(witness)) << llvm::toString(witness.takeError());
   EXPECT_FALSE(*witness);
+}
+
+/// Wᵀ W u turns u by no more than a right angle, and is any vector where patches move u.
+TEST(Refute, NoPatchMovesTheNormalOfAHalfSpace) {
+  for (bool isFrozen : {true, false}) {
+    Blocks blocks(R"(
+  xf.block @b(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %K = xf.param "conv" : tensor<4x3xf32>
+    %c = xf.conv %K, %x : tensor<4x3xf32>, tensor<4xf32>
+)" + linear("u", "c", 4, 4) +
+                  linear("h", "u", 6, 4) + R"(
+    %g = xf.linear %Ph * %h transposed : tensor<6x4xf32>, tensor<6xf32>
+    %y = xf.add %x, %g : tensor<4xf32>
+    xf.yield %y : tensor<4xf32>
+  })");
+    ASSERT_TRUE(blocks.module);
+    xf::BlockOp block = blocks.block("b");
+    block.walk([&](xf::ParamOp param) { param.setFrozen(isFrozen && param.getName() == "u"); });
+    BlockGraph graph(block);
+    ZeroRange zeros(block);
+    Bindings bindings;
+    Sites sites(graph, zeros, bindings, SiteScope::All);
+    Moved moved(graph, sites);
+    block.walk([&](xf::LinearOp op) {
+      if (op.getTransposed())
+        EXPECT_EQ(isHalfSpace(moved, op.getResult()), isFrozen);
+    });
+  }
 }
 
 } // namespace

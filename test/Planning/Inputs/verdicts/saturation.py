@@ -110,6 +110,7 @@ CANCELS = {
         b.setting("M", [[float(i == j) - float((i + 1) % 8 == j) for j in range(8)] for i in range(8)]), tanh(b, u)),
     "a matrix of one": lambda b, u, w: b.matrix("wide", 8, b.slice(plus(b, tanh(b, u), 1), 0, 1)),
     "a layer norm of two": lambda b, u, w: b.concat(*[b.normalize("layer", b.slice(tanh(b, u), i, 2), 1e-5) for i in range(0, 8, 2)]),
+    "a product with what is kept": lambda b, u, w: b.mul(b.activation("gelu", u), b.matrix("kept", 8, b.x, frozen=True)),
     "tanh of twenty norms + 1": lambda b, u, w: plus(b, tanh(b, b.times(b.normalize("rms", u, 1e-5), 20)), 1),
     "tanh of more - tanh of less - 2": lambda b, u, w: plus(b, b.sub(tanh(b, plus(b, u, 30)), tanh(b, plus(b, u, -30))), -2),
     "norms of one - 1": lambda b, u, w: plus(
