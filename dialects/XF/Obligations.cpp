@@ -10,6 +10,13 @@ static bool haveOneSign(const Facts &f) {
   return (f.floor && *f.floor >= 0) || (f.ceiling && *f.ceiling <= 0);
 }
 
+/// Whether as many of `count` entries may be rounded to a number as to its opposite.
+static bool canCancel(int64_t count, ArrayRef<double> limits) {
+  return count % 2 == 0 && llvm::any_of(limits, [&](double limit) {
+           return std::isnan(limit) || (limit != 0 && llvm::is_contained(limits, -limit));
+         });
+}
+
 /// Whether some entry of a softmax is far from zero in `value`: it has all of them, or the largest.
 static bool hasLargeShare(Value value) {
   Operation *op = value.getDefiningOp();
@@ -44,6 +51,8 @@ Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
   case Obligation::NonzeroSum:
     if (haveOneSign(facts))
       return facts.vector;
+    if (canCancel(type.getNumElements(), facts.limits))
+      return Zeros::OpenSet;
     return facts.free || type.getNumElements() == 1 ? std::max(Zeros::NullSet, anywhere)
                                                     : Zeros::OpenSet;
   }

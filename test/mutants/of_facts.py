@@ -35,6 +35,8 @@ MUTANTS = [
            "a function that comes close to a bound is rounded to it"),
     Mutant("values-that-follow-none", BLOCK, "else if (rounded.size() < most)", "else if (false)",
            "a silu is rounded to its data"),
+    Mutant("sums-of-entries-that-do-not-cancel", OBLIGATIONS, "if (canCancel(type.getNumElements(), facts.limits))", "if (false)",
+           "weights that are rounded to 1 and -1 add up to zero"),
     Mutant("products-that-do-not-saturate", "dialects/XF/Saturation.cpp", "if (!isFixed(value) && mayBeZero(limits))", "if (false)",
            "a product underflows with a factor"),
     # Functions that are written out.

@@ -148,6 +148,14 @@ def unknown_number(width):
     return b.text(b.add(v, b.op(f"scale {h.name} by {m.name}", h.shape, f"{h.type}, {m.type}")))
 
 
+def mixture(kind, count):
+    """A chain divides by the sum of the weights of rows."""
+    b = Block(8)
+    v = b.add(b.x, b.context())
+    weights = b.activation(kind, b.matrix("weights", count, b.x))
+    return b.text(b.add(v, b.combine(weights, b.reshape(b.matrix("rows", 8 * count, v), count, 8))))
+
+
 def cases():
     for name, make in CANCELS.items():
         yield name, with_entries(make), [PARTLY]
@@ -157,4 +165,7 @@ def cases():
         yield f"{name}, a gate", gated(CANCELS[name]), [PARTLY]
         yield f"{name} of one", with_entries(CANCELS[name], 1), [PARTLY]
         yield f"{name} of two", with_entries(CANCELS[name], 2), [PARTLY]
+    for count in (2, 4):
+        yield f"{count} weights by tanh", mixture("tanh", count), [PARTLY]
+    yield "four weights by exp", mixture("exp", 4), [ALWAYS]
     yield "an unknown number", unknown_number(8), [PARTLY]
