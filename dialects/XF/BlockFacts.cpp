@@ -170,6 +170,9 @@ void FactsPass::number(Operation *op, Term &term) {
   }
   for (Type type : op->getResultTypes())
     key.push_back(opaque(type));
+  if (auto linear = dyn_cast<LinearOp>(op); // one number is its own transpose
+      linear && cast<ShapedType>(linear.getWeight().getType()).getNumElements() == 1)
+    key[1] = 0;
   key.insert(key.end(), operands.begin(), operands.end());
   if (op->getNumResults() != 1)
     key.push_back(reinterpret_cast<uintptr_t>(op)); // not looked into

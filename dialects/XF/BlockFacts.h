@@ -73,7 +73,7 @@ private:
 };
 
 /// That all entries underflow at once happens to so few alone.
-inline constexpr int64_t few = 2;
+inline constexpr int64_t few = 4;
 /// Where `obligation` on `value`, whose facts are `facts`, can fail.
 Zeros failureOf(Obligation obligation, mlir::Value value, const Facts &facts);
 /// Why a patch or a link of a chain cannot divide by the value that `obligation` is about: "entries

@@ -89,7 +89,8 @@ static Limits ofMatrix(LinearOp op, FactsOf of) {
   return result;
 }
 
-/// Of an entry beside which the others vanish, of zeros, and of few entries that have limits.
+/// Of an entry beside which the others vanish, of zeros, and of one or two entries that have
+/// limits.
 static Limits ofNorm(NormalizeOp op, const Limits &data) {
   int64_t d = cast<ShapedType>(op.getType()).getShape().back();
   NormKind kind = op.getKind();
@@ -97,7 +98,7 @@ static Limits ofNorm(NormalizeOp op, const Limits &data) {
   double most = kind == NormKind::l2 || kind == NormKind::sum ? 1 : std::sqrt(double(d - isLayer));
   Limits result = isLayer ? Limits{} : zeroOf(data);
   result.insert(result.end(), {most, -most});
-  if (d > few)
+  if (d > 2)
     return result;
   auto first = [&](double a, double b) { // of (a, b), or of a alone
     double mean = isLayer ? (a + b) / 2 : 0, other = d == 1 ? 0 : b - mean;

@@ -9,22 +9,22 @@
 // CHECK: block 'behind_a_relu': controllable
 // CHECK: needs {{ *}}o {{ *}}its input is not zero {{ *}}not everywhere
 // CHECK: block 'behind_a_convolution': exact
-xf.block @behind_a_convolution(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %k = xf.param "conv" : tensor<4x3xf32>
-  %a = xf.conv %k, %x : tensor<4x3xf32>, tensor<4xf32>
-  %s = xf.activation silu %a : tensor<4xf32>
-  %Wo = xf.param "o" : tensor<4x4xf32>
-  %o = xf.linear %Wo * %s : tensor<4x4xf32>, tensor<4xf32>
-  %y = xf.add %x, %o : tensor<4xf32>
-  xf.yield %y : tensor<4xf32>
+xf.block @behind_a_convolution(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %k = xf.param "conv" : tensor<8x3xf32>
+  %a = xf.conv %k, %x : tensor<8x3xf32>, tensor<8xf32>
+  %s = xf.activation silu %a : tensor<8xf32>
+  %Wo = xf.param "o" : tensor<8x8xf32>
+  %o = xf.linear %Wo * %s : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %x, %o : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
 }
 
-xf.block @behind_a_relu(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %k = xf.param "conv" : tensor<4x3xf32>
-  %a = xf.conv %k, %x : tensor<4x3xf32>, tensor<4xf32>
-  %s = xf.activation relu %a : tensor<4xf32>
-  %Wo = xf.param "o" : tensor<4x4xf32>
-  %o = xf.linear %Wo * %s : tensor<4x4xf32>, tensor<4xf32>
-  %y = xf.add %x, %o : tensor<4xf32>
-  xf.yield %y : tensor<4xf32>
+xf.block @behind_a_relu(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %k = xf.param "conv" : tensor<8x3xf32>
+  %a = xf.conv %k, %x : tensor<8x3xf32>, tensor<8xf32>
+  %s = xf.activation relu %a : tensor<8xf32>
+  %Wo = xf.param "o" : tensor<8x8xf32>
+  %o = xf.linear %Wo * %s : tensor<8x8xf32>, tensor<8xf32>
+  %y = xf.add %x, %o : tensor<8xf32>
+  xf.yield %y : tensor<8xf32>
 }

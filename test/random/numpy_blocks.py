@@ -230,7 +230,7 @@ class Block:
             return rotated(*given, positions, op.pairs, op.amplitude)
         return op.function(*given)
 
-    def evaluate(self, parameters, x, positions, layer=0):
+    def evaluate(self, parameters, x, positions, layer=0, dtype=float):
         """`x` and each of `parameters`, which has draws in front, to the values of all ops."""
         values = {"%x": x}
         for op in self.ops[1:]:
@@ -239,5 +239,5 @@ class Block:
             elif op.kind == "setting":
                 values[op.name] = (op.values[layer] if op.by_layer else op.values)[None, None, None]
             else:
-                values[op.name] = self.run(op, values, positions)
+                values[op.name] = self.run(op, values, positions).astype(dtype, copy=False)
         return values

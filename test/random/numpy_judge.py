@@ -8,6 +8,7 @@ EXACT = 1e-6
 LARGEST = 1e6  # numbers beyond hide what is rounded
 STALLED = 8  # steps without much gain that end a search
 LARGE = 100  # numbers of which few steps are made, with few dampings
+FEW = 4  # entries of a vector that ctxc says may all underflow at once
 MOST = 200_000  # numbers that are looked for one by one, times those that they make
 DAMPINGS = 6.0 ** np.array([-12.0, -3, -1, 0, 1, 3, 6, 10])
 
@@ -290,6 +291,26 @@ def is_false_success(block, claim, layer, seed, attempts=4, steps=60):
     return wrong == count > 0 if conditional else wrong > 0
 
 
+def is_false_null_set(block, claim, layer, seed, count=24):
+    """Whether numbers of float32 that a success divides by, but for a null set, are zero for several weights. These are
+    small and large, since functions saturate."""
+    needs = [each for group in claim["outputs"] for each in group["patches"] + group["divisors"]] + claim["cut"]
+    needs = [each for each in needs if each.get("fails") == "null-set" and each.get("needs") in ("nonzero-elements", "nonzero-vector")]
+    if not needs:
+        return False
+    sizes = [(1.0, float(size)) for size in (1, 4, 16, 64)] * (count // 4)
+    draws = Draws(block, layer, np.random.default_rng(seed), claim, sizes)
+    parameters = {name: drawn.astype(np.float32) for name, drawn in draws.parameters.items()}
+    values = block.evaluate(parameters, draws.own.astype(np.float32), HERE, layer, np.float32)
+    for each in needs:
+        zeros = values[each["of"]].reshape(count, -1) == 0 if each["of"] in values else np.zeros((count, 1), bool)
+        # That many entries vanish at once, ctxc leaves out.
+        failed = zeros.any(1) if each["needs"] == "nonzero-elements" else zeros.all(1) & (zeros.shape[1] <= FEW)
+        if failed.sum() > 1:
+            return True
+    return False
+
+
 def is_false_rejection(block, claim, layer, seed):
     """Whether some patch is exact for all weights that were drawn, with a small context and a large one."""
     count = 0
@@ -314,6 +335,8 @@ def judge(block, claim, layer, seed):
         # Few patches are not found at once; for these it is worth to look longer.
         if is_false_success(block, claim, layer, seed) and is_false_success(block, claim, layer, seed, 24, 300):
             return "a patch that should be exact is not"
+        if "constant" not in "".join(op.flags for op in block.parameters().values()) and is_false_null_set(block, claim, layer, seed):
+            return "a divisor that should be zero on a null set is zero for several weights"
     if verdict == "rejected" and is_false_rejection(block, claim, layer, seed):
         return "patches are exact for all weights that were drawn"
     return ""

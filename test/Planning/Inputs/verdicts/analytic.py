@@ -1,6 +1,6 @@
 """Functions that are zero on an open set, too rare to be met by a few random numbers; and analytic ones."""
 from blocks import Block
-from truths import PARTLY
+from truths import NONE, PARTLY
 
 SURE = ("controllable", "output-only")  # and on no condition that fails on an open set
 
@@ -66,9 +66,20 @@ ANALYTIC = {
 }
 
 
+def one_number_twice():
+    """A matrix of one number is its own transpose."""
+    b = Block(1)
+    v = b.add(b.x, b.context())
+    w, m = b.param("w", 1, 1), b.param("scale", 1)
+    turned = b.op(f"linear {w.name} * {v.name} transposed", (1,), f"{w.type}, {v.type}")
+    rest = b.sub(b.linear(w, v), turned)
+    return b.text(b.add(v, b.op(f"scale {rest.name} by {m.name}", (1,), f"{rest.type}, {m.type}")))
+
+
 def cases():
     for name, (function, shift) in ONE_SIDED.items():
         yield name, behind(function, shift), [PARTLY]
         yield f"{name}, frozen", behind(function, shift, frozen=True), [PARTLY]
     for name, (function, shift) in ANALYTIC.items():
         yield name, behind(function, shift), [SURE]
+    yield "one number, twice", one_number_twice(), [NONE]

@@ -167,5 +167,5 @@ def cases():
         yield f"{name} of two", with_entries(CANCELS[name], 2), [PARTLY]
     for count in (2, 4):
         yield f"{count} weights by tanh", mixture("tanh", count), [PARTLY]
-    yield "four weights by exp", mixture("exp", 4), [ALWAYS]
+    yield "sixteen weights by exp", mixture("exp", 16), [ALWAYS]
     yield "an unknown number", unknown_number(8), [PARTLY]
