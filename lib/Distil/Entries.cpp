@@ -132,8 +132,8 @@ void EntryFitter::addText(const gradient::AttentionScores &scores, const FloatMa
     if (!rows.bias.size())
       continue;
     auto [from, last] = scores.seenBy(own.first + i);
-    for (int64_t j = 0; j < rows.bias.cols(); ++j)
-      rows.bias(to + i, j) =
+    for (int64_t j = 0; j < rows.bias.rows(); ++j)
+      rows.bias(j, to + i) =
           j < from || j > last ? -HUGE_VALF : scores.slopeTerm(own.first + i, head, j);
   }
 }
@@ -156,7 +156,7 @@ EntryRows EntryFitter::rowsOf(xf::AttentionOp op, const gradient::AttentionScore
   made.target.resize(rows, scores.valueWidth);
   made.cap = scores.softcap();
   if (op.getSlopes() || op.getWindow())
-    made.bias.resize(rows, entries.count());
+    made.bias.resize(entries.count(), rows);
   for (int64_t i = 0; i < repeat; ++i) {
     const int64_t head = group * repeat + i;
     made.ownResult.middleRows(i * count, count) =

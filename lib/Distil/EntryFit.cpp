@@ -16,19 +16,25 @@ constexpr double leastWeight = 1e-4;
 constexpr int roundsOfClusters = 8;
 constexpr int roundsOfSteps = 6;
 
-/// In one thread, from within a range of several.
-void alone(int64_t count, llvm::function_ref<void(int64_t, int64_t)> body) { body(0, count); }
+/// A column of each is a row of the texts: sums over rows then run along memory.
+FloatMatrix transposedOf(const FloatMatrix &matrix) {
+  FloatMatrix made(matrix.cols(), matrix.rows());
+  constexpr int64_t together = 64;
+  for (int64_t at = 0; at < matrix.rows(); at += together) {
+    const int64_t count = std::min(together, matrix.rows() - at);
+    made.middleCols(at, count) = matrix.middleRows(at, count).transpose();
+  }
+  return made;
+}
 
-FloatMatrix transposedOf(const FloatMatrix &matrix) { return matrix.transpose(); }
-
-/// a bᵀ, in float32.
+/// a b, in float32.
 FloatMatrix product(const FloatMatrix &a, const FloatMatrix &b, const ParallelFor &threads) {
-  FloatMatrix c(a.rows(), b.rows());
-  multiplyTransposed(a.data(), a.rows(), b.data(), b.rows(), a.cols(), c.data(), threads);
+  FloatMatrix c(a.rows(), b.cols());
+  multiply(a.data(), a.rows(), b.data(), b.cols(), a.cols(), c.data(), threads);
   return c;
 }
 
-/// The same with sums in float64.
+/// a bᵀ, with sums in float64.
 Matrix exactProduct(const FloatMatrix &a, const FloatMatrix &b, const ParallelFor &threads) {
   Matrix c(a.rows(), b.rows());
   multiplyTransposed(a.data(), a.rows(), b.data(), b.rows(), a.cols(), c.data(), threads);
@@ -46,45 +52,57 @@ class Fit {
 public:
   Fit(const EntryRows &rows, int64_t count, const ParallelFor &threads)
       : rows(rows), count(count), places(rows.keys.rows()), size(rows.queries.rows()),
-        threads(threads), queries(transposedOf(rows.queries)) {}
+        threads(threads), queries(transposedOf(rows.queries)), target(transposedOf(rows.target)),
+        ownResult(transposedOf(rows.ownResult)) {}
   EntryFit run();
 
 private:
   /// Keys, the best values for them, and what both give.
   struct Solved {
     FloatMatrix keys, values;
-    FloatMatrix weights; ///< the softmax's: R × m
-    FloatMatrix slopes;  ///< the softcap's derivative: R × m; empty without one
-    FloatMatrix error;   ///< of attention's result: R × e
+    FloatMatrix weights; ///< the softmax's: m × R
+    FloatMatrix slopes;  ///< the softcap's derivative: m × R; empty without one
+    FloatMatrix error;   ///< of attention's result: e × R
     double loss = 0;     ///< the sum of its squares
   };
+  /// Of each entry, Cholesky's factor of Σ w q qᵀ with the penalty.
+  using Factors = std::vector<Eigen::LLT<Eigen::MatrixXd>>;
+  /// What keys are solved of, both m × R.
+  struct KeyRows {
+    FloatMatrix weights, wanted;
+  };
+
   void findReads();
   FloatMatrix features() const;
   std::vector<int64_t> firstCentres(const FloatMatrix &features) const;
   void cluster();
   void sumClusters();
-  FloatMatrix solveKeys(const FloatMatrix &weights, const FloatMatrix &wanted, double least) const;
+  Factors factorsOf(const FloatMatrix &weights) const;
+  FloatMatrix solveKeys(const Factors &factors, const FloatMatrix &wanted) const;
   void fitKeys();
+  FloatMatrix weigh(FloatMatrix &scores, FloatMatrix &slopes) const;
   Solved solveValues(FloatMatrix keys) const;
-  FloatMatrix stepOfKeys(const Solved &at) const;
+  KeyRows rowsOfStep(const Solved &at) const;
   Solved refine(Solved at) const;
 
-  template <typename Body> void overRows(Body body) const {
-    threads(size, [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t)
-        body(t);
+  /// body(begin, count) over rows whose numbers of all entries stay in the caches.
+  template <typename Body> void overBlocks(Body body) const {
+    constexpr int64_t together = 64;
+    threads((size + together - 1) / together, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin * together; at < std::min(size, end * together); at += together)
+        body(at, std::min(together, size - at));
     });
   }
 
   const EntryRows &rows;
   const int64_t count, places, size; // m, P, R
   const ParallelFor &threads;
-  const FloatMatrix queries;  ///< d × R
-  Vector full;                ///< the logarithm of each row's whole sum of exponentials
-  FloatMatrix read;           ///< how much of the softmax each place has: R × P
-  Vector reads;               ///< the same over all rows, of their sum
-  std::vector<int64_t> label; ///< of each place, the entry that stands for it
-  FloatMatrix logSums;        ///< of each row, over an entry's places: R × m
+  const FloatMatrix queries, target, ownResult; ///< d × R, e × R
+  Vector full;                                  ///< the logarithm of each row's whole sum
+  FloatMatrix read;                             ///< how much of the softmax each place has: R × P
+  Vector reads;                                 ///< the same over all rows, of their sum
+  std::vector<int64_t> label;                   ///< of each place, the entry that stands for it
+  FloatMatrix logSums;                          ///< of each row, over an entry's places: m × R
   FloatMatrix means, keys;
 };
 
@@ -165,7 +183,7 @@ void Fit::cluster() {
   label.assign(places, 0);
   const int64_t from = count > 1; // the first centre has the first place alone
   for (int round = 0; round < roundsOfClusters; ++round) {
-    FloatMatrix near = product(all, centres, threads);
+    FloatMatrix near = product(all, transposedOf(centres), threads);
     near *= -2;
     near.rowwise() += centres.rowwise().squaredNorm().transpose();
     for (int64_t p = from; p < places; ++p) {
@@ -194,13 +212,16 @@ void Fit::cluster() {
 
 /// log Σ exp over each entry's places, and the means of what is read of its keys and values.
 void Fit::sumClusters() {
-  logSums.resize(size, count);
-  overRows([&](int64_t t) {
+  logSums.resize(count, size);
+  overBlocks([&](int64_t begin, int64_t some) {
     std::vector<double> sums(count);
-    for (int64_t p = 0; p < places; ++p)
-      sums[label[p]] += read(t, p);
-    for (int64_t j = 0; j < count; ++j)
-      logSums(t, j) = sums[j] > 0 ? float(full[t] + std::log(sums[j])) : -HUGE_VALF;
+    for (int64_t t = begin; t < begin + some; ++t) {
+      std::fill(sums.begin(), sums.end(), 0);
+      for (int64_t p = 0; p < places; ++p)
+        sums[label[p]] += read(t, p);
+      for (int64_t j = 0; j < count; ++j)
+        logSums(j, t) = sums[j] > 0 ? float(full[t] + std::log(sums[j])) : -HUGE_VALF;
+    }
   });
   Matrix keySums = Matrix::Zero(count, rows.keys.cols()),
          valueSums = Matrix::Zero(count, rows.values.cols());
@@ -220,50 +241,41 @@ void Fit::sumClusters() {
   means = valueSums.cast<float>();
 }
 
-/// For each entry argmin_d Σ w (q · d)² − 2 y (q · d) + ridge |d|², with its rows' weights w and
-/// with y (both m × R); `least` is added to all weights.
-FloatMatrix Fit::solveKeys(const FloatMatrix &weights, const FloatMatrix &wanted,
-                           double least) const {
+Fit::Factors Fit::factorsOf(const FloatMatrix &weights) const {
   const int64_t width = queries.rows();
-  const Matrix right = exactProduct(wanted, queries, threads);
-  Matrix shared = Matrix::Zero(width, width);
-  if (least > 0)
-    multiplySymmetric(queries.data(), queries.data(), width, size, shared.data(), threads);
-  FloatMatrix keys(count, width);
+  std::vector<double> grams(count * width * width);
+  weightedGrams(rows.queries.data(), size, width, weights.data(), count, grams.data(), threads);
+  Factors factors(count);
   threads(count, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) {
-      // Rows that weigh next to nothing are left out of the products.
-      const float enough = 0.01f * weights.row(j).mean();
-      std::vector<int64_t> some;
-      for (int64_t t = 0; t < size; ++t)
-        if (weights(j, t) > enough)
-          some.push_back(t);
-      FloatMatrix columns(width, some.size());
-      for (int64_t k = 0; k < width; ++k)
-        for (auto [i, t] : llvm::enumerate(some))
-          columns(k, i) = queries(k, t) * std::sqrt(weights(j, t));
-      Matrix gram(width, width);
-      multiplySymmetric(columns.data(), columns.data(), width, some.size(), gram.data(), alone);
-      gram += least * shared;
+      Eigen::Map<Eigen::MatrixXd> gram(&grams[j * width * width], width, width);
       gram.diagonal().array() +=
           std::min(keyRows / size, mostOfKeys) * gram.trace() / width + 1e-300;
-      const Vector side = right.row(j).transpose();
-      keys.row(j) = Eigen::LLT<Eigen::MatrixXd>(gram).solve(side).transpose().cast<float>();
+      factors[j].compute(gram);
     }
   });
-  return keys;
+  return factors;
+}
+
+/// For each entry argmin_d Σ w (q · d)² − 2 y (q · d) + ridge |d|², with y (m × R).
+FloatMatrix Fit::solveKeys(const Factors &factors, const FloatMatrix &wanted) const {
+  Matrix solved = exactProduct(wanted, queries, threads);
+  for (int64_t j = 0; j < count; ++j)
+    solved.row(j) = factors[j].solve(solved.row(j).transpose()).transpose();
+  return solved.cast<float>();
 }
 
 /// The keys with which the entries' scores are the logarithms of their places' sums, by least
 /// squares over the rows, weighted by how much the softmax moves with that score.
 void Fit::fitKeys() {
-  const FloatMatrix known = product(keys, rows.queries, threads); // the scores of the means: m × R
-  FloatMatrix weights = FloatMatrix::Zero(count, size), wanted = weights;
-  threads(count, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j)
-      for (int64_t t = 0; t < size; ++t) {
-        double z = logSums(t, j);
-        const float bias = rows.bias.size() ? rows.bias(t, j) : 0;
+  const FloatMatrix known = product(keys, queries, threads); // the scores of the means
+  FloatMatrix weights = FloatMatrix::Constant(count, size, leastWeight),
+              wanted = FloatMatrix::Zero(count, size);
+  overBlocks([&](int64_t begin, int64_t some) {
+    for (int64_t j = 0; j < count; ++j)
+      for (int64_t t = begin; t < begin + some; ++t) {
+        double z = logSums(j, t);
+        const float bias = rows.bias.size() ? rows.bias(j, t) : 0;
         if (z == -HUGE_VAL || bias == -HUGE_VALF)
           continue;
         const double p = std::exp(z - full[t]);
@@ -273,84 +285,101 @@ void Fit::fitKeys() {
           z = rows.cap * std::atanh(x);
           slope = 1 - x * x;
         }
-        weights(j, t) = p * (1 - std::min(p, 1.0)) * slope * slope;
-        wanted(j, t) = (weights(j, t) + leastWeight) * (z - bias - known(j, t));
+        weights(j, t) += p * (1 - std::min(p, 1.0)) * slope * slope;
+        wanted(j, t) = weights(j, t) * (z - bias - known(j, t));
       }
   });
-  keys += solveKeys(weights, wanted, leastWeight);
+  keys += solveKeys(factorsOf(weights), wanted);
+}
+
+/// Makes the softmax's weights of the entries' scores, and returns what the texts' own results have
+/// to bring: the target less their part, e × R.
+FloatMatrix Fit::weigh(FloatMatrix &scores, FloatMatrix &slopes) const {
+  FloatMatrix missing(target.rows(), size);
+  if (rows.cap > 0)
+    slopes.resize(count, size);
+  overBlocks([&](int64_t begin, int64_t some) {
+    auto s = scores.middleCols(begin, some);
+    if (rows.bias.size())
+      s += rows.bias.middleCols(begin, some);
+    if (rows.cap > 0) {
+      s = (s / rows.cap).array().tanh();
+      slopes.middleCols(begin, some) = 1 - s.array().square();
+      s *= rows.cap;
+      for (int64_t j = 0; rows.bias.size() && j < count; ++j)
+        for (int64_t t = 0; t < some; ++t)
+          if (rows.bias(j, begin + t) == -HUGE_VALF)
+            s(j, t) = -HUGE_VALF;
+    }
+    Eigen::RowVectorXf own = rows.own.segment(begin, some).transpose().cast<float>();
+    const Eigen::RowVectorXf largest = s.colwise().maxCoeff().cwiseMax(own);
+    exponentiate(own.data(), largest.data(), some);
+    Eigen::RowVectorXf sum = own;
+    for (int64_t j = 0; j < count; ++j) {
+      exponentiate(&s(j, 0), largest.data(), some);
+      sum += s.row(j);
+    }
+    sum = sum.cwiseInverse();
+    own = own.cwiseProduct(sum);
+    for (int64_t j = 0; j < count; ++j)
+      s.row(j) = s.row(j).cwiseProduct(sum);
+    for (int64_t k = 0; k < missing.rows(); ++k)
+      missing.row(k).segment(begin, some) = target.row(k).segment(begin, some) -
+                                            own.cwiseProduct(ownResult.row(k).segment(begin, some));
+  });
+  return missing;
 }
 
 /// What these keys give, with the values with which attention comes nearest to the target, all of
 /// them together: it is linear in them.
 Fit::Solved Fit::solveValues(FloatMatrix keys) const {
   Solved made;
-  made.weights = product(rows.queries, keys, threads); // first the scores
-  FloatMatrix missing(size, rows.target.cols());
-  if (rows.cap > 0)
-    made.slopes.resize(size, count);
-  overRows([&](int64_t t) {
-    auto s = made.weights.row(t);
-    if (rows.bias.size())
-      s += rows.bias.row(t);
-    if (rows.cap > 0) {
-      s = (s / rows.cap).array().tanh();
-      made.slopes.row(t) = 1 - s.array().square();
-      s *= rows.cap;
-      for (int64_t j = 0; rows.bias.size() && j < count; ++j)
-        if (rows.bias(t, j) == -HUGE_VALF)
-          s[j] = -HUGE_VALF;
-    }
-    double largest = std::max<double>(s.maxCoeff(), rows.own[t]), sum = 0;
-    for (float &x : s) {
-      x = std::exp(float(x - largest));
-      sum += x;
-    }
-    const double own = std::exp(rows.own[t] - largest);
-    sum += own;
-    s /= float(sum);
-    missing.row(t) = rows.target.row(t) - float(own / sum) * rows.ownResult.row(t);
-  });
-  missing -= product(made.weights, transposedOf(means), threads);
-  FloatMatrix entries = transposedOf(made.weights);
+  made.weights = product(keys, queries, threads); // first the scores
+  FloatMatrix missing = weigh(made.weights, made.slopes);
+  missing -= product(transposedOf(means), made.weights, threads);
   Matrix gram(count, count);
-  multiplySymmetric(entries.data(), entries.data(), count, size, gram.data(), threads);
+  multiplySymmetric(made.weights.data(), made.weights.data(), count, size, gram.data(), threads);
   gram.diagonal().array() +=
       std::min(valueRows / size, mostOfValues) * gram.trace() / count + 1e-300;
-  Matrix right = exactProduct(entries, transposedOf(missing), threads);
-  FloatMatrix change = Eigen::LLT<Eigen::MatrixXd>(gram).solve(right).cast<float>();
-  made.error = product(made.weights, transposedOf(change), threads) - missing;
+  const Matrix right = exactProduct(made.weights, missing, threads);
+  const FloatMatrix change = Eigen::LLT<Eigen::MatrixXd>(gram).solve(right).cast<float>();
+  made.error = product(transposedOf(change), made.weights, threads) - missing;
   made.values = means + change;
   made.keys = std::move(keys);
   made.loss = made.error.cast<double>().squaredNorm();
   return made;
 }
 
-/// A step of each key by itself that brings attention's result nearer to the target, to first
+/// Of a step of each key by itself that brings attention's result nearer to the target, to first
 /// order: with π the entry's weight and u = v − o, the result moves by π u (q · step).
-FloatMatrix Fit::stepOfKeys(const Solved &at) const {
-  FloatMatrix result = rows.target + at.error;
-  FloatMatrix errorTimesValue = product(at.error, at.values, threads),
-              resultTimesValue = product(result, at.values, threads);
-  const Eigen::VectorXf errorTimesResult = at.error.cwiseProduct(result).rowwise().sum(),
-                        lengths = result.rowwise().squaredNorm(),
-                        ofValues = at.values.rowwise().squaredNorm();
-  FloatMatrix weights(count, size), wanted(count, size);
-  threads(count, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j)
-      for (int64_t t = 0; t < size; ++t) {
-        const float pi = at.weights(t, j) * (at.slopes.size() ? at.slopes(t, j) : 1);
-        weights(j, t) =
-            pi * pi * std::max(lengths[t] - 2 * resultTimesValue(t, j) + ofValues[j], 0.f);
-        wanted(j, t) = -pi * (errorTimesValue(t, j) - errorTimesResult[t]);
-      }
+Fit::KeyRows Fit::rowsOfStep(const Solved &at) const {
+  const FloatMatrix result = target + at.error;
+  const FloatMatrix errorTimesValue = product(at.values, at.error, threads),
+                    resultTimesValue = product(at.values, result, threads);
+  const Eigen::RowVectorXf errorTimesResult = at.error.cwiseProduct(result).colwise().sum(),
+                           lengths = result.colwise().squaredNorm();
+  const Eigen::VectorXf ofValues = at.values.rowwise().squaredNorm();
+  KeyRows made = {at.weights, FloatMatrix(count, size)};
+  overBlocks([&](int64_t begin, int64_t some) {
+    for (int64_t j = 0; j < count; ++j) {
+      auto part = [&](auto &&matrix) { return matrix.row(j).segment(begin, some).array(); };
+      auto pi = part(made.weights);
+      if (at.slopes.size())
+        pi *= part(at.slopes);
+      part(made.wanted) =
+          pi * (errorTimesResult.segment(begin, some).array() - part(errorTimesValue));
+      pi = pi.square() *
+           (lengths.segment(begin, some).array() - 2 * part(resultTimesValue) + ofValues[j]).max(0);
+    }
   });
-  return solveKeys(weights, wanted, /*least=*/0);
+  return made;
 }
 
 /// Gauss-Newton rounds over keys and values.
 Fit::Solved Fit::refine(Solved at) const {
   for (int round = 0; round < roundsOfSteps; ++round) {
-    const FloatMatrix step = stepOfKeys(at);
+    const KeyRows some = rowsOfStep(at);
+    const FloatMatrix step = solveKeys(factorsOf(some.weights), some.wanted);
     bool isBetter = false;
     for (float length : {1.f, 0.5f, 0.25f, 0.1f}) {
       Solved next = solveValues(at.keys + length * step);

@@ -15,7 +15,7 @@ struct EntryRows {
   Vector own;               ///< the logarithm of the sum of exponentials of the other scores, R
   FloatMatrix ownResult;    ///< what attention gives without the context: R × e
   FloatMatrix target;       ///< what it gives in the full run: R × e
-  /// What is added to the scores of entries, before the softcap; −∞ where one is not seen: R × m.
+  /// What is added to the scores of entries, before the softcap; −∞ where one is not seen: m × R.
   /// Empty: nothing.
   FloatMatrix bias;
   float cap = 0; ///< the softcap; 0: none

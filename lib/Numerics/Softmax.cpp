@@ -42,7 +42,7 @@ static constexpr double coefficients[terms] = {1.0 / 6227020800,
   return x < -707 ? 0 : sum * scale;
 }
 
-CTXC_EACH_CPU static void exponentiate(const float *x, int64_t size, double shift, double *out) {
+CTXC_EACH_CPU static void exponentiateTo(double *out, const float *x, int64_t size, double shift) {
   for (int64_t k = 0; k < size; ++k)
     out[k] = exponential(double(x[k]) - shift);
 }
@@ -52,8 +52,37 @@ CTXC_EACH_CPU static double sum(const double *x, int64_t size) {
 }
 
 double ctxc::exponentials(const float *x, int64_t size, double shift, double *exponentials) {
-  exponentiate(x, size, shift, exponentials);
+  exponentiateTo(exponentials, x, size, shift);
   return sum(exponentials, size);
+}
+
+/// exp of a number that is not above 0; Taylor's rest is below 1e-8.
+[[gnu::always_inline]] static inline float exponential(float x) {
+  constexpr float least = -86, perLn2 = 0x1.715476p0f, ln2High = 0x1.62e4p-1f,
+                  ln2Low = 0x1.7f7d1cp-20f, toInteger = 0x1.8p23f;
+  const float bounded = x < least ? least : x;
+  const float shifted = bounded * perLn2 + toInteger;
+  const float power = shifted - toInteger;
+  const float r = (bounded - power * ln2High) - power * ln2Low;
+  constexpr int terms = 8; // the last ones of the coefficients
+  float sum = float(coefficients[::terms - terms]);
+  for (int i = 1; i < terms; ++i)
+    sum = sum * r + float(coefficients[::terms - terms + i]);
+  uint32_t bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits + 127) << 23;
+  float scale;
+  std::memcpy(&scale, &bits, sizeof scale);
+  return x < least ? 0 : sum * scale;
+}
+
+CTXC_EACH_CPU static void shiftAndExponentiate(float *x, const float *shifts, int64_t size) {
+  for (int64_t k = 0; k < size; ++k)
+    x[k] = exponential(x[k] - shifts[k]);
+}
+
+void ctxc::exponentiate(float *x, const float *shifts, int64_t size) {
+  shiftAndExponentiate(x, shifts, size);
 }
 
 CTXC_EACH_CPU static double weighted(const double *weights, const float *a, const float *b,

@@ -15,6 +15,10 @@ namespace ctxc {
 /// below any x[k]; 0 below 1e-307, and NaN for NaN. Returns their sum.
 double exponentials(const float *x, int64_t size, double shift, double *exponentials);
 
+/// The same in float32, each with its own shift: x[k] becomes exp(x[k] − shifts[k]), within three
+/// units in the last place; 0 below 1e-37.
+void exponentiate(float *x, const float *shifts, int64_t size);
+
 /// Σ weights[k] (a[k] − b[k]).
 double sumOfDifferences(const double *weights, const float *a, const float *b, int64_t size);
 

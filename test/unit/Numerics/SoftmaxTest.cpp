@@ -30,6 +30,21 @@ TEST(Softmax, ExponentialsAreTheLibrarys) {
   EXPECT_TRUE(std::isnan(exponentials(&nan, 1, 0, found.data())));
 }
 
+TEST(Softmax, ExponentialsOfFloatsAreTheLibrarys) {
+  std::vector<float> x, shifts;
+  for (int k = 0; k < 100003; ++k) {
+    shifts.push_back(3 * std::sin(k));
+    x.push_back(shifts[k] - k * 0.0009f);
+  }
+  x[5] = -std::numeric_limits<float>::infinity();
+  std::vector<float> found = x;
+  exponentiate(found.data(), shifts.data(), x.size());
+  for (size_t k = 0; k < x.size(); ++k) {
+    const float y = x[k] - shifts[k], exact = y < -86 ? 0 : std::exp(double(y));
+    EXPECT_NEAR(found[k], exact, 3.6e-7 * exact) << y;
+  }
+}
+
 TEST(Softmax, SumsDifferences) {
   std::vector<float> a, b;
   std::vector<double> weights;
