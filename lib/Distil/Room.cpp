@@ -154,9 +154,11 @@ llvm::Error ctxc::checkRoomToFitEntries(const SplitModel &model, const EntriesRe
   uint64_t most = 0; // of a head of keys: what its queries read (EntryRows), and the fit beside it
   for (const SplitAttention &at : model.split.attentions) {
     auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
-    const uint64_t rows = tokens * (shapeOf(at.query)[0] / shapeOf(at.key)[0]);
-    most = std::max<uint64_t>(most, rows * (2 * places + 3 * request.count +
-                                            2 * shapeOf(at.key)[1] + 4 * shapeOf(at.value)[1]));
+    const uint64_t rows = tokens * (shapeOf(at.query)[0] / shapeOf(at.key)[0]),
+                   width = shapeOf(at.key)[1], count = std::min<uint64_t>(request.count, places);
+    most = std::max<uint64_t>(
+        most, rows * (2 * places + 7 * count + 2 * width + 8 * shapeOf(at.value)[1]) +
+                  4 * count * width * width); // these in float64, and factored
   }
   return check(
       "fitting entries to " + llvm::Twine(tokens) + " tokens of text after a context of " +
