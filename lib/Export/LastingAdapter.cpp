@@ -27,7 +27,7 @@ static Expected<std::string> moduleFor(StringRef parameter, const Checkpoint &ch
   StringRef module = parameter;
   if (!module.consume_back(".weight"))
     return makeError("parameter " + quoted(parameter) + ": is not the weight of a module");
-  return moduleOf(module);
+  return moduleOf(module, checkpoint.config().getString("model_type").value_or(""));
 }
 
 static Error addMatrix(const MatrixChange &change, const Checkpoint &checkpoint, PeftConfig &config,

@@ -71,8 +71,8 @@ Expected<std::pair<Patch, PatchMetadata>> ctxc::readFromShard(StringRef path, in
       metadata.kept.push_back(value);
   }
   metadata.tokens.resize(std::min<size_t>(metadata.tokens.size(), position + 1));
-  Expected<Patch> patch = readTensors((*file)->tensors(), DType::F32,
-                                      prefixOf(prompt, position), problems);
+  Expected<Patch> patch =
+      readTensors((*file)->tensors(), DType::F32, prefixOf(prompt, position), problems);
   if (!patch)
     return patch.takeError();
   if (patch->parameters.empty())

@@ -23,7 +23,7 @@ Error ctxc::writePeftAdapter(StringRef outDir, const Patch &patch, const PatchMe
   config.inFirst = !model.inFirst.empty();
   std::vector<TensorSource> tensors;
   for (const LoraFactors &each : *factors) {
-    config.modules.push_back({moduleOf(each.module), 1});
+    config.modules.push_back({moduleOf(each.module, model.modelType), 1});
     std::string prefix = "base_model.model." + config.modules.back().first;
     tensors.push_back(sourceOf(prefix + ".lora_A.weight", {1, int64_t(each.a.size())}, each.a));
     tensors.push_back(sourceOf(prefix + ".lora_B.weight", {int64_t(each.b.size()), 1}, each.b));

@@ -8,7 +8,11 @@
 using namespace llvm;
 using namespace ctxc;
 
-std::string ctxc::moduleOf(StringRef module) {
+std::string ctxc::moduleOf(StringRef module, StringRef modelType) {
+  const bool isWithin = modelType == "qwen2_vl" || modelType == "qwen2_5_vl";
+  if (StringRef own = module; isWithin && own.consume_front("model.") &&
+                              !own.starts_with("language_model.") && !own.starts_with("visual."))
+    return "model.language_model." + own.str();
   if (module.starts_with("h."))
     return "transformer." + module.str();
   if (module.starts_with("layers."))

@@ -20,9 +20,9 @@ struct PeftConfig {
 };
 
 /// The module as transformers' causal model names it. A checkpoint of the model without its head
-/// stores names without the first part, and older checkpoints of vision models have its parts in
-/// another order.
-std::string moduleOf(llvm::StringRef module);
+/// stores names without the first part, and checkpoints of vision models may have its parts in
+/// another order, or the text model's as those of a model that stands alone.
+std::string moduleOf(llvm::StringRef module, llvm::StringRef modelType = "");
 
 llvm::Error writeJson(llvm::StringRef path, llvm::json::Object object);
 llvm::Error writePeftConfig(llvm::StringRef path, const PeftConfig &config,

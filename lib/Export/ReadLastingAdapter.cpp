@@ -24,6 +24,9 @@ public:
   Expected<Adapter> read(ArrayRef<int64_t> prefix);
 
 private:
+  std::string nameOf(StringRef module) const {
+    return moduleOf(module, checkpoint.config().getString("model_type").value_or(""));
+  }
   Error readConfig();
   Expected<std::vector<int64_t>> readList(StringRef name, StringRef text) const;
   Error readFront(Adapter &adapter) const;
@@ -100,7 +103,7 @@ static bool areFinite(ArrayRef<float> numbers) {
 Expected<const TensorView *> Reader::storedOf(StringRef module) const {
   for (const TensorView &tensor : checkpoint.tensors()) {
     StringRef name = tensor.name;
-    if (name.consume_back(".weight") && moduleOf(name) == module)
+    if (name.consume_back(".weight") && nameOf(name) == module)
       return &tensor;
   }
   return fail("changes the module " + quoted(module) + ", which " + checkpoint.directory() +
@@ -163,7 +166,7 @@ Error Reader::checkTargeted(StringRef module) const {
 Error Reader::checkTargetsAreMatrices() const {
   std::set<std::string> others;
   for (const TensorView &tensor : checkpoint.tensors()) {
-    std::string name = moduleOf(StringRef(tensor.name).rsplit('.').first);
+    std::string name = nameOf(StringRef(tensor.name).rsplit('.').first);
     StringRef around = StringRef(name).rsplit('.').first;
     if (tensor.shape.size() == 1 && StringRef(tensor.name).ends_with(".weight"))
       others.insert(name);
@@ -193,12 +196,12 @@ bool Reader::storesInFirst() const {
 Error Reader::checkSaved() const {
   for (const TensorView &tensor : checkpoint.tensors()) {
     StringRef name = tensor.name;
-    if (!name.consume_back(".weight") || !settings->saves(moduleOf(name)))
+    if (!name.consume_back(".weight") || !settings->saves(nameOf(name)))
       continue;
-    std::string whole = (peftPrefix + moduleOf(name) + ".weight").str();
+    std::string whole = (peftPrefix + nameOf(name) + ".weight").str();
     if (!file->find(whole))
       return fail("adapter_config.json: key 'modules_to_save' names the module " +
-                  quoted(moduleOf(name)) + "; expected adapter_model.safetensors to have " +
+                  quoted(nameOf(name)) + "; expected adapter_model.safetensors to have " +
                   quoted(whole));
   }
   return Error::success();

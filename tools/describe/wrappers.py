@@ -47,8 +47,9 @@ PARTS = {"language_model", "text_model", "lm_head", "embed_tokens", "layers", "n
 ALIKE = {"model_type", "architectures", "tie_word_embeddings", "dtype", "torch_dtype", "quantization_config", "transformers_version",
          "text_config"}
 # What published configs say beside the text model that transformers' classes do not: of older ones, of training, of other programs.
-OLDER = ("ignore_index", "vocab_size", "hidden_size", "image_token_index", "image_seq_length", "initializer_range", "vision_token_id",
-         "use_reentrant_checkpointing", "transformers.js_config", "mm_tokens_per_image")
+OLDER = ("ignore_index", "image_token_index", "image_seq_length", "vision_token_id", "use_reentrant_checkpointing", "transformers.js_config",
+         "mm_tokens_per_image")
+TWICE = ("vocab_size", "hidden_size", "initializer_range")  # the text model's own again
 # The same of the text model, with the one value that it has where another could mean another model.
 LEFT: dict[str, dict[str, Any]] = {
     "idefics3": {"_flash_attn_2_enabled": None, "is_llama_config": None, "neftune_noise_alpha": None, "perceiver_config": None,
@@ -180,7 +181,7 @@ def row(model_type: str) -> dict[str, Any] | None:
         if "others" not in found:
             names = {name.removeprefix("model.").split(".")[0] for name in model.state_dict()}
             found["others"] = sorted(names - PARTS)
-            found["beside"] = sorted({*config.to_dict(), *OLDER} - ALIKE)
+            found["beside"] = sorted(set(config.to_dict()) - ALIKE)
             if model_type in LEFT:
                 found["left"] = LEFT[model_type]
     if own.model_type not in found["texts"]:
@@ -197,8 +198,8 @@ def row(model_type: str) -> dict[str, Any] | None:
 
 def write(path: Path, table: dict[str, Any]) -> None:
     rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(table["wrappers"].items()))
-    path.write_text(f'{{"ofHead": {json.dumps(table["ofHead"])},\n "texts": {json.dumps(table["texts"])},\n'
-                    f' "wrappers": {{\n{rows}\n}}}}\n')
+    path.write_text(f'{{"ofHead": {json.dumps(table["ofHead"])},\n "older": {json.dumps(table["older"])}, "twice": {json.dumps(table["twice"])},\n'
+                    f' "texts": {json.dumps(table["texts"])},\n "wrappers": {{\n{rows}\n}}}}\n')
 
 
 def main() -> None:
@@ -208,7 +209,7 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     table = json.loads(arguments.table.read_text()) if arguments.types and arguments.table.exists() else {"wrappers": {}}
-    table.update(texts=SAME, ofHead=list(OF_HEAD))
+    table.update(texts=SAME, ofHead=list(OF_HEAD), older=list(OLDER), twice=list(TWICE))
     for model_type in arguments.types or sorted(CONFIG_MAPPING.keys()):
         try:
             found = row(model_type)

@@ -53,10 +53,12 @@ std::optional<json::Object> hf::textModelOf(const json::Object &config, ConfigRe
   const json::Object *wrapper = find(type);
   if (!wrapper)
     return std::nullopt;
-  const std::vector<StringRef> beside = textsOf(*wrapper, "beside");
+  std::vector<StringRef> beside = textsOf(*wrapper, "beside");
+  llvm::append_range(beside, textsOf(table(), "older"));
   json::Object text;
   if (const json::Object *part = config.getObject("text_config")) {
     text = *part;
+    llvm::append_range(beside, textsOf(table(), "twice"));
     for (StringRef key : beside)
       around.unread({{key}});
     if (const json::Value *tied = around.raw("tie_word_embeddings"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models of text and of images or sounds: what ctxc says of a text is what transformers' whole model says.
 
-  wrappers.py CTXC TABLE [TYPE…] [--all] [--shard I/N]
+  wrapped_texts.py CTXC TABLE [TYPE…] [--all] [--shard I/N]
 
 For each row of TABLE (lib/Import/HuggingFace/wrappers.json) a small model with random numbers is saved by transformers, and ctxc's
 logits of a text, of the run with the context and of the one without, are compared with it; then the same with its tensors
@@ -56,26 +56,24 @@ def difference(ctxc, folder, model):
 
 
 def written_older(folder, flat):
-    """The tensors and the config as transformers wrote them before its fifth version."""
-    path = folder / "model.safetensors"
-    tensors = load_file(path)
-    renamed = {}
-    for name, value in tensors.items():
-        for front, older in ({"model.language_model.": "model.", "model.visual.": "visual."} if flat else OLDER).items():
-            if name.startswith(front):
-                name = older + name.removeprefix(front)
-                break
-        else:
-            name = name.removeprefix("model.")
-        renamed[name] = value
-    save_file(renamed, path)
-    config = json.loads((folder / "config.json").read_text())
-    if flat:
+    """The tensors and the config as transformers wrote them before its fifth version; False where it still does."""
+    path, config = folder / "model.safetensors", json.loads((folder / "config.json").read_text())
+    if flat:  # whose tensors it stores as ever
         text = config.pop("text_config")
         rope = text.pop("rope_parameters")
-        config = {**text, **config, "rope_theta": rope["rope_theta"],
+        config = {**text, **config, "rope_theta": rope["rope_theta"], "vision_token_id": 7,
                   "rope_scaling": {"type": "mrope", "mrope_section": rope["mrope_section"]}}
-    (folder / "config.json").write_text(json.dumps(config))
+        (folder / "config.json").write_text(json.dumps(config))
+        return True
+    tensors, renamed = load_file(path), {}
+    if not any(name.startswith("model.language_model.") for name in tensors):
+        return False
+    for name, value in tensors.items():
+        front = next((front for front in OLDER if name.startswith(front)), "model.")
+        renamed[OLDER.get(front, "") + name.removeprefix(front)] = value
+    save_file(renamed, path)
+    (folder / "config.json").write_text(json.dumps({**config, "ignore_index": -100, "vocab_size": config["text_config"]["vocab_size"]}))
+    return True
 
 
 def judged(ctxc, model_type, text_type, row):
@@ -87,9 +85,7 @@ def judged(ctxc, model_type, text_type, row):
         folder = Path(name)
         model.save_pretrained(folder)
         wrong["today's"] = difference(ctxc, folder, model)
-        stored = set(load_file(folder / "model.safetensors"))
-        if any(each.startswith("model.language_model.") for each in stored):
-            written_older(folder, row.get("flat", False))
+        if written_older(folder, row.get("flat", False)):
             wrong["older"] = difference(ctxc, folder, model)
     return {form: what for form, what in wrong.items() if what}
 
