@@ -4,10 +4,12 @@
   wrapped_texts.py CTXC TABLE [TYPE…] [--all] [--shard I/N]
 
 For each row of TABLE (lib/Import/HuggingFace/wrappers.json) a small model with random numbers is saved by transformers, and ctxc's
-logits of a text, of the run with the context and of the one without, are compared with it; then the same with its tensors
-named and its config written as older versions did. --all takes every text model of a row, in place of its first one.
+logits of a text, of the run with the context and of the one without, are compared with it, and PEFT adds ctxc's adapter to
+it; then the same with its tensors named and its config written as older versions did. --all takes every text model of a row, in place of its first one.
 Exit code: 0 if all agree, otherwise 1."""
 import argparse
+import contextlib
+import copy
 import json
 import os
 import subprocess
@@ -20,6 +22,7 @@ os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSIT
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/describe"))
 import torch  # noqa: E402
 import wrappers  # noqa: E402
+from peft import PeftModel  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 CONTEXT = [5, 17, 3, 60, 22, 41, 9]
@@ -55,6 +58,28 @@ def difference(ctxc, folder, model):
     return None
 
 
+@torch.no_grad()
+def of_adapter(ctxc, folder, model):
+    """What is wrong with the model that has an adapter in place of all tokens before the last."""
+    with tempfile.TemporaryDirectory() as name:
+        adapter = str(Path(name) / "adapter")
+        done = subprocess.run([ctxc, "patch", str(folder), "--tokens", ",".join(map(str, CONTEXT)), "--keep", "none", "--format=peft",
+                               "-o", adapter],
+                              capture_output=True, text=True)
+        if "a LoRA holds matrices alone" in done.stderr:
+            return None
+        if done.returncode:
+            return f"the adapter: {done.stderr.strip()}"
+        expected = model(input_ids=torch.tensor([CONTEXT])).logits[0, -1]
+        changed = PeftModel.from_pretrained(copy.deepcopy(model), adapter).eval()
+        last, place, found = torch.tensor([CONTEXT[-1:]]), torch.tensor([[len(CONTEXT) - 1]]), {}
+        for is_control in (False, True):
+            with changed.disable_adapter() if is_control else contextlib.nullcontext():
+                logits = changed(input_ids=last, position_ids=place).logits[0, -1]
+            found[is_control] = (logits - expected).abs().max().item()
+    return None if found[False] < 1e-3 < 1e-1 < found[True] else f"with the adapter {found[False]:.1e}, without {found[True]:.1e}"
+
+
 def written_older(folder, flat):
     """The tensors and the config as transformers wrote them before its fifth version; False where it still does."""
     path, config = folder / "model.safetensors", json.loads((folder / "config.json").read_text())
@@ -85,8 +110,10 @@ def judged(ctxc, model_type, text_type, row):
         folder = Path(name)
         model.save_pretrained(folder)
         wrong["today's"] = difference(ctxc, folder, model)
+        wrong["adapter"] = of_adapter(ctxc, folder, model)
         if written_older(folder, row.get("flat", False)):
             wrong["older"] = difference(ctxc, folder, model)
+            wrong["older adapter"] = of_adapter(ctxc, folder, model)
     return {form: what for form, what in wrong.items() if what}
 
 
