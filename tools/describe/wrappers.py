@@ -50,8 +50,9 @@ ALIKE = {"model_type", "architectures", "tie_word_embeddings", "dtype", "torch_d
 OLDER = ("ignore_index", "image_token_index", "image_seq_length", "vision_token_id", "use_reentrant_checkpointing", "transformers.js_config",
          "mm_tokens_per_image")
 TWICE = ("vocab_size", "hidden_size", "initializer_range")  # the text model's own again
-# The same of the text model, with the one value that it has where another could mean another model.
+# The same of the text model, by type, with the one value that it has where another could mean another model.
 LEFT: dict[str, dict[str, Any]] = {
+    "": {"is_composition": None},  # of all
     "idefics3": {"_flash_attn_2_enabled": None, "is_llama_config": None, "neftune_noise_alpha": None, "perceiver_config": None,
                  "pixel_shuffle_factor": None, "qk_layer_norms": False, "rope_interleaved": False, "transformers.js_config": None,
                  "use_resampler": False}}
@@ -198,7 +199,7 @@ def row(model_type: str) -> dict[str, Any] | None:
 
 def write(path: Path, table: dict[str, Any]) -> None:
     rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(table["wrappers"].items()))
-    path.write_text(f'{{"ofHead": {json.dumps(table["ofHead"])},\n "older": {json.dumps(table["older"])}, "twice": {json.dumps(table["twice"])},\n'
+    path.write_text(f'{{"ofHead": {json.dumps(table["ofHead"])},\n "older": {json.dumps(table["older"])}, "twice": {json.dumps(table["twice"])}, "left": {json.dumps(table["left"])},\n'
                     f' "texts": {json.dumps(table["texts"])},\n "wrappers": {{\n{rows}\n}}}}\n')
 
 
@@ -209,7 +210,7 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     table = json.loads(arguments.table.read_text()) if arguments.types and arguments.table.exists() else {"wrappers": {}}
-    table.update(texts=SAME, ofHead=list(OF_HEAD), older=list(OLDER), twice=list(TWICE))
+    table.update(texts=SAME, ofHead=list(OF_HEAD), older=list(OLDER), twice=list(TWICE), left=LEFT[""])
     for model_type in arguments.types or sorted(CONFIG_MAPPING.keys()):
         try:
             found = row(model_type)

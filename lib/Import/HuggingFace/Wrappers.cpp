@@ -85,10 +85,11 @@ std::optional<json::Object> hf::textModelOf(const json::Object &config, ConfigRe
                                     "(docs/check-your-architecture.md)");
     return std::nullopt;
   }
-  if (const json::Object *left = wrapper->getObject("left"))
-    for (const auto &[key, only] : *left)
-      if (const json::Value *given = text.get(key); given && (only.getAsNull() || *given == only))
-        text.erase(key);
+  for (const json::Object *holder : {&table(), wrapper})
+    if (const json::Object *left = holder->getObject("left"))
+      for (const auto &[key, only] : *left)
+        if (const json::Value *given = text.get(key); given && (only.getAsNull() || *given == only))
+          text.erase(key);
   if (llvm::is_contained(textsOf(*wrapper, "without"), own))
     for (StringRef factor : textsOf(table(), "ofHead"))
       if (text.get(factor))
