@@ -18,9 +18,14 @@ struct Section {
 } // namespace
 
 static const Section sections[] = {
-    {&configKeys, "What a model needs, its [family](families.md) or its "
-                  "[description](described-types.md) reads; "
-                  "these rows are for all\nother keys."},
+    {&configKeys,
+     "What a model needs, its [family](families.md) or its "
+     "[description](described-types.md) reads; "
+     "these rows are for all\nother keys. Of a model of text and of images or sounds, "
+     "the keys of the towers, which transformers' class has beside\n`text_config`, "
+     "change nothing of a text "
+     "([lib/Import/HuggingFace/wrappers.json](../lib/Import/HuggingFace/wrappers.json) "
+     "lists them)."},
     {&peftKeys},
     {&prefixKeys},
     {&tokenizerJsonKeys},
