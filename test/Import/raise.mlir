@@ -309,3 +309,18 @@ graph.program @numbers_alone tokens "s" {
   %y = graph.call "aten.mul.Tensor"(%x, %s) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 4], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[1, "s", 4], f32>
   graph.return %y : !graph.tensor<[1, "s", 4], f32>
 }
+
+// -----
+
+// A bias that is repeated for each token is that bias.
+// CHECK-LABEL: xf.block @model(
+// CHECK: %[[B:.*]] = xf.param "b" : tensor<8xf32>
+// CHECK: xf.bias %{{.*}} + %[[B]] : tensor<8xf32>, tensor<8xf32>
+// CHECK-NOT: graph.opaque
+graph.program @repeated tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 8], f32>
+  %b = graph.stored "b" : !graph.tensor<[8], f32>
+  %e = graph.call "aten.expand.default"(%b) {self = #graph.operand<0>, size = [1, -1, 8]} in "m" : (!graph.tensor<[8], f32>) -> !graph.tensor<[1, "s", 8], f32>
+  %y = graph.call "aten.add.Tensor"(%x, %e) {self = #graph.operand<0>, other = #graph.operand<1>} in "m" : (!graph.tensor<[1, "s", 8], f32>, !graph.tensor<[1, "s", 8], f32>) -> !graph.tensor<[1, "s", 8], f32>
+  graph.return %y : !graph.tensor<[1, "s", 8], f32>
+}

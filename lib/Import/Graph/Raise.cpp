@@ -108,8 +108,22 @@ std::optional<int64_t> Raiser::tokenDim(Value value, int64_t dim) const {
 // Operands
 //===----------------------------------------------------------------------===//
 
+/// `value` before ops that repeat it as a whole, as for each token.
+static Value beforeRepeats(Value value) {
+  while (true) {
+    value = beforeCopies(value);
+    graph::CallOp call = callOf(value, "expand");
+    Value from = call ? call.getOperand(0) : Value();
+    auto sizesOf = [](Value of) { return cast<graph::SymbolicType>(of.getType()).getSizes(); };
+    if (!from || sizesOf(from).size() > sizesOf(value).size() ||
+        sizesOf(value).take_back(sizesOf(from).size()) != sizesOf(from))
+      return value;
+    value = from;
+  }
+}
+
 graph::StoredOp Raiser::storedOf(Value value) const {
-  return value ? parameterOf(beforeCopies(value)) : graph::StoredOp();
+  return value ? parameterOf(beforeRepeats(value)) : graph::StoredOp();
 }
 
 Value Raiser::parameter(graph::StoredOp stored, bool isMatrix) {
