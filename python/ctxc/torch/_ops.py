@@ -43,7 +43,7 @@ def _token(op: Op, run: Evaluation) -> None:
 @meaning("xf.position")
 def _position(op: Op, run: Evaluation) -> None:
     positions = (run.positions + op.attributes.get("offset", 0)) // op.attributes.get("divisor", 1)
-    is_number = bool(op.results[0].shape)
+    is_number = bool(op.shapes[0])
     run.set(op.results[0], positions.to(run.dtype)[:, None] if is_number else positions)
 
 
