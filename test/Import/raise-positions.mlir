@@ -36,3 +36,19 @@ graph.program @undefined tokens "s" {
   %y = graph.call "aten.mul.Tensor"(%x, %u) {self = #graph.operand<0>, other = #graph.operand<1>} in "m" : (!graph.tensor<[1, "s", 8], f32>, !graph.tensor<[1, "s", 1], f32>) -> !graph.tensor<[1, "s", 8], f32>
   graph.return %y : !graph.tensor<[1, "s", 8], f32>
 }
+
+// -----
+
+// What reads a function that xf does not have is not raised either.
+// CHECK-LABEL: xf.block @model(
+// CHECK: graph.opaque
+graph.program @behind tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 8], f32>
+  %ids = graph.input "position_ids" as "position" : !graph.tensor<[1, "s"], si64>
+  %f = graph.call "aten._to_copy.default"(%ids) {self = #graph.operand<0>, dtype = 7 : i64} in "m" : (!graph.tensor<[1, "s"], si64>) -> !graph.tensor<[1, "s"], f32>
+  %c = graph.call "aten.ceil.default"(%f) {self = #graph.operand<0>} in "m" : (!graph.tensor<[1, "s"], f32>) -> !graph.tensor<[1, "s"], f32>
+  %e = graph.call "aten.exp.default"(%c) {self = #graph.operand<0>} in "m" : (!graph.tensor<[1, "s"], f32>) -> !graph.tensor<[1, "s"], f32>
+  %u = graph.call "aten.unsqueeze.default"(%e) {self = #graph.operand<0>, dim = -1 : i64} in "m" : (!graph.tensor<[1, "s"], f32>) -> !graph.tensor<[1, "s", 1], f32>
+  %y = graph.call "aten.mul.Tensor"(%x, %u) {self = #graph.operand<0>, other = #graph.operand<1>} in "m" : (!graph.tensor<[1, "s", 8], f32>, !graph.tensor<[1, "s", 1], f32>) -> !graph.tensor<[1, "s", 8], f32>
+  graph.return %y : !graph.tensor<[1, "s", 8], f32>
+}

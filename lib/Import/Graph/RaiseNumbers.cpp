@@ -280,9 +280,11 @@ Value Raiser::ofStored(Value value) {
   }
   for (graph::CallOp call : calls) {
     llvm::Expected<bool> raised = raiseByPattern(call);
-    if (raised && *raised)
-      computed.insert(call.getResults().begin(), call.getResults().end());
+    const bool isRaised = raised && *raised;
     llvm::consumeError(raised.takeError());
+    if (!isRaised) // and what reads it has nothing to read
+      break;
+    computed.insert(call.getResults().begin(), call.getResults().end());
   }
   Value result = isData(value) ? lookup(value) : Value(); // also of a tensor itself
   for (auto [leaf, before] : known) {
