@@ -49,19 +49,6 @@ double LocalBlocks::shareOf(xf::BlockOp plain, xf::ParamOp param) const {
   return 1;
 }
 
-/// Heads are shared evenly, or there are more ranks than heads.
-static llvm::Error checkHeads(xf::BlockOp block, int64_t ranks) {
-  for (xf::AttentionOp op : block.getBody().getOps<xf::AttentionOp>()) {
-    const int64_t heads = shapeOf(op.getQuery())[0], keyHeads = shapeOf(op.getKey())[0];
-    if (heads % ranks || (keyHeads > 1 && keyHeads % ranks))
-      return makeError("tensor=" + Twine(ranks) + ": block '" + block.getSymName() + "' has " +
-                       Twine(heads) + " heads over " + Twine(keyHeads) +
-                       " of keys, which so many ranks cannot share evenly; expected a divisor of " +
-                       (keyHeads > 1 ? "both" : "the first"));
-  }
-  return llvm::Error::success();
-}
-
 // Memory is what is short: a network that costs little splits all matrices that can be split, and
 // of these splits takes the one with the fewest bytes.
 static constexpr Machine machine = {/*bandwidth=*/1e9, /*rate=*/std::nullopt, /*network=*/1e13,
@@ -74,7 +61,7 @@ static bool isAllWhole(const RegionSplit &split) {
 
 llvm::Error LocalBlocks::localize(xf::BlockOp block, RegionSplit split, RegionRole role) {
   mlir::Block &body = block.getBody().front();
-  llvm::Expected<Pieces> pieces = Pieces::find(body, split, role.parts);
+  llvm::Expected<Pieces> pieces = Pieces::find(body, split, role);
   if (!pieces)
     return makeError("tensor=" + Twine(all) + ": block '" + block.getSymName() +
                      "': " + llvm::toString(pieces.takeError()));
@@ -120,13 +107,22 @@ llvm::Error LocalBlocks::addPieces(const Program &program) {
   return llvm::Error::success();
 }
 
+llvm::Expected<RegionRole> LocalBlocks::roleOf(xf::BlockOp layer) const {
+  llvm::Expected<RegionRole> role = roleOfLayer(layer.getBody().front(), all);
+  if (!role)
+    return makeError("tensor=" + Twine(all) + ": block '" + layer.getSymName() + "' has " +
+                     llvm::toString(role.takeError()));
+  return role;
+}
+
 /// Whether the ranks share something of a layer's block; if so, how is known.
 llvm::Expected<bool> LocalBlocks::isSplit(xf::BlockOp plain) {
   if (splits.count(plain))
     return true;
-  if (llvm::Error error = checkHeads(plain, all))
-    return std::move(error);
-  RegionSplit best = splitRegion(plain.getBody().front(), all, 1, machine);
+  llvm::Expected<RegionRole> role = roleOf(plain);
+  if (!role)
+    return role.takeError();
+  RegionSplit best = splitRegion(plain.getBody().front(), all, 1, machine, *role);
   const bool isWhole = isAllWhole(best);
   if (!isWhole)
     splits.emplace(plain, std::move(best));
@@ -145,9 +141,12 @@ llvm::Error LocalBlocks::add(xf::BlockOp plain, xf::BlockOp dual, xf::BlockOp ap
   for (xf::BlockOp block : {plain, dual, applied}) {
     if (!block || blocks.count(block))
       continue;
+    llvm::Expected<RegionRole> role = roleOf(block);
+    if (!role)
+      return role.takeError();
     RegionSplit split =
-        splitRegionAs(block.getBody().front(), all, 1, machine, splits.at(plain).parameters);
-    if (llvm::Error error = localize(block, std::move(split), {}))
+        splitRegionAs(block.getBody().front(), all, 1, machine, splits.at(plain).parameters, *role);
+    if (llvm::Error error = localize(block, std::move(split), *role))
       return error;
   }
   const std::vector<std::string> &ofOne = blocks.at(plain).states;

@@ -102,7 +102,7 @@ template <> struct RuleOf<xf::EmbedOp> {
 template <> struct RuleOf<xf::AttentionOp> {
   static SplitRule get(xf::AttentionOp op, int64_t ranks) {
     SplitRule rule;
-    int keyHead = shapeOf(op.getKey())[0] % ranks == 0 ? 0 : -1;
+    int keyHead = shapeOf(op.getKey())[0] >= ranks ? 0 : -1;
     for (Value operand : op->getOperands()) {
       Dims dims = none(operand);
       bool isKey = operand == op.getKey() || operand == op.getValue();

@@ -17,7 +17,7 @@ int64_t Cut::wholeSize() const {
 int64_t Cut::partSize(int64_t rank) const {
   int64_t size = 0;
   for (int64_t piece : pieces)
-    size += beginOfPart(piece, rank + 1, ranks) - beginOfPart(piece, rank, ranks);
+    size += beginOf(piece, rank + 1) - beginOf(piece, rank);
   return before * size * behind;
 }
 
@@ -25,8 +25,8 @@ void Cut::visitRuns(int64_t rank, Visit visit) const {
   int64_t inWhole = 0, inPart = 0;
   for (int64_t i = 0; i < before; ++i)
     for (int64_t piece : pieces) {
-      const int64_t begin = beginOfPart(piece, rank, ranks) * behind;
-      const int64_t count = beginOfPart(piece, rank + 1, ranks) * behind - begin;
+      const int64_t begin = beginOf(piece, rank) * behind;
+      const int64_t count = beginOf(piece, rank + 1) * behind - begin;
       visit(inWhole + begin, inPart, count);
       inWhole += piece * behind;
       inPart += count;
@@ -66,8 +66,17 @@ llvm::Error Pieces::join(Operation *op, const OpSplit &how, bool &isNew) {
   const llvm::SmallVector<Stretch> stretches = stretchesOf(op, how);
   const bool isStretched = how.index == how.rule.stretched;
   int64_t extent = 0;
-  for (const Stretch &each : stretches)
+  bool isOfUnits = false;
+  for (const Stretch &each : stretches) {
     extent = std::max(extent, each.from + each.size);
+    isOfUnits |= ofUnits.count({keyOf(each.value), each.dim}) ||
+                 (units && parts == Evenness::Even && each.size % ranks);
+  }
+  if (isOfUnits && isStretched)
+    return makeError("op '" + op->getName().getStringRef() +
+                     "' takes a part of heads that ranks share unevenly");
+  for (const Stretch &each : stretches)
+    isNew |= isOfUnits && ofUnits.insert({keyOf(each.value), each.dim}).second;
   // An entry of a value stands for several of the index: a head for the rows of its matrix.
   auto scaleOf = [&](const Stretch &each) { return isStretched ? 1 : extent / each.size; };
   Ends joint;
@@ -92,8 +101,8 @@ llvm::Error Pieces::join(Operation *op, const OpSplit &how, bool &isNew) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Pieces> Pieces::find(mlir::Block &body, const RegionSplit &split, Evenness parts) {
-  Pieces pieces(split.ranks);
+llvm::Expected<Pieces> Pieces::find(mlir::Block &body, const RegionSplit &split, RegionRole role) {
+  Pieces pieces(split.ranks, role);
   for (bool isNew = true; isNew;) {
     isNew = false;
     for (Operation &op : body) {
@@ -104,14 +113,16 @@ llvm::Expected<Pieces> Pieces::find(mlir::Block &body, const RegionSplit &split,
     }
   }
   for (const auto &[key, ends] : pieces.all) {
-    if (parts == Evenness::Uneven)
+    if (role.parts == Evenness::Uneven)
       break;
+    const bool isOfUnits = pieces.ofUnits.count(key);
     int64_t begin = 0;
     for (int64_t end : ends) {
-      if ((end - begin) % split.ranks)
+      if ((end - begin) % (isOfUnits ? role.units : split.ranks))
         return makeError("a dimension falls into pieces of which one has " +
-                         llvm::Twine(end - begin) + " entries, which " + llvm::Twine(split.ranks) +
-                         " ranks cannot share evenly");
+                         llvm::Twine(end - begin) + " entries, which " +
+                         (isOfUnits ? "are no whole number of " + llvm::Twine(role.units) + " units"
+                                    : llvm::Twine(split.ranks) + " ranks cannot share evenly"));
       begin = end;
     }
   }
@@ -125,6 +136,7 @@ Cut Pieces::cutOf(Value value, int dim) const {
   for (int i = 0; i < int(shape.size()); ++i)
     if (i != dim)
       (i < dim ? cut.before : cut.behind) *= shape[i];
+  cut.units = ofUnits.count({keyOf(value), dim}) ? units : 0;
   auto known = all.find({keyOf(value), dim});
   int64_t begin = 0;
   for (int64_t end : known == all.end() ? Ends{shape[dim]} : known->second) {

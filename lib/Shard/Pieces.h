@@ -13,8 +13,8 @@ namespace ctxc::shard {
 /// is made.
 class Pieces {
 public:
-  /// Errors: a piece that the ranks cannot share evenly, where they have to.
-  static llvm::Expected<Pieces> find(mlir::Block &body, const RegionSplit &split, Evenness parts);
+  /// Errors: a piece that the ranks cannot share evenly, or by units, where they have to.
+  static llvm::Expected<Pieces> find(mlir::Block &body, const RegionSplit &split, RegionRole role);
 
   /// The part of a value along a dimension.
   Cut cutOf(mlir::Value value, int dim) const;
@@ -22,11 +22,14 @@ public:
 private:
   /// Of the places at which pieces end, those that are known so far; the dimension's end is one.
   using Ends = std::set<int64_t>;
-  explicit Pieces(int64_t ranks) : ranks(ranks) {}
+  using Key = std::pair<const void *, int>; ///< a value or a parameter, and a dimension
+  Pieces(int64_t ranks, RegionRole role) : ranks(ranks), units(role.units), parts(role.parts) {}
   llvm::Error join(mlir::Operation *op, const OpSplit &how, bool &isNew);
 
-  int64_t ranks;
-  std::map<std::pair<const void *, int>, Ends> all;
+  int64_t ranks, units;
+  Evenness parts;
+  std::map<Key, Ends> all;
+  std::set<Key> ofUnits; ///< what is shared by units
 };
 
 } // namespace ctxc::shard

@@ -176,8 +176,14 @@ llvm::Expected<ShardCost> shard::costOf(const Program &program, const ShardReque
   for (auto [i, step] : llvm::enumerate(program.steps)) {
     auto [number, isNew] = numbers.try_emplace({step.block, step.dual}, cost.parts.size());
     if (isNew) {
-      const RegionRole end = {Evenness::Uneven, program.head() == i};
-      cost.parts.push_back(partOf(step, request, step.index ? RegionRole() : end));
+      RegionRole role = {Evenness::Uneven, program.head() == i};
+      if (step.index) { // whose attention is whole where it cannot be shared
+        xf::BlockOp layer = step.block;
+        auto ofLayer = roleOfLayer(layer.getBody().front(), request.tensor);
+        role = ofLayer ? *ofLayer : RegionRole();
+        llvm::consumeError(ofLayer.takeError());
+      }
+      cost.parts.push_back(partOf(step, request, role));
     }
     partOfStep.push_back(number->second);
     PartCost &part = cost.parts[number->second];

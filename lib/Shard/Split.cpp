@@ -1,5 +1,6 @@
 #include "ctxc/Shard/Split.h"
 #include "ctxc/Shard/Cut.h"
+#include "ctxc/Support/Error.h"
 #include "dialects/Patch/Patch.h"
 #include "lib/Shard/Shapes.h"
 #include "lib/Shard/Soonest.h"
@@ -119,7 +120,9 @@ private:
   /// The share of a value, cut along a dimension, that the first rank has; none has more.
   double partOfFirst(Value value, int dim) const {
     const int64_t size = shapeOf(value)[dim];
-    return double(beginOfPart(size, 1, split.ranks)) / double(size);
+    const bool isOfUnits = role.units && size % split.ranks && size % role.units == 0;
+    const int64_t parts = isOfUnits ? role.units : size;
+    return double(beginOfPart(parts, 1, split.ranks)) / double(parts);
   }
 
   /// Whether all dimensions of the index have equal parts; or the same ones, where parts may
@@ -136,6 +139,8 @@ private:
     add(op.getResults(), rule.results);
     if (llvm::all_of(sizes, [&](int64_t size) { return size % split.ranks == 0; }))
       return true;
+    if (role.units && index != rule.stretched)
+      return llvm::all_of(sizes, [&](int64_t size) { return size % role.units == 0; });
     return role.parts == Evenness::Uneven && index != rule.stretched && llvm::all_equal(sizes);
   }
 
@@ -215,15 +220,34 @@ bool mayCut(xf::ParamOp param, int dim, int64_t ranks, RegionRole role) {
     return false;
   if (role.parts == Evenness::Uneven)
     return dim == 0 && shape[dim] >= ranks;
-  if (shape[dim] % ranks)
+  const int64_t shares = shape[dim] % ranks == 0 ? ranks : role.units;
+  if (!shares || shape[dim] % shares)
     return false;
   auto quantized = llvm::dyn_cast<xf::QuantizedType>(
       llvm::cast<RankedTensorType>(param.getType()).getElementType());
   const bool isAlongRows = dim + 1 == int(shape.size());
-  return !quantized || !isAlongRows || shape[dim] / ranks % quantized.getBlockElements() == 0;
+  auto fits = [&](int64_t by) { return shape[dim] / by % quantized.getBlockElements() == 0; };
+  return !quantized || !isAlongRows || (fits(shares) && (!role.units || fits(role.units)));
 }
 
 } // namespace
+
+llvm::Expected<RegionRole> shard::roleOfLayer(mlir::Block &body, int64_t ranks) {
+  RegionRole role;
+  for (xf::AttentionOp op : body.getOps<xf::AttentionOp>()) {
+    const int64_t heads = shapeOf(op.getQuery())[0], keyHeads = shapeOf(op.getKey())[0];
+    if (heads % ranks == 0 && (keyHeads == 1 || keyHeads % ranks == 0))
+      continue;
+    const int64_t units = keyHeads > 1 ? keyHeads : heads;
+    if (units < ranks || (role.units && role.units != units))
+      return makeError(llvm::Twine(heads) + " heads over " + llvm::Twine(keyHeads) +
+                       " of keys, which " + llvm::Twine(ranks) + " ranks cannot share; expected " +
+                       (units < ranks ? "no more ranks than " + llvm::Twine(units)
+                                      : "heads of one number in all attentions of a layer"));
+    role.units = units;
+  }
+  return role;
+}
 
 RegionSplit shard::splitRegionAs(mlir::Block &body, int64_t ranks, int64_t streams,
                                  const Machine &machine,

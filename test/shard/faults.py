@@ -65,11 +65,11 @@ class Faults:
 
     def heads(self):
         words = [*self.words]
-        words[1] = self.model.parent / "falcon"
-        result = self.ranks.together(2, *words, shard="tensor=2")
-        self.expect("heads that cannot be shared", result, "has 5 heads over 1 of keys",
-                    "expected a divisor of the first")
-        if result.stderr.count("has 5 heads") != 1:
+        words[1] = self.model.parent / "llama"
+        result = self.ranks.together(3, *words, shard="tensor=3")
+        self.expect("heads that cannot be shared", result, "has 6 heads over 2 of keys",
+                    "expected no more ranks than 2")
+        if result.stderr.count("has 6 heads") != 1:
             mpi.fail("heads that cannot be shared: it is not said once", result)
 
     def differing(self):

@@ -86,6 +86,7 @@ public:
 
 private:
   llvm::Expected<bool> isSplit(xf::BlockOp plain);
+  llvm::Expected<RegionRole> roleOf(xf::BlockOp layer) const;
   llvm::Error localize(xf::BlockOp block, RegionSplit split, RegionRole role);
 
   int64_t own, all;

@@ -23,6 +23,7 @@
 #include "dialects/XF/XF.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Error.h"
 #include <map>
 #include <optional>
 #include <string>
@@ -100,7 +101,14 @@ struct RegionRole {
   Evenness parts = Evenness::Even;
   /// Only the first rank needs the region's results, which are logits.
   bool isForFirst = false;
+  /// Where ranks cannot share heads evenly: how many units these have, of which the first ranks
+  /// have one more. A unit is a head of keys with those of queries that read it.
+  int64_t units = 0;
 };
+
+/// The role of a layer's block. Error: it has fewer heads than ranks, or several attentions whose
+/// heads differ.
+llvm::Expected<RegionRole> roleOfLayer(mlir::Block &body, int64_t ranks);
 
 /// The best split of a region that a search finds. `streams` runs are computed together: two in the
 /// dual block. One message carries the values of all of them.

@@ -111,6 +111,8 @@ TEST_P(Tensor, RanksGiveWhatOneGives) {
 // Other families are run by ranks of MPI (test/shard).
 INSTANTIATE_TEST_SUITE_P(Goldens, Tensor,
                          testing::Values(Shared{"gemma3", 2}, Shared{"gpt2", 3},
+                                         // heads that they cannot share evenly
+                                         Shared{"llama-bias", 2}, Shared{"gemma2", 2},
                                          Shared{"mixtral", 2}, Shared{"phi3", 2}, Shared{"bert", 3},
                                          Shared{"falcon-h1", 2},
                                          // transformers computes the delta rule in chunks
@@ -120,6 +122,13 @@ INSTANTIATE_TEST_SUITE_P(Goldens, Tensor,
                            llvm::replace(name, '-', '_');
                            return name;
                          });
+
+/// The first ranks have one unit more in each piece.
+TEST(Cut, UnitsAreWhole) {
+  const shard::Cut cut{/*before=*/1, /*behind=*/1, /*pieces=*/{9, 6}, /*ranks=*/2, /*units=*/3};
+  EXPECT_EQ(cut.extent(0), 6 + 4);
+  EXPECT_EQ(cut.extent(1), 3 + 2);
+}
 
 TEST(Cut, PartsMakeUpTheWhole) {
   for (int64_t ranks : {1, 2, 3, 4}) {
@@ -173,14 +182,13 @@ TEST(TensorMixers, RanksHaveTheirHeadsOfLinearAttention) {
   }
 }
 
-TEST(TensorRefusals, WhatCannotBeSharedEvenly) {
+TEST(TensorRefusals, MoreRanksThanHeads) {
   Model model("llama", patch::UpdateKind::least, {}, /*compile=*/false);
-  EXPECT_EQ(TensorRanks(model, 3).refusal,
-            "tensor=3: block 'llama' has 6 heads over 2 of keys, which so many ranks cannot share "
-            "evenly; expected a divisor of both");
-  EXPECT_EQ(TensorRanks(model, 8).refusal,
-            "tensor=8: block 'llama' has 6 heads over 2 of keys, which so many ranks cannot share "
-            "evenly; expected a divisor of both");
+  for (int ranks : {3, 8})
+    EXPECT_EQ(TensorRanks(model, ranks).refusal,
+              "tensor=" + std::to_string(ranks) +
+                  ": block 'llama' has 6 heads over 2 of keys, which " + std::to_string(ranks) +
+                  " ranks cannot share; expected no more ranks than 2");
 }
 
 } // namespace
