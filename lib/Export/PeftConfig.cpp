@@ -9,6 +9,8 @@ using namespace llvm;
 using namespace ctxc;
 
 std::string ctxc::moduleOf(StringRef module, StringRef modelType) {
+  // Whose checkpoints name the text model as one that stands alone ("flat" in
+  // lib/Import/HuggingFace/wrappers.json).
   const bool isWithin = modelType == "qwen2_vl" || modelType == "qwen2_5_vl";
   if (StringRef own = module; isWithin && own.consume_front("model.") &&
                               !own.starts_with("language_model.") && !own.starts_with("visual."))
