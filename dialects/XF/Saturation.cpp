@@ -122,6 +122,24 @@ static Limits ofMixture(CombineOp op, FactsOf of) {
   return mayBeZero(weights) ? Limits{0} : data.empty() ? Limits{} : Limits{unknown};
 }
 
+/// Whether entries of `value` grow as an exponential does, and are infinite on an open set.
+static bool overflows(Value value, FactsOf of) {
+  llvm::SmallDenseSet<Operation *> seen;
+  SmallVector<Value> work{value};
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    if (!op || of(next).bound || isa<NormalizeOp, SoftmaxOp, ContextualOpInterface>(op) ||
+        !seen.insert(op).second)
+      continue;
+    auto activation = dyn_cast<ActivationOp>(op);
+    if (activation && activation.getKind() == ActivationKind::exp && !of(next).ceiling)
+      return true;
+    llvm::append_range(work, op->getOperands());
+  }
+  return false;
+}
+
 static Limits limitsOf(Operation *op, FactsOf of, IsFixed isFixed) {
   auto of0 = [&]() -> const Limits & { return of(op->getOperand(0)).limits; };
   return llvm::TypeSwitch<Operation *, Limits>(op)
@@ -141,6 +159,8 @@ static Limits limitsOf(Operation *op, FactsOf of, IsFixed isFixed) {
       .Case<DivOp>([&](auto div) {
         Limits result = pairs(of0(), of(div.getRhs()).limits, std::divides<>());
         llvm::append_range(result, isFixed(div.getLhs()) ? Limits{} : zeroOf(of0()));
+        if (overflows(div.getRhs(), of))
+          result.push_back(0);
         return result;
       })
       .Case<NormalizeOp>([&](auto norm) { return ofNorm(norm, of0()); })

@@ -63,6 +63,20 @@ HANDED_ON = {
 }
 
 
+def divided(by):
+    """A matrix reads quotients, whose divisors may be infinite."""
+    b = Block(4)
+    v = b.add(b.x, b.context())
+    h = b.div(b.normalize("rms", v, 1e-5), by(b, b.slice(v, 0, 1)))
+    return b.text(b.add(v, b.matrix("down", 4, h)))
+
+
+INFINITE = {
+    "an exponential": lambda b, g: b.activation("exp", g),
+    "a product with one": lambda b, g: b.mul(b.activation("exp", g), b.slice(b.x, 1, 1)),
+    "a sum with one": lambda b, g: b.add(b.activation("exp", g), b.slice(b.x, 1, 1)),
+}
+
 TAILS = ("gelu", "gelu_tanh", "silu", "quick_gelu", "exp", "sigmoid", "softplus")
 
 
@@ -75,5 +89,7 @@ def cases():
         yield f"{kind} of many", bottleneck(kind, 32), [("controllable", "output-only", *PARTLY)]
     for name, op in HANDED_ON.items():
         yield f"{name} of gelu", handed_on(op), [PARTLY]
+    for name, by in INFINITE.items():
+        yield f"divided by {name}", divided(by), [PARTLY]
     for kind in ("tanh", "abs"):
         yield f"{kind} of one", bottleneck(kind, 1), [MAYBE]
