@@ -39,6 +39,8 @@ MUTANTS = [
            "weights that are rounded to 1 and -1 add up to zero"),
     Mutant("products-that-do-not-saturate", "dialects/XF/Saturation.cpp", "if (!isFixed(value) && mayBeZero(limits))", "if (false)",
            "a product underflows with a factor"),
+    Mutant("divisors-that-stay-finite", "dialects/XF/Saturation.cpp", "if (overflows(div.getRhs(), of))", "if (false)",
+           "a quotient by an exponential underflows"),
     # Functions that are written out.
     Mutant("image-without-an-end", "dialects/XF/EntryImage.cpp", "if (std::isfinite(x.low))\n      (grows ?", "if (false)\n      (grows ?",
            "a function that grows is least at the lower end"),
