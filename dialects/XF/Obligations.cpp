@@ -1,5 +1,6 @@
 // Where obligations can fail: where a divisor can be zero.
 #include "dialects/XF/BlockFacts.h"
+#include "dialects/XF/Saturation.h"
 
 using namespace mlir;
 using namespace ctxc;
@@ -34,7 +35,7 @@ static bool hasLargeShare(Value value) {
 Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
   Zeros anywhere = std::max(facts.elements, facts.vector);
   auto type = cast<RankedTensorType>(value.getType());
-  bool isFew = type.getShape().back() <= few;
+  bool isFew = type.getShape().back() <= few || haveCommonFactor(value);
   bool isOfAll = obligation == Obligation::NonzeroVector || obligation == Obligation::NonzeroSum;
   if (facts.underflows() && (obligation == Obligation::NonzeroElements ||
                              (isOfAll && isFew && !facts.total && !hasLargeShare(value))))

@@ -68,6 +68,25 @@ static Limits ofRow(ArrayRef<double> row, const Limits &data) {
   return isFew || anyOther ? sums : Limits{};
 }
 
+bool ctxc::xf::haveCommonFactor(Value value) {
+  auto isOne = [](Value v) {
+    Operation *op = v.getDefiningOp();
+    return cast<ShapedType>(v.getType()).getNumElements() == 1 && op && op->getNumOperands() > 0;
+  };
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<MulOp, DivOp>(op) &&
+        (isOne(op->getOperand(1)) || (isa<MulOp>(op) && isOne(op->getOperand(0)))))
+      return true;
+    if (auto linear = dyn_cast<LinearOp>(op))
+      value = linear.getData();
+    else if (auto scale = dyn_cast<ScaleOp>(op); scale || isa<ReshapeOp, TimesOp, DivOp>(op))
+      value = op->getOperand(0);
+    else
+      return false;
+  }
+  return false;
+}
+
 static Limits ofMatrix(LinearOp op, FactsOf of) {
   const Limits &data = of(op.getData()).limits;
   if (data.empty())
@@ -76,7 +95,7 @@ static Limits ofMatrix(LinearOp op, FactsOf of) {
   auto shape = cast<ShapedType>(op.getWeight().getType()).getShape();
   int64_t rows = shape[op.getTransposed()], columns = shape[!op.getTransposed()];
   if (!weight.numbers)
-    return columns <= few ? zeroOf(data) : Limits{};
+    return columns <= few || haveCommonFactor(op.getData()) ? zeroOf(data) : Limits{};
   Limits result;
   for (int64_t r = 0; r < rows && result.size() <= mostLimits; ++r) {
     SmallVector<double> row;

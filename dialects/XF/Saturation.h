@@ -29,6 +29,10 @@ struct Saturation {
 Saturation saturationOf(mlir::Operation *op, llvm::function_ref<const Facts &(mlir::Value)> of,
                         llvm::function_ref<bool(mlir::Value)> isFixed);
 
+/// Whether all entries of `value` have one factor, or one divisor, which may take all of them to
+/// zero at once.
+bool haveCommonFactor(mlir::Value value);
+
 /// Leaves each number once, and none that the result's interval excludes.
 void tidyLimits(Facts &facts);
 

@@ -41,6 +41,8 @@ MUTANTS = [
            "a product underflows with a factor"),
     Mutant("divisors-that-stay-finite", "dialects/XF/Saturation.cpp", "if (overflows(div.getRhs(), of))", "if (false)",
            "a quotient by an exponential underflows"),
+    Mutant("factors-of-one-entry-each", OBLIGATIONS, "<= few || haveCommonFactor(value)", "<= few",
+           "one factor that underflows takes all entries to zero"),
     # Functions that are written out.
     Mutant("image-without-an-end", "dialects/XF/EntryImage.cpp", "if (std::isfinite(x.low))\n      (grows ?", "if (false)\n      (grows ?",
            "a function that grows is least at the lower end"),

@@ -64,11 +64,19 @@ HANDED_ON = {
 
 
 def divided(by):
-    """A matrix reads quotients, whose divisors may be infinite."""
-    b = Block(4)
+    """A matrix reads quotients, whose divisor may be infinite."""
+    b = Block(8)
     v = b.add(b.x, b.context())
     h = b.div(b.normalize("rms", v, 1e-5), by(b, b.slice(v, 0, 1)))
-    return b.text(b.add(v, b.matrix("down", 4, h)))
+    return b.text(b.add(v, b.matrix("down", 8, h)))
+
+
+def multiplied(kind):
+    """A matrix reads products with one number."""
+    b = Block(8)
+    v = b.add(b.x, b.context())
+    h = b.mul(b.normalize("rms", v, 1e-5), b.activation(kind, b.matrix("gate", 1, v)))
+    return b.text(b.add(v, b.matrix("down", 8, h)))
 
 
 INFINITE = {
@@ -86,6 +94,7 @@ def cases():
         yield f"{kind} of two", bottleneck(kind, 2), [PARTLY]
         yield f"{kind}, scaled", scaled(kind), [PARTLY]
         yield f"{kind}, a gate", gated(kind), [PARTLY]
+        yield f"{kind}, one gate of all", multiplied(kind), [PARTLY]
         yield f"{kind} of many", bottleneck(kind, 32), [("controllable", "output-only", *PARTLY)]
     for name, op in HANDED_ON.items():
         yield f"{name} of gelu", handed_on(op), [PARTLY]
