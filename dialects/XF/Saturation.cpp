@@ -79,7 +79,8 @@ bool ctxc::xf::haveCommonFactor(Value value) {
       return true;
     if (auto linear = dyn_cast<LinearOp>(op))
       value = linear.getData();
-    else if (auto scale = dyn_cast<ScaleOp>(op); scale || isa<ReshapeOp, TimesOp, DivOp>(op))
+    else if (auto scale = dyn_cast<ScaleOp>(op);
+             scale || isa<ReshapeOp, TimesOp, DivOp, NormalizeOp>(op))
       value = op->getOperand(0);
     else
       return false;
@@ -115,7 +116,9 @@ static Limits ofNorm(NormalizeOp op, const Limits &data) {
   NormKind kind = op.getKind();
   bool isLayer = kind == NormKind::layer;
   double most = kind == NormKind::l2 || kind == NormKind::sum ? 1 : std::sqrt(double(d - isLayer));
-  Limits result = isLayer ? Limits{} : zeroOf(data);
+  // Equal entries, of which a layer norm makes zeros, are zero at once.
+  bool areAtOnce = d <= few || haveCommonFactor(op.getData());
+  Limits result = isLayer && !areAtOnce ? Limits{} : zeroOf(data);
   result.insert(result.end(), {most, -most});
   if (d > 2)
     return result;

@@ -71,11 +71,12 @@ def divided(by):
     return b.text(b.add(v, b.matrix("down", 8, h)))
 
 
-def multiplied(kind):
-    """A matrix reads products with one number."""
+def multiplied(kind, norm=None):
+    """A matrix reads products with one number, or a norm of them."""
     b = Block(8)
     v = b.add(b.x, b.context())
     h = b.mul(b.normalize("rms", v, 1e-5), b.activation(kind, b.matrix("gate", 1, v)))
+    h = b.normalize(norm, h, 1e-5) if norm else h
     return b.text(b.add(v, b.matrix("down", 8, h)))
 
 
@@ -98,6 +99,7 @@ def cases():
         yield f"{kind} of many", bottleneck(kind, 32), [("controllable", "output-only", *PARTLY)]
     for name, op in HANDED_ON.items():
         yield f"{name} of gelu", handed_on(op), [PARTLY]
+    yield "exp, one gate of all, and a layer norm", multiplied("exp", "layer"), [PARTLY]
     for name, by in INFINITE.items():
         yield f"divided by {name}", divided(by), [PARTLY]
     for kind in ("tanh", "abs"):
