@@ -288,6 +288,7 @@ void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
 std::vector<Combination> FactsPass::saturate(Operation *op, const Combination *sum,
                                              const Term &term, Facts &facts) {
   std::vector<Combination> rounded;
+  facts.vanishes = facts.overflows = false;
   if (term.fixed) { // it is what it is
     if (facts.numbers)
       facts.limits = *facts.numbers;
@@ -318,6 +319,7 @@ std::vector<Combination> FactsPass::saturate(Operation *op, const Combination *s
   }
   dropUnreached(op, facts.limits, of);
   tidyLimits(facts);
+  setExtremes(op, sum != nullptr, of, facts);
   return rounded;
 }
 

@@ -15,6 +15,7 @@ enum class Obligation {
   NonzeroVector,   ///< a matrix: u ≠ 0, each vector's along the last dimension
   NonzeroElements, ///< a scale: u_i ≠ 0 wherever the target differs
   NonzeroSum,      ///< a mixture: S = Σ u_i ≠ 0
+  FiniteElements,  ///< a divisor: u_i < ∞, where any data gives zero
   SameSelection    ///< a router: both runs select the same entries
 };
 
@@ -76,6 +77,9 @@ enum class Zeros { Never, NullSet, OpenSet };
 ///     0 where they underflow (an exponential, the lower tail of a gelu), ±1 for tanh; NaN is a
 ///     number that is not known. The facts of operands come without these, and what most ops make
 ///     of them is found for all (Saturation.h).
+///   vanishes: all entries of each vector are rounded to zero at once on an open set: where they
+///     have one factor that is, or are few.
+///   overflows: entries grow as an exponential does, and are infinite on an open set.
 ///   numbers: the entries of a setting whose value is known.
 ///   total: the entries of a vector add up to this, whatever the op reads. Only the op that
 ///   computes
@@ -95,6 +99,8 @@ struct Facts {
   bool piecewise = false;
   std::optional<std::vector<double>> levels = std::nullopt;
   std::vector<double> limits = {};
+  bool vanishes = false;
+  bool overflows = false;
   std::shared_ptr<const std::vector<double>> numbers = nullptr;
   std::optional<double> total = std::nullopt;
 

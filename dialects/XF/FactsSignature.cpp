@@ -39,7 +39,8 @@ std::string BlockFacts::signature() const {
       os << readsContext(&each);
     for (Value value : each.getResults()) {
       const Facts &f = (*this)[value];
-      os << int(f.elements) << int(f.vector) << f.bothSigns << f.zeroSomewhere << f.free;
+      os << int(f.elements) << int(f.vector) << f.bothSigns << f.zeroSomewhere << f.free
+         << f.vanishes << f.overflows;
       for (const std::optional<double> *x : {&f.bound, &f.length, &f.floor, &f.ceiling})
         number(*x);
       for (double limit : f.limits)

@@ -152,7 +152,8 @@ std::optional<std::vector<double>> ctxc::xf::inverseOf(LinearOp op) {
   Elimination elimination(std::move(both), sizes.rows, 2 * sizes.rows, sizes.rows);
   std::vector<double> pivots = elimination.run();
   constexpr double smallest = 1e-3; // one step corrects the roundings of float32
-  if (int64_t(pivots.size()) < sizes.rows || *llvm::min_element(pivots) < smallest * pivots.front())
+  if (int64_t(pivots.size()) < sizes.rows ||
+      !(*llvm::min_element(pivots) > smallest * pivots.front()))
     return std::nullopt;
   return elimination.right();
 }

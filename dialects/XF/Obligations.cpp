@@ -35,10 +35,10 @@ static bool hasLargeShare(Value value) {
 Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
   Zeros anywhere = std::max(facts.elements, facts.vector);
   auto type = cast<RankedTensorType>(value.getType());
-  bool isFew = type.getShape().back() <= few || haveCommonFactor(value);
   bool isOfAll = obligation == Obligation::NonzeroVector || obligation == Obligation::NonzeroSum;
-  if (facts.underflows() && (obligation == Obligation::NonzeroElements ||
-                             (isOfAll && isFew && !facts.total && !hasLargeShare(value))))
+  if (obligation == Obligation::NonzeroElements && facts.underflows())
+    return Zeros::OpenSet;
+  if (isOfAll && facts.vanishes && !facts.total && !hasLargeShare(value))
     return Zeros::OpenSet;
   switch (obligation) {
   case Obligation::None:
@@ -47,6 +47,8 @@ Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
     return type.getNumElements() == type.getShape().back() ? facts.vector : anywhere;
   case Obligation::NonzeroElements:
     return anywhere;
+  case Obligation::FiniteElements:
+    return facts.overflows ? Zeros::OpenSet : Zeros::Never;
   case Obligation::SameSelection:
     return Zeros::NullSet; // two scores are equal up to rounding
   case Obligation::NonzeroSum:
@@ -64,6 +66,7 @@ std::string xf::unreliableDivisor(Obligation obligation, const Facts &facts) {
   std::string why = facts.why.empty() ? "" : " (" + facts.why + ")";
   switch (obligation) {
   case Obligation::None:
+  case Obligation::FiniteElements:
   case Obligation::SameSelection:
     return "";
   case Obligation::NonzeroSum:

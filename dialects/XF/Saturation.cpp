@@ -52,10 +52,12 @@ static Limits ofProduct(Value a, Value b, double offset, FactsOf of, IsFixed isF
   return result;
 }
 
-/// Sums of products with the numbers of a row. That many numbers underflow at once is left out.
-static Limits ofRow(ArrayRef<double> row, const Limits &data) {
+/// Sums of products with the numbers of a row. That many numbers underflow at once, without a
+/// factor that does, is left out.
+static Limits ofRow(ArrayRef<double> row, const Facts &of) {
+  const Limits &data = of.limits;
   Limits sums{0};
-  bool isFew = int64_t(row.size()) <= few;
+  bool isAtOnce = int64_t(row.size()) <= few || of.vanishes;
   for (double factor : row) {
     sums = pairs(sums, data, [&](double sum, double limit) {
       double more = factor * limit, next = sum + more;
@@ -65,27 +67,7 @@ static Limits ofRow(ArrayRef<double> row, const Limits &data) {
       return {unknown};
   }
   bool anyOther = llvm::any_of(data, [](double limit) { return limit != 0; });
-  return isFew || anyOther ? sums : Limits{};
-}
-
-bool ctxc::xf::haveCommonFactor(Value value) {
-  auto isOne = [](Value v) {
-    Operation *op = v.getDefiningOp();
-    return cast<ShapedType>(v.getType()).getNumElements() == 1 && op && op->getNumOperands() > 0;
-  };
-  while (Operation *op = value.getDefiningOp()) {
-    if (isa<MulOp, DivOp>(op) &&
-        (isOne(op->getOperand(1)) || (isa<MulOp>(op) && isOne(op->getOperand(0)))))
-      return true;
-    if (auto linear = dyn_cast<LinearOp>(op))
-      value = linear.getData();
-    else if (auto scale = dyn_cast<ScaleOp>(op);
-             scale || isa<ReshapeOp, TimesOp, DivOp, NormalizeOp>(op))
-      value = op->getOperand(0);
-    else
-      return false;
-  }
-  return false;
+  return isAtOnce || anyOther ? sums : Limits{};
 }
 
 static Limits ofMatrix(LinearOp op, FactsOf of) {
@@ -96,7 +78,7 @@ static Limits ofMatrix(LinearOp op, FactsOf of) {
   auto shape = cast<ShapedType>(op.getWeight().getType()).getShape();
   int64_t rows = shape[op.getTransposed()], columns = shape[!op.getTransposed()];
   if (!weight.numbers)
-    return columns <= few || haveCommonFactor(op.getData()) ? zeroOf(data) : Limits{};
+    return of(op.getData()).vanishes ? Limits{0} : Limits{};
   Limits result;
   for (int64_t r = 0; r < rows && result.size() <= mostLimits; ++r) {
     SmallVector<double> row;
@@ -104,22 +86,24 @@ static Limits ofMatrix(LinearOp op, FactsOf of) {
       if (double number = (*weight.numbers)[op.getTransposed() ? c * rows + r : r * columns + c])
         row.push_back(number);
     if (!row.empty())
-      llvm::append_range(result, ofRow(row, data));
+      llvm::append_range(result, ofRow(row, of(op.getData())));
   }
   return result;
 }
 
 /// Of an entry beside which the others vanish, of zeros, and of one or two entries that have
 /// limits.
-static Limits ofNorm(NormalizeOp op, const Limits &data) {
+static Limits ofNorm(NormalizeOp op, const Facts &of) {
+  const Limits &data = of.limits;
   int64_t d = cast<ShapedType>(op.getType()).getShape().back();
   NormKind kind = op.getKind();
   bool isLayer = kind == NormKind::layer;
   double most = kind == NormKind::l2 || kind == NormKind::sum ? 1 : std::sqrt(double(d - isLayer));
   // Equal entries, of which a layer norm makes zeros, are zero at once.
-  bool areAtOnce = d <= few || haveCommonFactor(op.getData());
-  Limits result = isLayer && !areAtOnce ? Limits{} : zeroOf(data);
+  Limits result = isLayer && !of.vanishes ? Limits{} : zeroOf(data);
   result.insert(result.end(), {most, -most});
+  if (of.overflows) // so do the squares, before the data does
+    result.push_back(0);
   if (d > 2)
     return result;
   auto first = [&](double a, double b) { // of (a, b), or of a alone
@@ -144,24 +128,6 @@ static Limits ofMixture(CombineOp op, FactsOf of) {
   return mayBeZero(weights) ? Limits{0} : data.empty() ? Limits{} : Limits{unknown};
 }
 
-/// Whether entries of `value` grow as an exponential does, and are infinite on an open set.
-static bool overflows(Value value, FactsOf of) {
-  llvm::SmallDenseSet<Operation *> seen;
-  SmallVector<Value> work{value};
-  while (!work.empty()) {
-    Value next = work.pop_back_val();
-    Operation *op = next.getDefiningOp();
-    if (!op || of(next).bound || isa<NormalizeOp, SoftmaxOp, ContextualOpInterface>(op) ||
-        !seen.insert(op).second)
-      continue;
-    auto activation = dyn_cast<ActivationOp>(op);
-    if (activation && activation.getKind() == ActivationKind::exp && !of(next).ceiling)
-      return true;
-    llvm::append_range(work, op->getOperands());
-  }
-  return false;
-}
-
 static Limits limitsOf(Operation *op, FactsOf of, IsFixed isFixed) {
   auto of0 = [&]() -> const Limits & { return of(op->getOperand(0)).limits; };
   return llvm::TypeSwitch<Operation *, Limits>(op)
@@ -181,18 +147,15 @@ static Limits limitsOf(Operation *op, FactsOf of, IsFixed isFixed) {
       .Case<DivOp>([&](auto div) {
         Limits result = pairs(of0(), of(div.getRhs()).limits, std::divides<>());
         llvm::append_range(result, isFixed(div.getLhs()) ? Limits{} : zeroOf(of0()));
-        if (overflows(div.getRhs(), of))
+        if (of(div.getRhs()).overflows)
           result.push_back(0);
         return result;
       })
-      .Case<NormalizeOp>([&](auto norm) { return ofNorm(norm, of0()); })
+      .Case<NormalizeOp>([&](auto norm) { return ofNorm(norm, of(norm.getData())); })
       .Case<SoftmaxOp>([](auto) { return Limits{0, 1}; })
       .Case<LinearOp>([&](auto linear) { return ofMatrix(linear, of); })
-      .Case<ExpertLinearOp>([&](auto experts) {
-        Value data = experts.getData();
-        bool isFew = cast<ShapedType>(data.getType()).getShape().back() <= few;
-        return isFew ? zeroOf(of(data).limits) : Limits{};
-      })
+      .Case<ExpertLinearOp>(
+          [&](auto experts) { return of(experts.getData()).vanishes ? Limits{0} : Limits{}; })
       .Case<CombineOp>([&](auto combine) { return ofMixture(combine, of); })
       .Case<ConvOp, ScanOp>([&](auto) { return zeroOf(of(op->getOperand(1)).limits); })
       .Case<RotaryOp>([&](auto) { return zeroOf(of0()); })
@@ -223,6 +186,13 @@ Saturation ctxc::xf::saturationOf(Operation *op, FactsOf of, IsFixed isFixed) {
         if (!isZero(limit))
           result.followed.push_back({value, isDivided ? 1 / limit : limit});
   };
+  // Beside a large entry of x the others are rounded away, and Wᵀx is Wx there.
+  if (auto linear = dyn_cast<LinearOp>(op))
+    for (Operation *user : linear.getData().getUsers())
+      if (auto other = dyn_cast<LinearOp>(user); other && other.getWeight() == linear.getWeight() &&
+                                                 other->isBeforeInBlock(op) &&
+                                                 other.getTransposed() != linear.getTransposed())
+        result.followed.push_back({other.getResult(), 1});
   auto scale = dyn_cast<ScaleOp>(op);
   if (isa<MulOp, DivOp>(op) || (scale && scale.getOffset().isZero())) {
     follow(op->getOperand(0), op->getOperand(1), isa<DivOp>(op));
@@ -249,4 +219,30 @@ void ctxc::xf::tidyLimits(Facts &facts) {
   facts.limits.erase(llvm::unique(facts.limits, same), facts.limits.end());
   if (facts.limits.size() > mostLimits)
     facts.limits = {unknown};
+}
+
+void ctxc::xf::setExtremes(Operation *op, bool isSum, FactsOf of, Facts &facts) {
+  auto vanishes = [&](Value v) { return of(v).vanishes; };
+  auto overflows = [&](Value v) { return of(v).overflows; };
+  auto div = dyn_cast<DivOp>(op);
+  auto isFew = [](Value v) {
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    return type && type.getRank() > 0 && type.getShape().back() <= few;
+  };
+
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    facts.vanishes = vanishes(op->getOperand(2));
+  else if (div)
+    facts.vanishes = vanishes(div.getLhs()) || (overflows(div.getRhs()) && isFew(div.getRhs()));
+  else
+    facts.vanishes = isSum ? llvm::all_of(op->getOperands(), vanishes)
+                           : llvm::any_of(op->getOperands(), vanishes);
+  facts.vanishes |= isa<NormalizeOp>(op) && overflows(op->getOperand(0));
+  facts.vanishes = facts.underflows() && (facts.vanishes || isFew(op->getResult(0)));
+
+  auto activation = dyn_cast<ActivationOp>(op);
+  bool isExponential = activation && activation.getKind() == ActivationKind::exp && !facts.ceiling;
+  facts.overflows = !facts.bound && !isa<NormalizeOp, SoftmaxOp, ContextualOpInterface>(op) &&
+                    (isExponential || (div && of(div.getRhs()).underflows()) ||
+                     llvm::any_of(op->getOperands(), overflows));
 }

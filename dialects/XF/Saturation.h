@@ -29,12 +29,13 @@ struct Saturation {
 Saturation saturationOf(mlir::Operation *op, llvm::function_ref<const Facts &(mlir::Value)> of,
                         llvm::function_ref<bool(mlir::Value)> isFixed);
 
-/// Whether all entries of `value` have one factor, or one divisor, which may take all of them to
-/// zero at once.
-bool haveCommonFactor(mlir::Value value);
-
 /// Leaves each number once, and none that the result's interval excludes.
 void tidyLimits(Facts &facts);
+
+/// Sets whether the result of `op`, which depends on more than settings and whose limits are set,
+/// vanishes and overflows. `isSum`: the result adds up its operands.
+void setExtremes(mlir::Operation *op, bool isSum, llvm::function_ref<const Facts &(mlir::Value)> of,
+                 Facts &facts);
 
 } // namespace ctxc::xf
 

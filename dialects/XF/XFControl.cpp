@@ -227,9 +227,14 @@ Value MulOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange o
 }
 
 Solvability DivOp::getSolvability(unsigned index, std::string &reason) {
-  if (findDirection(*this) || index == 0)
+  if (findDirection(*this))
     return Solvability::Exact;
+  if (index == 0)
+    return Solvability::Conditional;
   return refuse(reason, "no divisor brings a quotient of zero to another target");
+}
+SmallVector<LinkCondition> DivOp::getConditions(unsigned, Split) {
+  return {{1, Obligation::FiniteElements, "a known factor of the output chain"}};
 }
 Value DivOp::buildSolve(OpBuilder &b, unsigned index, Value target, ValueRange operands) {
   if (findDirection(*this))

@@ -178,7 +178,7 @@ def XF_MulOp : XF_PureOp<"mul", [InferTypeOpAdaptor,
 
 def XF_DivOp : XF_PureOp<"div", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<XF_FactsOpInterface>,
-    DeclareOpInterfaceMethods<XF_SolvableOpInterface>,
+    DeclareOpInterfaceMethods<XF_SolvableOpInterface, ["getConditions"]>,
     DeclareOpInterfaceMethods<XF_ReachOpInterface>]> {
   let summary = "`a ⊘ b`, where each zero of `b` counts as 1, as in the paper";
   let description = [{ - C1: the types are equal, or b is tensor<1xf32>. }];

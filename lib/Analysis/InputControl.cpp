@@ -11,6 +11,7 @@ unsigned ctxc::cutCost(xf::AssignableOpInterface op) {
     return 1;
   case xf::Obligation::NonzeroVector:
   case xf::Obligation::NonzeroSum:
+  case xf::Obligation::FiniteElements:
   case xf::Obligation::SameSelection:
     return 2;
   case xf::Obligation::NonzeroElements:

@@ -74,7 +74,7 @@ Activations ctxc::firstTokens(const Activations &all, int64_t count) {
 
 llvm::Expected<Activations> ctxc::runTokens(xf::BlockOp block, const Activations &inputs,
                                             int64_t first, BlockState &state, const RunSource &from,
-                                            std::vector<BlockPatch> loads) {
+                                            std::vector<BlockPatch> loads, Seen seen) {
   int64_t count = inputs.empty() ? 1 : inputs.front().rows();
   std::vector<int64_t> tokens(count, 0), positions(count);
   for (auto [i, position] : llvm::enumerate(positions))
@@ -83,7 +83,10 @@ llvm::Expected<Activations> ctxc::runTokens(xf::BlockOp block, const Activations
   environment.loads = std::move(loads);
   environment.parameters = from.parameters;
   Evaluation evaluation(environment);
-  return evaluateBlock(block, inputs, evaluation);
+  auto outputs = evaluateBlock(block, inputs, evaluation);
+  if (outputs && seen)
+    seen(evaluation);
+  return outputs;
 }
 
 /// The state after the first `count` tokens of the context.
@@ -102,28 +105,29 @@ llvm::Expected<BlockState> ctxc::keptState(xf::BlockOp block, const Sample &samp
 }
 
 llvm::Expected<Activations> ctxc::runFull(xf::BlockOp block, const Sample &sample,
-                                          const RunSource &from) {
+                                          const RunSource &from, Seen seen) {
   auto state = stateAfter(block, sample, sample.contextSize(), from);
   if (!state)
     return state.takeError();
-  return runTokens(block, sample.full, sample.contextSize(), *state, from);
+  return runTokens(block, sample.full, sample.contextSize(), *state, from, {}, seen);
 }
 
 llvm::Expected<Activations> ctxc::runReduced(xf::BlockOp block, xf::BlockOp form,
                                              const Sample &sample, const RunSource &from,
-                                             std::vector<BlockPatch> loads) {
+                                             std::vector<BlockPatch> loads, Seen seen) {
   auto state = keptState(block, sample, from);
   if (!state)
     return state.takeError();
-  return runTokens(form, sample.reduced, sample.contextSize(), *state, from, std::move(loads));
+  return runTokens(form, sample.reduced, sample.contextSize(), *state, from, std::move(loads),
+                   seen);
 }
 
 llvm::Expected<BothRuns> ctxc::runBoth(xf::BlockOp block, const Sample &sample,
-                                       const RunSource &from) {
-  auto full = runFull(block, sample, from);
+                                       const RunSource &from, Seen seen) {
+  auto full = runFull(block, sample, from, seen);
   if (!full)
     return full.takeError();
-  auto reduced = runReduced(block, block, sample, from);
+  auto reduced = runReduced(block, block, sample, from, {}, seen);
   if (!reduced)
     return reduced.takeError();
   return BothRuns{std::move(*full), std::move(*reduced)};

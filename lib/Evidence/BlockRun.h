@@ -15,6 +15,9 @@ struct RunSource {
   llvm::StringMap<reference::StoredTensor> parameters = {};
 };
 
+/// Is shown all values of the token that a run is for.
+using Seen = llvm::function_ref<void(const reference::Evaluation &)>;
+
 /// The large matrices of a block, as a counter makes them: what a layer stores once is one.
 llvm::StringMap<reference::StoredTensor> countedMatrices(xf::BlockOp block, xf::LayerOp layer,
                                                          uint64_t seed);
@@ -23,7 +26,8 @@ llvm::StringMap<reference::StoredTensor> countedMatrices(xf::BlockOp block, xf::
 /// …; what the contextual ops remember is added to `state`. `loads`: the patch of an applied block.
 llvm::Expected<Activations> runTokens(xf::BlockOp block, const Activations &inputs, int64_t first,
                                       reference::BlockState &state, const RunSource &from,
-                                      std::vector<reference::BlockPatch> loads = {});
+                                      std::vector<reference::BlockPatch> loads = {},
+                                      Seen seen = nullptr);
 
 /// The first `count` tokens of each.
 Activations firstTokens(const Activations &all, int64_t count);
@@ -33,12 +37,14 @@ llvm::Expected<reference::BlockState> keptState(xf::BlockOp block, const Sample 
                                                 const RunSource &from);
 
 /// The full run of the sample's token.
-llvm::Expected<Activations> runFull(xf::BlockOp block, const Sample &sample, const RunSource &from);
+llvm::Expected<Activations> runFull(xf::BlockOp block, const Sample &sample, const RunSource &from,
+                                    Seen seen = nullptr);
 
 /// The reduced run of the sample's token, of a block or (with `loads`) of its applied form.
 llvm::Expected<Activations> runReduced(xf::BlockOp block, xf::BlockOp form, const Sample &sample,
                                        const RunSource &from,
-                                       std::vector<reference::BlockPatch> loads = {});
+                                       std::vector<reference::BlockPatch> loads = {},
+                                       Seen seen = nullptr);
 
 /// All numbers of a parameter; of a bank, one entry after the other.
 llvm::Expected<std::vector<double>> readParameter(xf::ParamOp param, const RunSource &from);
@@ -50,7 +56,8 @@ void needReference(xf::BlockOp block);
 struct BothRuns {
   Activations full, reduced;
 };
-llvm::Expected<BothRuns> runBoth(xf::BlockOp block, const Sample &sample, const RunSource &from);
+llvm::Expected<BothRuns> runBoth(xf::BlockOp block, const Sample &sample, const RunSource &from,
+                                 Seen seen = nullptr);
 
 } // namespace ctxc
 

@@ -86,6 +86,8 @@ static StringRef textOf(xf::Obligation kind) {
     return "nonzero-elements";
   case xf::Obligation::NonzeroSum:
     return "nonzero-sum";
+  case xf::Obligation::FiniteElements:
+    return "finite-elements";
   case xf::Obligation::SameSelection:
     return "same-selection";
   }

@@ -173,9 +173,11 @@ llvm::Expected<std::optional<Eigen::MatrixXd>> Tracer::jacobian(Operation *op,
   if (n > 4096 || isa<xf::ContextualOpInterface>(op) || op->getNumResults() != 1)
     return std::nullopt;
   // Both signs of each: a relu of one entry is affine on either side of zero.
+  // Beside a large constant a small column would be rounded away.
+  constexpr double large = 0x1p100;
   Random random(n);
   Matrix rows = Matrix::Zero(n + 5, n);
-  rows.topRows(n).setIdentity();
+  rows.topRows(n).diagonal().setConstant(large);
   rows.row(n + 1) = random.normal(1, n);
   rows.row(n + 2) = -rows.row(n + 1);
   rows.row(n + 3) = 100 * random.normal(1, n);
@@ -186,7 +188,7 @@ llvm::Expected<std::optional<Eigen::MatrixXd>> Tracer::jacobian(Operation *op,
   if (!results->allFinite())
     return std::nullopt;
   Eigen::RowVectorXd constant = results->row(n);
-  Eigen::MatrixXd J = (results->topRows(n).rowwise() - constant).transpose();
+  Eigen::MatrixXd J = (results->topRows(n).rowwise() - constant).transpose() / large;
   for (int64_t i = n + 1; i < rows.rows(); ++i) {
     Eigen::RowVectorXd wanted = constant + (J * rows.row(i).transpose()).transpose();
     double size = 1 + wanted.cwiseAbs().maxCoeff() + rows.row(i).cwiseAbs().maxCoeff();

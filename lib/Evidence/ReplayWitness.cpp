@@ -47,10 +47,12 @@ llvm::Expected<Replay> ctxc::replayWitness(const Witness &witness, MLIRContext &
   options.scope = witness.allSites ? SiteScope::All : SiteScope::MLP;
   Subject subject(*module->getOps<xf::BlockOp>().begin(), options.scope);
   TensorWeights weights(witness.weights);
-  auto runs = runBoth(subject.block, witness.sample, {weights, {}});
+  auto runs = subject.resolvedRuns(witness.sample, weights);
   if (!runs)
     return runs.takeError();
-  Vector T_C = joined(runs->full), T = joined(runs->reduced);
+  if (!*runs)
+    return makeError("the witness's block gives numbers that float64 does not hold");
+  Vector T_C = joined((*runs)->full), T = joined((*runs)->reduced);
   if (T_C.size() != witness.full.size() || T.size() != witness.reduced.size() ||
       T_C.size() != witness.direction.size())
     return makeError("the witness's outputs and direction do not have its block's size");

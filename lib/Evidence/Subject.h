@@ -2,6 +2,7 @@
 #ifndef CTXC_LIB_EVIDENCE_SUBJECT_H
 #define CTXC_LIB_EVIDENCE_SUBJECT_H
 
+#include "BlockRun.h"
 #include "RankBound.h"
 #include "ReachableSet.h"
 #include "ctxc/Evidence/Witness.h"
@@ -14,6 +15,20 @@ public:
       : block(block), graph(block), zeros(block), sites(graph, zeros, none, scope),
         moved(graph, sites), spans(findOutputSpans(graph, moved)) {
     needReference(block);
+  }
+
+  /// Both runs of a sample. Errors: those of the reference. None where float64 does not hold what
+  /// the block computes, so that nothing follows from the runs.
+  llvm::Expected<std::optional<BothRuns>> resolvedRuns(const Sample &sample,
+                                                       Weights &weights) const {
+    bool isResolved = true;
+    auto facts = [&](mlir::Value v) -> const xf::Facts & { return zeros.facts(v); };
+    auto runs = runBoth(block, sample, {weights, {}}, [&](const reference::Evaluation &evaluation) {
+      isResolved = isResolved && reference::isResolved(block, facts, evaluation);
+    });
+    if (!runs)
+      return runs.takeError();
+    return isResolved ? std::optional(std::move(*runs)) : std::nullopt;
   }
 
   llvm::Expected<ConvexSum> reachable(const Sample &sample, Weights &weights) const {

@@ -57,7 +57,7 @@ private:
   Subject &subject;
   InputSources inputsAreSources;
   const WitnessOptions &options;
-  bool anyFinite = false; ///< of what was tried
+  bool anyResolved = false; ///< of what was tried
 };
 
 } // namespace
@@ -152,14 +152,14 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
   roundAll(witness.sample.reduced);
 
   TensorWeights weights(witness.weights);
-  auto runs = runBoth(subject.block, witness.sample, {weights, {}});
+  auto runs = subject.resolvedRuns(witness.sample, weights);
   if (!runs)
     return runs.takeError();
-  witness.full = joined(runs->full);
-  witness.reduced = joined(runs->reduced);
-  if (!witness.full.allFinite() || !witness.reduced.allFinite())
+  if (!*runs)
     return std::nullopt;
-  anyFinite = true;
+  anyResolved = true;
+  witness.full = joined((*runs)->full);
+  witness.reduced = joined((*runs)->reduced);
   auto reachable = subject.reachable(witness.sample, weights);
   if (!reachable)
     return reachable.takeError();
@@ -202,8 +202,9 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::find() {
       if (share >= options.clear)
         return best;
     }
-  if (!anyFinite)
-    return errorAt(subject.block, "gives numbers that are not finite, whatever it was tried on");
+  if (!anyResolved)
+    return errorAt(subject.block,
+                   "gives numbers that float64 does not hold, whatever it was tried on");
   return best;
 }
 

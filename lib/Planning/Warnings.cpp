@@ -62,6 +62,8 @@ static bool isFree(const PlanCandidate &candidate) {
 /// "the patch of 'down' divides by the length of its input"
 static std::string divides(const PlanObligation &o) {
   std::string name = "'" + Sites::name(o.site) + "'";
+  if (o.kind == xf::Obligation::FiniteElements)
+    return "the plan multiplies by the divisor of this xf.div";
   if (!isa<xf::AssignableOpInterface>(o.site)) // a link of the chain
     return "the plan divides by the other factor of this " + o.site->getName().getStringRef().str();
   switch (o.kind) {
@@ -79,14 +81,17 @@ void WarningSearch::findConditional() {
     if (!isConditional(o))
       continue;
     const xf::Facts &data = facts.zeros.facts(o.value);
+    bool isInfinite = o.kind == xf::Obligation::FiniteElements;
+    StringRef extreme = isInfinite ? "infinite" : "zero";
     Finding finding{o.site,
-                    divides(o) + ", which is zero on an open set of activations" +
-                        (data.why.empty() ? "" : " (" + data.why + ")"),
+                    divides(o) + ", which is " + extreme.str() + " on an open set of activations" +
+                        (isInfinite || data.why.empty() ? "" : " (" + data.why + ")"),
                     rules::ConditionalObligation};
     finding.notes.push_back({o.value.getDefiningOp(), "what it divides by is made here"});
-    finding.notes.push_back({o.site, "it rests on: " + o.lemma +
-                                         "; where the divisor is zero the patch takes 1 in its "
-                                         "place, is not exact, and says so at run time"});
+    finding.notes.push_back({o.site, "it rests on: " + o.lemma + "; where the divisor is " +
+                                         extreme.str() +
+                                         " the patch takes 1 in its place, is not exact, and "
+                                         "says so at run time"});
     finding.advice = otherPlan(isFree);
     if (finding.advice.empty())
       finding.advice = "put an activation before it that is zero on a null set only (gelu, silu), "

@@ -298,16 +298,18 @@ llvm::Expected<Reach> Tail::measure() {
     point.segment(at, sizeOf(barrier)) = base.values.rows(barrier).row(0);
     at += sizeOf(barrier);
   }
+  // Beside a large constant a small column would be rounded away.
+  constexpr double probe = 0x1p100;
   Random random(n);
   Matrix rows = Matrix::Zero(n + 3, n);
-  rows.topRows(n).setIdentity();
+  rows.topRows(n).diagonal().setConstant(probe);
   rows.row(n + 1) = random.normal(1, n);
   rows.row(n + 2) = 100 * random.normal(1, n);
   auto results = outputsAt(rows);
   if (!results)
     return results.takeError();
   Vector constant = results->row(n);
-  Eigen::MatrixXd map = (results->topRows(n).rowwise() - results->row(n)).transpose();
+  Eigen::MatrixXd map = (results->topRows(n).rowwise() - results->row(n)).transpose() / probe;
   for (int64_t i = n + 1; n > 0 && i < n + 3; ++i) {
     Vector expected = constant + map * rows.row(i).transpose();
     double off = (results->row(i).transpose() - expected).cwiseAbs().maxCoeff();
@@ -346,6 +348,10 @@ llvm::Expected<BeyondReach> proof::distanceBeyondReach(const Structure &structur
     return reduced.takeError();
   Vector target = numbers.outputs(**full, cause.outputs);
   BeyondReach found{0, (target - numbers.outputs(**reduced, cause.outputs)).norm()};
+  auto facts = [&](Value value) -> const xf::Facts & { return flow.facts(value); };
+  for (const BlockRun *run : {full->get(), reduced->get()})
+    if (!reference::isResolved(structure.block, facts, run->values))
+      return found;
   if (auto mixed = mixedOutputs(flow, cause.outputs); mixed && cause.outputs.size() > 1) {
     found.distance = distanceOf(*mixed, **reduced, target, cause.outputs.size());
   } else {

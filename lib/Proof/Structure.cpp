@@ -187,6 +187,8 @@ StringRef proof::textOf(xf::Obligation needs) {
     return "nonzero-elements";
   case xf::Obligation::NonzeroSum:
     return "nonzero-sum";
+  case xf::Obligation::FiniteElements:
+    return "finite-elements";
   case xf::Obligation::SameSelection:
     return "same-selection";
   }

@@ -129,6 +129,24 @@ Matrix Evaluation::widened(Value parameter) const {
 // Blocks
 //===----------------------------------------------------------------------===//
 
+bool reference::isResolved(xf::BlockOp block, llvm::function_ref<const xf::Facts &(Value)> facts,
+                           const Evaluation &evaluation) {
+  constexpr double least = 1e-20, most = 1e20;
+  for (Operation &op : block.getBody().front().without_terminator())
+    for (Value result : op.getResults()) {
+      auto type = dyn_cast<RankedTensorType>(result.getType());
+      if (!type || type.getElementType().isInteger() || op.getNumOperands() == 0)
+        continue;
+      bool mayBeZero = std::max(facts(result).elements, facts(result).vector) == xf::Zeros::OpenSet;
+      const Matrix &rows = evaluation.rows(result);
+      if (!llvm::all_of(ArrayRef(rows.data(), rows.size()), [&](double x) {
+            return std::abs(x) <= most && (std::abs(x) >= least || (x == 0 && mayBeZero));
+          }))
+        return false;
+    }
+  return true;
+}
+
 llvm::Error reference::errorAt(Operation *op, const llvm::Twine &message) {
   std::string where;
   llvm::raw_string_ostream os(where);

@@ -25,6 +25,8 @@ static std::string condition(const PlanObligation &o) {
     return "no entry of its input is zero";
   case xf::Obligation::NonzeroSum:
     return "its weights do not sum to zero";
+  case xf::Obligation::FiniteElements:
+    return "no entry of its divisor is infinite";
   case xf::Obligation::SameSelection:
     return "both runs select the same";
   }

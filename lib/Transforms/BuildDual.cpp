@@ -33,6 +33,9 @@ unsigned countDivisions(const OutputPatch &output, xf::Split split) {
   return count;
 }
 
+/// Whether ones are divided, which stand in the block as a setting.
+bool isReciprocal(xf::DivOp div) { return bool(div.getLhs().getDefiningOp<xf::SettingOp>()); }
+
 class DualBuilder {
 public:
   DualBuilder(xf::BlockOp source, const BlockPlan &plan, patch::UpdateKind update)
@@ -232,6 +235,10 @@ Value DualBuilder::solveTarget(unsigned number) {
       op->setLoc(renamed(link.op->getOperand(link.operand).getLoc(), "_T"));
       auto div = dyn_cast<xf::DivOp>(op);
       if (!div || next == conditions.size())
+        continue;
+      // A quotient is multiplied by its divisor, that is, divided by 1/divisor, which an infinite
+      // one makes zero.
+      if (conditions[next].kind == xf::Obligation::FiniteElements && isReciprocal(div))
         continue;
       // A known factor of the chain has an obligation of its own.
       OpBuilder::InsertionGuard guard(b);

@@ -132,8 +132,10 @@ struct ReportControl : impl::ReportControlBase<ReportControl> {
     for (const PlanObligation &o : plan.obligations)
       if (o.kind != xf::Obligation::None)
         mlir::emitRemark(o.site->getLoc())
-            << (o.kind == xf::Obligation::NonzeroVector   ? "its data must not be zero"
-                : o.kind == xf::Obligation::NonzeroSum    ? "its weights must not sum to zero"
+            << (o.kind == xf::Obligation::NonzeroVector ? "its data must not be zero"
+                : o.kind == xf::Obligation::NonzeroSum  ? "its weights must not sum to zero"
+                : o.kind == xf::Obligation::FiniteElements
+                    ? "no entry of its divisor may be infinite"
                 : o.kind == xf::Obligation::SameSelection ? "both runs must select the same"
                 : isChainLink(plan, o.site) ? "no entry of its known factor may be zero"
                                             : "no entry of its data may be zero")

@@ -285,7 +285,8 @@ def is_false_success(block, claim, layer, seed, attempts=4, steps=60):
             return False
         if off.size:
             gaps = fitted(draws, claim["parameters"], off, np.random.default_rng(seed), attempts, steps)
-            wrong += 0 if gaps is None else np.count_nonzero(gaps > EXACT)
+            # A search may end a little before a root, as derivatives by differences are not exact.
+            wrong += 0 if gaps is None else np.count_nonzero(gaps > 10 * EXACT)
         if conditional and wrong < count:
             return False
     return wrong == count > 0 if conditional else wrong > 0
@@ -316,7 +317,7 @@ def is_false_rejection(block, claim, layer, seed):
     count = 0
     # One number has the right side for half of all weights, and where others make it large, for nearly all.
     sizes = ((1.0, 1.0), (16.0, 1.0), (64.0, 1.0), (1.0, 1 / 16), (16.0, 1 / 16), (1.0, 16.0))
-    for first, number in ((0, 2), (2, 3), (5, 15), (20, 20)):
+    for first, number in ((0, 2), (2, 3), (5, 15), (20, 20), (40, 200), (240, 800)):
         own = [sizes[(first + i) % len(sizes)] for i in range(number)]
         draws = Draws(block, layer, np.random.default_rng([seed, first]), claim, own, first)
         count += len(draws.usable)

@@ -27,7 +27,7 @@ struct Instance {
   std::string change;    ///< "rank1" or "delta"; empty if nothing is patched
   std::string lemma;     ///< a rule's id, or the op's own name for it if there is no rule
   std::string needs;     ///< "nothing", "nonzero-vector", "nonzero-elements", "nonzero-sum",
-                         ///< "same-selection"
+                         ///< "finite-elements", "same-selection"
   std::string of;        ///< the value that must meet it; empty for "nothing"
   std::string fails;     ///< where it can fail: "never", "null-set", "open-set"; or empty
 };

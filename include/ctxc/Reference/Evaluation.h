@@ -123,6 +123,12 @@ private:
 llvm::Expected<llvm::SmallVector<Matrix>>
 evaluateBlock(xf::BlockOp block, llvm::ArrayRef<Matrix> inputs, Evaluation &evaluation);
 
+/// Whether float64 holds what `block` computes: no entry is so large or so small that a change of
+/// it, or what it is multiplied by, is rounded away, and none is zero that by its facts is so on a
+/// null set only. Nothing follows from numbers of which that is not true.
+bool isResolved(xf::BlockOp block, llvm::function_ref<const xf::Facts &(mlir::Value)> facts,
+                const Evaluation &evaluation);
+
 /// "file:line:col: 'op' op message".
 llvm::Error errorAt(mlir::Operation *op, const llvm::Twine &message);
 

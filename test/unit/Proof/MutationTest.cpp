@@ -105,7 +105,7 @@ std::vector<json::Value> Mutator::othersOf(const json::Value &value, StringRef k
       {"verdict", {"controllable", "output-only", "rejected", "undecided"}},
       {"theorem", {"unified", "parallel-block", "one-patch-block", "nothing-to-absorb"}},
       {"change", {"rank1", "delta"}},
-      {"needs", {"nothing", "nonzero-vector", "nonzero-elements", "nonzero-sum", "same-selection"}},
+      {"needs", {"nothing", "nonzero-vector", "nonzero-elements", "nonzero-sum", "finite-elements", "same-selection"}},
       {"fails", {"never", "null-set", "open-set"}},
       {"lemma",
        {"input-mlp", "input-pre-norm", "output-matrix", "output-bias", "output-scale", "mixture",

@@ -1,6 +1,6 @@
 """Tensors that are a part of the program: of some the numbers are known, of others not."""
 from blocks import Block, dense, type_of
-from truths import MAYBE, NONE
+from truths import MAYBE, NONE, PARTLY
 
 WIDTH = 4
 ANY = ("undecided",)
@@ -46,6 +46,14 @@ def mixed(values):
     return b.text(b.add(v, b.softcap(b.matrix("down", WIDTH, v), 3)))
 
 
+def single(value):
+    """A matrix of one entry behind a patch that has to bring a sign to its target."""
+    b = Block(1)
+    v = b.add(b.x, b.context())
+    s = b.sub(v, b.linear(b.setting("M", [[value]]), b.matrix("inner", 1, v)))
+    return b.text(b.div(b.normalize("rms", s, 0), b.activation("exp", b.matrix("outer", 1, s))))
+
+
 def gained(values):
     """A norm with a gain that no patch changes."""
     b = Block(WIDTH)
@@ -83,6 +91,8 @@ def cases():
     yield "ones inside", multiplied(ONES, True), [MAYBE]
     yield "zeros inside", multiplied(ZEROS, True), [NONE]
     yield "an unknown matrix inside", multiplied(None, True), [("conditional", "undecided")]
+    yield "one number behind", single(0.5), [UNSURE]
+    yield "a zero behind", single(0.0), [PARTLY]
     yield "a known kernel", mixed([[0.5, -0.25, 1.0]] * WIDTH), [NONE]
     yield "a kernel that reads its own token", mixed([[0.0, 0.0, 1.0]] * WIDTH), [MAYBE]
     yield "a kernel of zeros", mixed([[0.0] * 3] * WIDTH), [MAYBE]

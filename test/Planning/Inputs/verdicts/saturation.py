@@ -59,6 +59,13 @@ def with_opposite(b, kind, u):
     return b.add(b.activation(kind, u), b.activation(kind, b.times(u, -1)))
 
 
+def antisymmetric(b, u, w):
+    """(W - Wᵀ) u, where an entry beside which the others are rounded away has the diagonal's zero."""
+    weight = b.param("W", 8, 8)
+    turned = b.op(f"linear {weight.name} * {u.name} transposed", u.shape, f"{weight.type}, {u.type}")
+    return b.sub(b.linear(weight, u), turned)
+
+
 # Of one vector and of another.
 CANCELS = {
     "tanh + 1": lambda b, u, w: plus(b, tanh(b, u), 1),
@@ -78,6 +85,7 @@ CANCELS = {
     "parts of which one underflows": lambda b, u, w: b.concat(b.slice(u, 0, 4), b.slice(b.activation("gelu", w), 0, 4)),
     "another shape": lambda b, u, w: plus(b, b.reshape(b.reshape(tanh(b, u), 2, 4), 8), 1),
     "other places": lambda b, u, w: plus(b, b.op(f"permute {tanh(b, u).name} parts [4, 4] by [1, 0]", u.shape), 1),
+    "a matrix - its transpose": antisymmetric,
     "tanh - tanh": lambda b, u, w: b.sub(tanh(b, u), tanh(b, w)),
     "tanh + tanh": lambda b, u, w: b.add(tanh(b, u), tanh(b, w)),
     "sigmoid + sigmoid - 2": lambda b, u, w: plus(b, b.add(sigmoid(b, u), sigmoid(b, w)), -2),

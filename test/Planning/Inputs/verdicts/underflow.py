@@ -63,27 +63,54 @@ HANDED_ON = {
 }
 
 
-def divided(by):
-    """A matrix reads quotients, whose divisor may be infinite."""
+def divided(by, norm=None):
+    """A matrix reads quotients, whose divisor may be infinite, or a norm of them, whose squares may be."""
     b = Block(8)
     v = b.add(b.x, b.context())
     h = b.div(b.normalize("rms", v, 1e-5), by(b, b.slice(v, 0, 1)))
+    h = b.normalize(norm, h, 0) if norm else h
     return b.text(b.add(v, b.matrix("down", 8, h)))
 
 
-def multiplied(kind, norm=None):
-    """A matrix reads products with one number, or a norm of them."""
+def quotient_last(by):
+    """A chain goes through a quotient, whose divisor may be infinite."""
+    b = Block(8)
+    v = b.add(b.x, b.context())
+    h = b.div(b.matrix("down", 8, b.normalize("rms", v, 1e-5)), by(b, b.slice(v, 0, 1)))
+    return b.text(b.add(v, h))
+
+
+def multiplied(kind, handed_on=lambda b, h: h):
+    """A matrix reads products with one number, or what an op makes of them."""
     b = Block(8)
     v = b.add(b.x, b.context())
     h = b.mul(b.normalize("rms", v, 1e-5), b.activation(kind, b.matrix("gate", 1, v)))
-    h = b.normalize(norm, h, 1e-5) if norm else h
-    return b.text(b.add(v, b.matrix("down", 8, h)))
+    return b.text(b.add(v, b.matrix("down", 8, handed_on(b, h))))
 
 
 INFINITE = {
     "an exponential": lambda b, g: b.activation("exp", g),
     "a product with one": lambda b, g: b.mul(b.activation("exp", g), b.slice(b.x, 1, 1)),
     "a sum with one": lambda b, g: b.add(b.activation("exp", g), b.slice(b.x, 1, 1)),
+    "one over what underflows": lambda b, g: b.div(b.slice(b.x, 1, 1), b.activation("exp", g)),
+    "a matrix of an exponential": lambda b, g: b.matrix("wide", 1, b.activation("exp", g)),
+    "an exponential of all": lambda b, g: b.activation("exp", b.matrix("wide", 8, b.x)),
+}
+
+# What an op makes of entries that vanish at once vanishes at once.
+AT_ONCE = {
+    "a layer norm": lambda b, h: b.normalize("layer", h, 1e-5),
+    "a product": lambda b, h: b.mul(b.matrix("other", 8, b.x), h),
+    "a sum": lambda b, h: b.add(h, b.matrix("other", 8, h)),
+    "tanh": lambda b, h: b.activation("tanh", h),
+    "other places": lambda b, h: b.op(f"permute {h.name} parts [4, 4] by [1, 0]", h.shape),
+    "two parts": lambda b, h: b.concat(b.slice(h, 4, 4), b.slice(h, 0, 4)),
+    "another shape": lambda b, h: b.reshape(b.reshape(h, 2, 4), 8),
+    "a rotation": lambda b, h: b.rotary(h, b.setting("f", [1.0, 0.5, 0.0, 2.0])),
+    "a convolution": lambda b, h: b.context(h, "behind"),
+    "a cube": lambda b, h: b.op(f"power {h.name} to 3", h.shape),
+    "a cap": lambda b, h: b.softcap(h, 3),
+    "silu of a matrix": lambda b, h: b.activation("silu", b.matrix("other", 8, h)),
 }
 
 TAILS = ("gelu", "gelu_tanh", "silu", "quick_gelu", "exp", "sigmoid", "softplus")
@@ -99,8 +126,14 @@ def cases():
         yield f"{kind} of many", bottleneck(kind, 32), [("controllable", "output-only", *PARTLY)]
     for name, op in HANDED_ON.items():
         yield f"{name} of gelu", handed_on(op), [PARTLY]
-    yield "exp, one gate of all, and a layer norm", multiplied("exp", "layer"), [PARTLY]
+    for kind in ("exp", "gelu"):
+        for name, op in AT_ONCE.items():
+            yield f"{kind}, one gate of all, and {name}", multiplied(kind, op), [PARTLY]
     for name, by in INFINITE.items():
-        yield f"divided by {name}", divided(by), [PARTLY]
+        if name != "an exponential of all":
+            yield f"divided by {name}", divided(by), [PARTLY]
+        yield f"a matrix, divided by {name}", quotient_last(by), [PARTLY]
+    for name, norm in {"an l2 norm": "l2", "an rms norm": "rms"}.items():
+        yield f"{name} of quotients by softplus", divided(lambda b, g: b.activation("softplus", g), norm), [PARTLY]
     for kind in ("tanh", "abs"):
         yield f"{kind} of one", bottleneck(kind, 1), [MAYBE]
