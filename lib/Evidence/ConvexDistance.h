@@ -42,6 +42,12 @@ struct ConvexSum {
   Vector constant; ///< c
   llvm::SmallVector<ConvexTerm> terms;
 
+  bool isBounded() const {
+    return llvm::all_of(terms, [](const ConvexTerm &term) {
+      return term.set.kind == ConvexSet::Ball ||
+             (term.set.low.allFinite() && term.set.high.allFinite());
+    });
+  }
   /// sup ⟨w, y⟩ over Y.
   double support(const Vector &w) const;
 };

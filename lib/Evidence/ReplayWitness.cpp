@@ -47,12 +47,11 @@ llvm::Expected<Replay> ctxc::replayWitness(const Witness &witness, MLIRContext &
   options.scope = witness.allSites ? SiteScope::All : SiteScope::MLP;
   Subject subject(*module->getOps<xf::BlockOp>().begin(), options.scope);
   TensorWeights weights(witness.weights);
-  auto runs = subject.resolvedRuns(witness.sample, weights);
-  if (!runs)
-    return runs.takeError();
-  if (!*runs)
-    return makeError("the witness's block gives numbers that float64 does not hold");
-  Vector T_C = joined((*runs)->full), T = joined((*runs)->reduced);
+  auto both = subject.runs(witness.sample, weights);
+  if (!both)
+    return both.takeError();
+  auto &[runs, resolution] = *both;
+  Vector T_C = joined(runs.full), T = joined(runs.reduced);
   if (T_C.size() != witness.full.size() || T.size() != witness.reduced.size() ||
       T_C.size() != witness.direction.size())
     return makeError("the witness's outputs and direction do not have its block's size");
@@ -70,7 +69,10 @@ llvm::Expected<Replay> ctxc::replayWitness(const Witness &witness, MLIRContext &
       return reachable.takeError();
     Vector w = witness.direction.normalized();
     replay.leastError = w.dot(T_C) - reachable->support(w);
+    resolution.small |= reachable->isBounded();
   }
+  if (!resolution.large || !resolution.small)
+    return makeError("the witness's block gives numbers that float64 does not hold");
   auto searched = searchPatch(subject.block, options, witness.sample, weights, {}, search);
   if (searched)
     replay.search = *searched;

@@ -17,18 +17,18 @@ public:
     needReference(block);
   }
 
-  /// Both runs of a sample. Errors: those of the reference. None where float64 does not hold what
-  /// the block computes, so that nothing follows from the runs.
-  llvm::Expected<std::optional<BothRuns>> resolvedRuns(const Sample &sample,
-                                                       Weights &weights) const {
-    bool isResolved = true;
+  /// Both runs of a sample, and what float64 holds of both.
+  llvm::Expected<std::pair<BothRuns, reference::Resolution>> runs(const Sample &sample,
+                                                                  Weights &weights) const {
+    reference::Resolution both;
     auto facts = [&](mlir::Value v) -> const xf::Facts & { return zeros.facts(v); };
     auto runs = runBoth(block, sample, {weights, {}}, [&](const reference::Evaluation &evaluation) {
-      isResolved = isResolved && reference::isResolved(block, facts, evaluation);
+      auto [large, small] = reference::resolutionOf(block, facts, evaluation);
+      both = {both.large && large, both.small && small};
     });
     if (!runs)
       return runs.takeError();
-    return isResolved ? std::optional(std::move(*runs)) : std::nullopt;
+    return std::pair(std::move(*runs), both);
   }
 
   llvm::Expected<ConvexSum> reachable(const Sample &sample, Weights &weights) const {

@@ -152,19 +152,22 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
   roundAll(witness.sample.reduced);
 
   TensorWeights weights(witness.weights);
-  auto runs = subject.resolvedRuns(witness.sample, weights);
-  if (!runs)
-    return runs.takeError();
-  if (!*runs)
+  auto both = subject.runs(witness.sample, weights);
+  if (!both)
+    return both.takeError();
+  auto &[runs, resolution] = *both;
+  if (!resolution.large)
     return std::nullopt;
   anyResolved = true;
-  witness.full = joined((*runs)->full);
-  witness.reduced = joined((*runs)->reduced);
+  witness.full = joined(runs.full);
+  witness.reduced = joined(runs.reduced);
   auto reachable = subject.reachable(witness.sample, weights);
   if (!reachable)
     return reachable.takeError();
+  if (!resolution.small && !reachable->isBounded())
+    return std::nullopt;
   Separation separation = separate(*reachable, witness.full);
-  if (separation.distance == 0) {
+  if (separation.distance == 0 && resolution.small) {
     witness.byRank = true;
     auto byRank = subject.byRank(witness, weights);
     if (!byRank)

@@ -332,6 +332,10 @@ llvm::Expected<Reach> Tail::measure() {
   return Reach(std::move(images), constant);
 }
 
+static bool isBounded(const Barrier &barrier) {
+  return barrier.image == "ball" || (barrier.low && barrier.high);
+}
+
 llvm::Expected<BeyondReach> proof::distanceBeyondReach(const Structure &structure,
                                                        const Claim &claim, StringRef sites,
                                                        const Cause &cause) {
@@ -348,11 +352,15 @@ llvm::Expected<BeyondReach> proof::distanceBeyondReach(const Structure &structur
     return reduced.takeError();
   Vector target = numbers.outputs(**full, cause.outputs);
   BeyondReach found{0, (target - numbers.outputs(**reduced, cause.outputs)).norm()};
+  auto mixed = mixedOutputs(flow, cause.outputs);
+  bool isMixed = mixed && cause.outputs.size() > 1;
   auto facts = [&](Value value) -> const xf::Facts & { return flow.facts(value); };
-  for (const BlockRun *run : {full->get(), reduced->get()})
-    if (!reference::isResolved(structure.block, facts, run->values))
+  for (const BlockRun *run : {full->get(), reduced->get()}) {
+    auto [large, small] = reference::resolutionOf(structure.block, facts, run->values);
+    if (!large || (!small && (isMixed || !llvm::all_of(claim.behind, isBounded))))
       return found;
-  if (auto mixed = mixedOutputs(flow, cause.outputs); mixed && cause.outputs.size() > 1) {
+  }
+  if (isMixed) {
     found.distance = distanceOf(*mixed, **reduced, target, cause.outputs.size());
   } else {
     auto reach =

@@ -129,22 +129,24 @@ Matrix Evaluation::widened(Value parameter) const {
 // Blocks
 //===----------------------------------------------------------------------===//
 
-bool reference::isResolved(xf::BlockOp block, llvm::function_ref<const xf::Facts &(Value)> facts,
-                           const Evaluation &evaluation) {
+Resolution reference::resolutionOf(xf::BlockOp block,
+                                   llvm::function_ref<const xf::Facts &(Value)> facts,
+                                   const Evaluation &evaluation) {
   constexpr double least = 1e-20, most = 1e20;
+  Resolution result;
   for (Operation &op : block.getBody().front().without_terminator())
-    for (Value result : op.getResults()) {
-      auto type = dyn_cast<RankedTensorType>(result.getType());
+    for (Value value : op.getResults()) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
       if (!type || type.getElementType().isInteger() || op.getNumOperands() == 0)
         continue;
-      bool mayBeZero = std::max(facts(result).elements, facts(result).vector) == xf::Zeros::OpenSet;
-      const Matrix &rows = evaluation.rows(result);
-      if (!llvm::all_of(ArrayRef(rows.data(), rows.size()), [&](double x) {
-            return std::abs(x) <= most && (std::abs(x) >= least || (x == 0 && mayBeZero));
-          }))
-        return false;
+      bool mayBeZero = std::max(facts(value).elements, facts(value).vector) == xf::Zeros::OpenSet;
+      const Matrix &rows = evaluation.rows(value);
+      for (double x : ArrayRef(rows.data(), rows.size())) {
+        result.large &= std::abs(x) <= most;
+        result.small &= std::abs(x) >= least || (x == 0 && mayBeZero);
+      }
     }
-  return true;
+  return result;
 }
 
 llvm::Error reference::errorAt(Operation *op, const llvm::Twine &message) {

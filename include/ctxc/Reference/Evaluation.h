@@ -123,11 +123,15 @@ private:
 llvm::Expected<llvm::SmallVector<Matrix>>
 evaluateBlock(xf::BlockOp block, llvm::ArrayRef<Matrix> inputs, Evaluation &evaluation);
 
-/// Whether float64 holds what `block` computes: no entry is so large or so small that a change of
-/// it, or what it is multiplied by, is rounded away, and none is zero that by its facts is so on a
-/// null set only. Nothing follows from numbers of which that is not true.
-bool isResolved(xf::BlockOp block, llvm::function_ref<const xf::Facts &(mlir::Value)> facts,
-                const Evaluation &evaluation);
+/// What float64 holds of what a block computes.
+struct Resolution {
+  bool large = true; ///< no entry is so large that a change of it is rounded away
+  /// None is so small that what it is multiplied by is, nor zero where by its facts that is a null
+  /// set: otherwise it may seem that a patch does not reach what it reaches.
+  bool small = true;
+};
+Resolution resolutionOf(xf::BlockOp block, llvm::function_ref<const xf::Facts &(mlir::Value)> facts,
+                        const Evaluation &evaluation);
 
 /// "file:line:col: 'op' op message".
 llvm::Error errorAt(mlir::Operation *op, const llvm::Twine &message);
