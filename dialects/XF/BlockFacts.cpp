@@ -288,7 +288,8 @@ void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
 std::vector<Combination> FactsPass::saturate(Operation *op, const Combination *sum,
                                              const Term &term, Facts &facts) {
   std::vector<Combination> rounded;
-  facts.vanishes = facts.overflows = false;
+  facts.zeroedBy = 0;
+  facts.overflows = false;
   if (term.fixed) { // it is what it is
     if (facts.numbers)
       facts.limits = *facts.numbers;

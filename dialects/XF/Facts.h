@@ -77,8 +77,9 @@ enum class Zeros { Never, NullSet, OpenSet };
 ///     0 where they underflow (an exponential, the lower tail of a gelu), ±1 for tanh; NaN is a
 ///     number that is not known. The facts of operands come without these, and what most ops make
 ///     of them is found for all (Saturation.h).
-///   vanishes: all entries of each vector are rounded to zero at once on an open set: where they
-///     have one factor that is, or are few.
+///   zeroedBy: so many numbers, when they underflow at once, take all entries of a vector to zero:
+///     one where it is a factor of all, and else as many as there are entries; 0 where entries are
+///     not rounded to zero.
 ///   overflows: entries grow as an exponential does, and are infinite on an open set.
 ///   numbers: the entries of a setting whose value is known.
 ///   total: the entries of a vector add up to this, whatever the op reads. Only the op that
@@ -99,7 +100,7 @@ struct Facts {
   bool piecewise = false;
   std::optional<std::vector<double>> levels = std::nullopt;
   std::vector<double> limits = {};
-  bool vanishes = false;
+  int64_t zeroedBy = 0;
   bool overflows = false;
   std::shared_ptr<const std::vector<double>> numbers = nullptr;
   std::optional<double> total = std::nullopt;
@@ -113,6 +114,8 @@ struct Facts {
   bool isZero() const { return bound && *bound == 0; }
   /// Whether entries are rounded to zero on an open set.
   bool underflows() const;
+  /// Whether all entries of a vector are rounded to zero at once, by few numbers (BlockFacts.h).
+  bool vanishes() const;
   /// Whether no entry can be `number`.
   bool excludes(double number) const {
     return (floor && *floor > number) || (ceiling && *ceiling < number);

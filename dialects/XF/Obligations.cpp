@@ -38,7 +38,7 @@ Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
   bool isOfAll = obligation == Obligation::NonzeroVector || obligation == Obligation::NonzeroSum;
   if (obligation == Obligation::NonzeroElements && facts.underflows())
     return Zeros::OpenSet;
-  if (isOfAll && facts.vanishes && !facts.total && !hasLargeShare(value))
+  if (isOfAll && facts.vanishes() && !facts.total && !hasLargeShare(value))
     return Zeros::OpenSet;
   switch (obligation) {
   case Obligation::None:

@@ -28,6 +28,8 @@ bool Facts::underflows() const {
                       [&](double limit) { return limit == 0 || (std::isnan(limit) && !isNever); });
 }
 
+bool Facts::vanishes() const { return zeroedBy > 0 && zeroedBy <= few; }
+
 /// What is zero where the data is: of an op that makes a zero of zeros.
 static Limits zeroOf(const Limits &data) { return mayBeZero(data) ? Limits{0} : Limits{}; }
 
@@ -57,7 +59,7 @@ static Limits ofProduct(Value a, Value b, double offset, FactsOf of, IsFixed isF
 static Limits ofRow(ArrayRef<double> row, const Facts &of) {
   const Limits &data = of.limits;
   Limits sums{0};
-  bool isAtOnce = int64_t(row.size()) <= few || of.vanishes;
+  bool isAtOnce = int64_t(row.size()) <= few || of.vanishes();
   for (double factor : row) {
     sums = pairs(sums, data, [&](double sum, double limit) {
       double more = factor * limit, next = sum + more;
@@ -78,7 +80,7 @@ static Limits ofMatrix(LinearOp op, FactsOf of) {
   auto shape = cast<ShapedType>(op.getWeight().getType()).getShape();
   int64_t rows = shape[op.getTransposed()], columns = shape[!op.getTransposed()];
   if (!weight.numbers)
-    return of(op.getData()).vanishes ? Limits{0} : Limits{};
+    return of(op.getData()).vanishes() ? Limits{0} : Limits{};
   Limits result;
   for (int64_t r = 0; r < rows && result.size() <= mostLimits; ++r) {
     SmallVector<double> row;
@@ -100,7 +102,7 @@ static Limits ofNorm(NormalizeOp op, const Facts &of) {
   bool isLayer = kind == NormKind::layer;
   double most = kind == NormKind::l2 || kind == NormKind::sum ? 1 : std::sqrt(double(d - isLayer));
   // Equal entries, of which a layer norm makes zeros, are zero at once.
-  Limits result = isLayer && !of.vanishes ? Limits{} : zeroOf(data);
+  Limits result = isLayer && !of.vanishes() ? Limits{} : zeroOf(data);
   result.insert(result.end(), {most, -most});
   if (of.overflows) // so do the squares, before the data does
     result.push_back(0);
@@ -155,7 +157,7 @@ static Limits limitsOf(Operation *op, FactsOf of, IsFixed isFixed) {
       .Case<SoftmaxOp>([](auto) { return Limits{0, 1}; })
       .Case<LinearOp>([&](auto linear) { return ofMatrix(linear, of); })
       .Case<ExpertLinearOp>(
-          [&](auto experts) { return of(experts.getData()).vanishes ? Limits{0} : Limits{}; })
+          [&](auto experts) { return of(experts.getData()).vanishes() ? Limits{0} : Limits{}; })
       .Case<CombineOp>([&](auto combine) { return ofMixture(combine, of); })
       .Case<ConvOp, ScanOp>([&](auto) { return zeroOf(of(op->getOperand(1)).limits); })
       .Case<RotaryOp>([&](auto) { return zeroOf(of0()); })
@@ -221,28 +223,37 @@ void ctxc::xf::tidyLimits(Facts &facts) {
     facts.limits = {unknown};
 }
 
+/// How many numbers take a vector of the result to zero through those of the operands; 0: none.
+static int64_t zeroedThrough(Operation *op, bool isSum, FactsOf of) {
+  auto by = [&](Value v) { return of(v).zeroedBy; };
+  auto least = [](int64_t a, int64_t b) { return a && b ? std::min(a, b) : a + b; };
+  if (isa<AttentionOp>(op)) // a mean of values
+    return by(op->getOperand(2));
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  bool isJoined = isSum || (isa<ConcatOp>(op) && type.getRank() == 1);
+  int64_t result = 0;
+  for (Value operand : op->getOperands()) {
+    if (isJoined && !by(operand))
+      return 0;
+    result = isJoined ? result + by(operand) : least(result, by(operand));
+  }
+  if (auto div = dyn_cast<DivOp>(op)) {
+    int64_t divisors = cast<RankedTensorType>(div.getRhs().getType()).getShape().back();
+    return least(by(div.getLhs()), of(div.getRhs()).overflows ? divisors : 0);
+  }
+  return isa<NormalizeOp>(op) && of(op->getOperand(0)).overflows ? 1 : result;
+}
+
 void ctxc::xf::setExtremes(Operation *op, bool isSum, FactsOf of, Facts &facts) {
-  auto vanishes = [&](Value v) { return of(v).vanishes; };
-  auto overflows = [&](Value v) { return of(v).overflows; };
-  auto div = dyn_cast<DivOp>(op);
-  auto isFew = [](Value v) {
-    auto type = dyn_cast<RankedTensorType>(v.getType());
-    return type && type.getRank() > 0 && type.getShape().back() <= few;
-  };
-
-  if (auto attention = dyn_cast<AttentionOp>(op))
-    facts.vanishes = vanishes(op->getOperand(2));
-  else if (div)
-    facts.vanishes = vanishes(div.getLhs()) || (overflows(div.getRhs()) && isFew(div.getRhs()));
-  else
-    facts.vanishes = isSum ? llvm::all_of(op->getOperands(), vanishes)
-                           : llvm::any_of(op->getOperands(), vanishes);
-  facts.vanishes |= isa<NormalizeOp>(op) && overflows(op->getOperand(0));
-  facts.vanishes = facts.underflows() && (facts.vanishes || isFew(op->getResult(0)));
-
+  if (auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+      type && type.getRank() > 0 && facts.underflows()) {
+    int64_t width = type.getShape().back(), through = zeroedThrough(op, isSum, of);
+    facts.zeroedBy = through ? std::min(through, width) : width;
+  }
   auto activation = dyn_cast<ActivationOp>(op);
+  auto div = dyn_cast<DivOp>(op);
   bool isExponential = activation && activation.getKind() == ActivationKind::exp && !facts.ceiling;
   facts.overflows = !facts.bound && !isa<NormalizeOp, SoftmaxOp, ContextualOpInterface>(op) &&
                     (isExponential || (div && of(div.getRhs()).underflows()) ||
-                     llvm::any_of(op->getOperands(), overflows));
+                     llvm::any_of(op->getOperands(), [&](Value v) { return of(v).overflows; }));
 }

@@ -32,8 +32,8 @@ Saturation saturationOf(mlir::Operation *op, llvm::function_ref<const Facts &(ml
 /// Leaves each number once, and none that the result's interval excludes.
 void tidyLimits(Facts &facts);
 
-/// Sets whether the result of `op`, which depends on more than settings and whose limits are set,
-/// vanishes and overflows. `isSum`: the result adds up its operands.
+/// Sets by how many numbers the result of `op`, which depends on more than settings and whose
+/// limits are set, is taken to zero, and whether it overflows. `isSum`: it adds up its operands.
 void setExtremes(mlir::Operation *op, bool isSum, llvm::function_ref<const Facts &(mlir::Value)> of,
                  Facts &facts);
 

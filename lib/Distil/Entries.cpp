@@ -192,7 +192,7 @@ llvm::Error EntryFitter::fit(size_t number) {
   std::vector<const std::vector<float> *> inputs;
   for (Value input : layer.getInputs())
     inputs.push_back(&adapted->values(input));
-  if (llvm::Error error = tape.evaluate(step.block, inputs))
+  if (llvm::Error error = tape.evaluate(step.block, inputs, op))
     return error;
   auto scores = gradient::AttentionScores::make(op, tape);
   if (!scores)

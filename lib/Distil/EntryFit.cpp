@@ -15,6 +15,9 @@ constexpr double keyRows = 400, valueRows = 60, mostOfKeys = 0.5, mostOfValues =
 constexpr double leastWeight = 1e-4;
 constexpr int roundsOfClusters = 8;
 constexpr int roundsOfSteps = 6;
+/// Of conjugate gradients: by how much they lessen what is left, in at most so many rounds.
+constexpr double leastRest = 5e-2;
+constexpr int roundsOfGradients = 40;
 
 /// A column of each is a row of the texts: sums over rows then run along memory.
 FloatMatrix transposedOf(const FloatMatrix &matrix) {
@@ -52,7 +55,7 @@ class Fit {
 public:
   Fit(const EntryRows &rows, int64_t count, const ParallelFor &threads)
       : rows(rows), count(count), places(rows.keys.rows()), size(rows.queries.rows()),
-        threads(threads), queries(transposedOf(rows.queries)), target(transposedOf(rows.target)),
+        threads(threads), target(transposedOf(rows.target)),
         ownResult(transposedOf(rows.ownResult)) {}
   EntryFit run();
 
@@ -65,20 +68,18 @@ private:
     FloatMatrix error;   ///< of attention's result: e × R
     double loss = 0;     ///< the sum of its squares
   };
-  /// Of each entry, Cholesky's factor of Σ w q qᵀ with the penalty.
-  using Factors = std::vector<Eigen::LLT<Eigen::MatrixXd>>;
   /// What keys are solved of, both m × R.
   struct KeyRows {
     FloatMatrix weights, wanted;
   };
 
+  void findAxes();
   void findReads();
   FloatMatrix features() const;
   std::vector<int64_t> firstCentres(const FloatMatrix &features) const;
   void cluster();
   void sumClusters();
-  Factors factorsOf(const FloatMatrix &weights) const;
-  FloatMatrix solveKeys(const Factors &factors, const FloatMatrix &wanted) const;
+  FloatMatrix solveKeys(const KeyRows &some) const;
   void fitKeys();
   FloatMatrix weigh(FloatMatrix &scores, FloatMatrix &slopes) const;
   Solved solveValues(FloatMatrix keys) const;
@@ -97,14 +98,33 @@ private:
   const EntryRows &rows;
   const int64_t count, places, size; // m, P, R
   const ParallelFor &threads;
-  const FloatMatrix queries, target, ownResult; ///< d × R, e × R
-  Vector full;                                  ///< the logarithm of each row's whole sum
-  FloatMatrix read;                             ///< how much of the softmax each place has: R × P
-  Vector reads;                                 ///< the same over all rows, of their sum
-  std::vector<int64_t> label;                   ///< of each place, the entry that stands for it
-  FloatMatrix logSums;                          ///< of each row, over an entry's places: m × R
+  const FloatMatrix target, ownResult; ///< e × R
+  FloatMatrix axes;                    ///< of the queries, in columns: d × d
+  FloatMatrix queries, contextKeys;    ///< by these axes: d × R, P × d
+  FloatMatrix squares;                 ///< of `queries`
+  Vector spread;                       ///< of the queries along each axis, d
+  Vector full;                         ///< the logarithm of each row's whole sum
+  FloatMatrix read;                    ///< how much of the softmax each place has: R × P
+  Vector reads;                        ///< the same over all rows, of their sum
+  std::vector<int64_t> label;          ///< of each place, the entry that stands for it
+  FloatMatrix logSums;                 ///< of each row, over an entry's places: m × R
   FloatMatrix means, keys;
 };
+
+/// Turns queries and keys to the queries' principal axes, which leaves scores as they are: Σ q qᵀ
+/// is diagonal there, and Σ w q qᵀ nearly so.
+void Fit::findAxes() {
+  const FloatMatrix columns = transposedOf(rows.queries);
+  const int64_t width = columns.rows();
+  Matrix gram(width, width);
+  multiplySymmetric(columns.data(), columns.data(), width, size, gram.data(), threads);
+  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram);
+  axes = solver.eigenvectors().cast<float>();
+  spread = solver.eigenvalues().cwiseMax(0);
+  queries = product(transposedOf(axes), columns, threads);
+  contextKeys = product(rows.keys, axes, threads);
+  squares = queries.cwiseAbs2();
+}
 
 void Fit::findReads() {
   full = rows.own;
@@ -138,12 +158,8 @@ void Fit::findReads() {
 /// those of the values; both in units of their standard deviations.
 FloatMatrix Fit::features() const {
   const int64_t width = queries.rows();
-  Matrix gram(width, width);
-  multiplySymmetric(queries.data(), queries.data(), width, size, gram.data(), threads);
-  gram.diagonal().array() += 1e-9 * gram.trace() / width + 1e-300;
-  Eigen::MatrixXd factor = Eigen::LLT<Eigen::MatrixXd>(gram).matrixL();
   FloatMatrix made(places, width + rows.values.cols());
-  made.leftCols(width) = (rows.keys.cast<double>() * factor).cast<float>();
+  made.leftCols(width) = contextKeys * spread.cwiseSqrt().cast<float>().asDiagonal();
   made.rightCols(rows.values.cols()) = rows.values;
   auto normalise = [&](auto part) {
     Eigen::RowVectorXf mean = part.colwise().mean();
@@ -223,12 +239,12 @@ void Fit::sumClusters() {
         logSums(j, t) = sums[j] > 0 ? float(full[t] + std::log(sums[j])) : -HUGE_VALF;
     }
   });
-  Matrix keySums = Matrix::Zero(count, rows.keys.cols()),
+  Matrix keySums = Matrix::Zero(count, contextKeys.cols()),
          valueSums = Matrix::Zero(count, rows.values.cols());
   Vector weights = Vector::Zero(count);
   for (int64_t p = 0; p < places; ++p) {
     const double weight = reads[p] + 1e-12;
-    keySums.row(label[p]) += weight * rows.keys.row(p).cast<double>();
+    keySums.row(label[p]) += weight * contextKeys.row(p).cast<double>();
     valueSums.row(label[p]) += weight * rows.values.row(p).cast<double>();
     weights[label[p]] += weight;
   }
@@ -241,27 +257,35 @@ void Fit::sumClusters() {
   means = valueSums.cast<float>();
 }
 
-Fit::Factors Fit::factorsOf(const FloatMatrix &weights) const {
-  const int64_t width = queries.rows();
-  std::vector<double> grams(count * width * width);
-  weightedGrams(rows.queries.data(), size, width, weights.data(), count, grams.data(), threads);
-  Factors factors(count);
-  threads(count, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) {
-      Eigen::Map<Eigen::MatrixXd> gram(&grams[j * width * width], width, width);
-      gram.diagonal().array() +=
-          std::min(keyRows / size, mostOfKeys) * gram.trace() / width + 1e-300;
-      factors[j].compute(gram);
-    }
-  });
-  return factors;
-}
-
-/// For each entry argmin_d Σ w (q · d)² − 2 y (q · d) + ridge |d|², with y (m × R).
-FloatMatrix Fit::solveKeys(const Factors &factors, const FloatMatrix &wanted) const {
-  Matrix solved = exactProduct(wanted, queries, threads);
-  for (int64_t j = 0; j < count; ++j)
-    solved.row(j) = factors[j].solve(solved.row(j).transpose()).transpose();
+/// For each entry argmin_d Σ w (q · d)² − 2 y (q · d) + ridge |d|², with w the weights and y what
+/// is wanted, by conjugate gradients, preconditioned by the diagonals: a round reads the queries
+/// twice, for all entries, where their Gram matrices would be d² numbers for each.
+FloatMatrix Fit::solveKeys(const KeyRows &some) const {
+  Matrix diagonals = exactProduct(some.weights, squares, threads);
+  const Vector ridge =
+      std::min(keyRows / size, mostOfKeys) * diagonals.rowwise().mean().array() + 1e-300;
+  diagonals.colwise() += ridge;
+  Matrix solved = Matrix::Zero(count, queries.rows()),
+         rest = exactProduct(some.wanted, queries, threads), step = rest.cwiseQuotient(diagonals);
+  auto scaled = [](const Vector &by, const Matrix &matrix) -> Matrix {
+    return by.asDiagonal() * matrix;
+  };
+  auto over = [](const Vector &a, const Vector &b) -> Vector { // 0 where all is solved
+    return (b.array() > 0).select(a.array() / b.array(), 0);
+  };
+  Vector left = rest.cwiseProduct(step).rowwise().sum();
+  const Vector enough = leastRest * leastRest * left;
+  for (int round = 0; round < roundsOfGradients && (left.array() > enough.array()).any(); ++round) {
+    FloatMatrix moved = product(step.cast<float>(), queries, threads);
+    moved.array() *= some.weights.array();
+    const Matrix turned = exactProduct(moved, queries, threads) + scaled(ridge, step);
+    const Vector length = over(left, step.cwiseProduct(turned).rowwise().sum());
+    solved += scaled(length, step);
+    rest -= scaled(length, turned);
+    const Matrix next = rest.cwiseQuotient(diagonals);
+    const Vector last = std::exchange(left, rest.cwiseProduct(next).rowwise().sum());
+    step = next + scaled(over(left, last), step);
+  }
   return solved.cast<float>();
 }
 
@@ -269,11 +293,10 @@ FloatMatrix Fit::solveKeys(const Factors &factors, const FloatMatrix &wanted) co
 /// squares over the rows, weighted by how much the softmax moves with that score.
 void Fit::fitKeys() {
   const FloatMatrix known = product(keys, queries, threads); // the scores of the means
-  FloatMatrix weights = FloatMatrix::Constant(count, size, leastWeight),
-              wanted = FloatMatrix::Zero(count, size);
-  overBlocks([&](int64_t begin, int64_t some) {
+  KeyRows some = {FloatMatrix::Constant(count, size, leastWeight), FloatMatrix::Zero(count, size)};
+  overBlocks([&](int64_t begin, int64_t together) {
     for (int64_t j = 0; j < count; ++j)
-      for (int64_t t = begin; t < begin + some; ++t) {
+      for (int64_t t = begin; t < begin + together; ++t) {
         double z = logSums(j, t);
         const float bias = rows.bias.size() ? rows.bias(j, t) : 0;
         if (z == -HUGE_VAL || bias == -HUGE_VALF)
@@ -285,11 +308,11 @@ void Fit::fitKeys() {
           z = rows.cap * std::atanh(x);
           slope = 1 - x * x;
         }
-        weights(j, t) += p * (1 - std::min(p, 1.0)) * slope * slope;
-        wanted(j, t) = weights(j, t) * (z - bias - known(j, t));
+        some.weights(j, t) += p * (1 - std::min(p, 1.0)) * slope * slope;
+        some.wanted(j, t) = some.weights(j, t) * (z - bias - known(j, t));
       }
   });
-  keys += solveKeys(factorsOf(weights), wanted);
+  keys += solveKeys(some);
 }
 
 /// Makes the softmax's weights of the entries' scores, and returns what the texts' own results have
@@ -378,8 +401,7 @@ Fit::KeyRows Fit::rowsOfStep(const Solved &at) const {
 /// Gauss-Newton rounds over keys and values.
 Fit::Solved Fit::refine(Solved at) const {
   for (int round = 0; round < roundsOfSteps; ++round) {
-    const KeyRows some = rowsOfStep(at);
-    const FloatMatrix step = solveKeys(factorsOf(some.weights), some.wanted);
+    const FloatMatrix step = solveKeys(rowsOfStep(at));
     bool isBetter = false;
     for (float length : {1.f, 0.5f, 0.25f, 0.1f}) {
       Solved next = solveValues(at.keys + length * step);
@@ -396,12 +418,13 @@ Fit::Solved Fit::refine(Solved at) const {
 }
 
 EntryFit Fit::run() {
+  findAxes();
   findReads();
   cluster();
   sumClusters();
   fitKeys();
   Solved solved = refine(solveValues(keys));
-  return {std::move(solved.keys), std::move(solved.values)};
+  return {product(solved.keys, transposedOf(axes), threads), std::move(solved.values)};
 }
 
 } // namespace

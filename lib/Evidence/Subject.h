@@ -31,6 +31,18 @@ public:
     return std::pair(std::move(*runs), both);
   }
 
+  /// Outputs, one after the other, with zeros in place of those that patches move.
+  Eigen::VectorXd ofUnmoved(Eigen::VectorXd outputs) const {
+    int64_t at = 0;
+    for (mlir::Value output : graph.yield()->getOperands()) {
+      const int64_t size = mlir::cast<mlir::ShapedType>(output.getType()).getNumElements();
+      if (moved.moves(output))
+        outputs.segment(at, size).setZero();
+      at += size;
+    }
+    return outputs;
+  }
+
   llvm::Expected<ConvexSum> reachable(const Sample &sample, Weights &weights) const {
     return reachableOutputs(block, moved, zeros, sample, {weights, {}});
   }

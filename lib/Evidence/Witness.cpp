@@ -164,9 +164,13 @@ llvm::Expected<std::optional<Witness>> WitnessFinder::attempt(uint64_t seed,
   auto reachable = subject.reachable(witness.sample, weights);
   if (!reachable)
     return reachable.takeError();
-  if (!resolution.small && !reachable->isBounded())
-    return std::nullopt;
-  Separation separation = separate(*reachable, witness.full);
+  Separation separation;
+  if (resolution.small || reachable->isBounded()) {
+    separation = separate(*reachable, witness.full);
+  } else if (Vector change = subject.ofUnmoved(witness.full - witness.reduced); !change.isZero(0)) {
+    separation.direction = change.normalized();
+    separation.distance = separation.attained = change.norm();
+  }
   if (separation.distance == 0 && resolution.small) {
     witness.byRank = true;
     auto byRank = subject.byRank(witness, weights);

@@ -19,7 +19,8 @@ void ctxc::registerGradientModels(DialectRegistry &registry) {
   });
 }
 
-llvm::Error Tape::evaluate(xf::BlockOp evaluated, ArrayRef<const std::vector<float> *> inputs) {
+llvm::Error Tape::evaluate(xf::BlockOp evaluated, ArrayRef<const std::vector<float> *> inputs,
+                           Operation *last) {
   block = evaluated;
   for (auto [argument, input] : llvm::zip(block.getBody().getArguments(), inputs)) {
     const int64_t width = input->size() / count();
@@ -35,6 +36,8 @@ llvm::Error Tape::evaluate(xf::BlockOp evaluated, ArrayRef<const std::vector<flo
       active.insert(op.result_begin(), op.result_end());
     if (llvm::Error error = differentiable.evaluate(*this))
       return error;
+    if (&op == last)
+      break;
   }
   return llvm::Error::success();
 }

@@ -332,10 +332,6 @@ llvm::Expected<Reach> Tail::measure() {
   return Reach(std::move(images), constant);
 }
 
-static bool isBounded(const Barrier &barrier) {
-  return barrier.image == "ball" || (barrier.low && barrier.high);
-}
-
 llvm::Expected<BeyondReach> proof::distanceBeyondReach(const Structure &structure,
                                                        const Claim &claim, StringRef sites,
                                                        const Cause &cause) {
@@ -352,15 +348,15 @@ llvm::Expected<BeyondReach> proof::distanceBeyondReach(const Structure &structur
     return reduced.takeError();
   Vector target = numbers.outputs(**full, cause.outputs);
   BeyondReach found{0, (target - numbers.outputs(**reduced, cause.outputs)).norm()};
-  auto mixed = mixedOutputs(flow, cause.outputs);
-  bool isMixed = mixed && cause.outputs.size() > 1;
+  // Where what reaches the outputs is bounded, it makes no difference how small a factor is.
+  std::string rule = ruleOfBarriers(structure, claim, sites, cause.outputs);
+  bool isBounded = rule == "bounded-output" || rule == "nothing-reaches-output";
   auto facts = [&](Value value) -> const xf::Facts & { return flow.facts(value); };
-  for (const BlockRun *run : {full->get(), reduced->get()}) {
-    auto [large, small] = reference::resolutionOf(structure.block, facts, run->values);
-    if (!large || (!small && (isMixed || !llvm::all_of(claim.behind, isBounded))))
+  for (const BlockRun *run : {full->get(), reduced->get()})
+    if (auto [large, small] = reference::resolutionOf(structure.block, facts, run->values);
+        !large || !(small || isBounded))
       return found;
-  }
-  if (isMixed) {
+  if (auto mixed = mixedOutputs(flow, cause.outputs); mixed && cause.outputs.size() > 1) {
     found.distance = distanceOf(*mixed, **reduced, target, cause.outputs.size());
   } else {
     auto reach =

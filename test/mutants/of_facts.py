@@ -41,7 +41,7 @@ MUTANTS = [
            "a product underflows with a factor"),
     Mutant("divisors-that-stay-finite", "dialects/XF/Saturation.cpp", "if (of(div.getRhs()).overflows)", "if (false)",
            "a quotient by an exponential underflows"),
-    Mutant("factors-of-one-entry-each", "dialects/XF/Saturation.cpp", ": llvm::any_of(op->getOperands(), vanishes);", ": false;",
+    Mutant("factors-of-one-entry-each", "dialects/XF/Saturation.cpp", "facts.zeroedBy = through ? std::min(through, width) : width;", "facts.zeroedBy = width;",
            "one factor that underflows takes all entries to zero"),
     Mutant("squares-that-stay-finite", "dialects/XF/Saturation.cpp", "if (of.overflows) // so do the squares", "if (false) // so do the squares",
            "a norm of what overflows is zero"),

@@ -60,8 +60,9 @@ public:
   Eigen::VectorXd *getReads() const { return ofReads; }
 
   /// Computes the values of `block` from its arguments', row after row. Errors: an op without a
-  /// gradient; a parameter that is not stored in float32.
-  llvm::Error evaluate(xf::BlockOp block, llvm::ArrayRef<const std::vector<float> *> inputs);
+  /// gradient; a parameter that is not stored in float32. With `last`, it ends with that op.
+  llvm::Error evaluate(xf::BlockOp block, llvm::ArrayRef<const std::vector<float> *> inputs,
+                       mlir::Operation *last = nullptr);
   /// Computes only what pullBack needs: no product that is only an output.
   llvm::Error evaluateInside(xf::BlockOp block, llvm::ArrayRef<const std::vector<float> *> inputs) {
     needsOutputs = false;

@@ -36,11 +36,6 @@ void multiplySymmetric(const float *a, const float *b, int64_t n, int64_t k, dou
 void multiplySymmetric(const double *a, const double *b, int64_t n, int64_t k, double *c,
                        ParallelRanges parallel);
 
-/// The m Gram matrices Σ_t w_t x_t x_tᵀ (width × width each) of `count` rows x of float32, with m
-/// rows of `count` weights: sums of a few hundred in float32, and sums of these in float64.
-void weightedGrams(const float *rows, int64_t count, int64_t width, const float *weights, int64_t m,
-                   double *grams, ParallelRanges parallel);
-
 /// c (m × n) = a (m × k) bᵀ, with b (n × k), all in float32, each sum in the order of k: for
 /// gradients, which need no higher precision.
 void multiplyTransposed(const float *a, int64_t m, const float *b, int64_t n, int64_t k, float *c,

@@ -65,27 +65,6 @@ template <typename T> void expectSymmetricProducts() {
 
 } // namespace
 
-TEST(Dense, SumsWeightedGrams) {
-  for (int64_t width : {1, 15, 16, 33, 64})
-    for (int64_t count : {1, 100, 1100})
-      for (int64_t m : {1, 8, 11}) {
-        auto rows = randomNumbers<float>(count * width, 1),
-             weights = randomNumbers<float>(m * count, 2);
-        std::vector<double> grams(m * width * width, NAN), pieces = grams;
-        weightedGrams(rows.data(), count, width, weights.data(), m, grams.data(), inOne);
-        weightedGrams(rows.data(), count, width, weights.data(), m, pieces.data(), inPieces);
-        EXPECT_EQ(grams, pieces);
-        for (int64_t e = 0; e < m; ++e)
-          for (int64_t i = 0; i < width; ++i)
-            for (int64_t j = 0; j < width; ++j) {
-              double sum = 0;
-              for (int64_t t = 0; t < count; ++t)
-                sum += double(weights[e * count + t]) * rows[t * width + i] * rows[t * width + j];
-              EXPECT_NEAR(grams[(e * width + i) * width + j], sum, 2e-5 * std::sqrt(count));
-            }
-      }
-}
-
 TEST(Dense, MultipliesFloatsInFloat) {
   for (int64_t m : {1, 7, 8, 19})
     for (int64_t n : {1, 31, 32, 33, 70})
