@@ -55,7 +55,7 @@ MUTANTS = [
     # What a counterexample rests on.
     Mutant("constants-that-hide-columns", "lib/Evidence/ReachableSet.cpp", "constexpr double large = 0x1p100;", "constexpr double large = 1;",
            "what a patch does is rounded away beside a large constant"),
-    Mutant("counterexamples-that-underflow", "lib/Evidence/Witness.cpp", "if (!resolution.small && !reachable->isBounded())", "if (false)",
+    Mutant("counterexamples-that-underflow", "lib/Evidence/Witness.cpp", "if (resolution.small || reachable->isBounded())", "if (true)",
            "a factor that is too small for float64 is not zero"),
     Mutant("counterexamples-of-any-size", "lib/Evidence/Witness.cpp", "if (!resolution.large)", "if (false)",
            "a change beside a number that is too large for float64 is not zero"),
