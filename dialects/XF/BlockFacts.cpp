@@ -289,7 +289,7 @@ std::vector<Combination> FactsPass::saturate(Operation *op, const Combination *s
                                              const Term &term, Facts &facts) {
   std::vector<Combination> rounded;
   facts.zeroedBy = 0;
-  facts.overflows = false;
+  facts.growth = 0;
   if (term.fixed) { // it is what it is
     if (facts.numbers)
       facts.limits = *facts.numbers;

@@ -80,7 +80,7 @@ enum class Zeros { Never, NullSet, OpenSet };
 ///   zeroedBy: so many numbers, when they underflow at once, take all entries of a vector to zero:
 ///     one where it is a factor of all, and else as many as there are entries; 0 where entries are
 ///     not rounded to zero.
-///   overflows: entries grow as an exponential does, and are infinite on an open set.
+///   growth: entries grow as this power of the block's inputs at most, or as an exponential.
 ///   numbers: the entries of a setting whose value is known.
 ///   total: the entries of a vector add up to this, whatever the op reads. Only the op that
 ///   computes
@@ -101,7 +101,7 @@ struct Facts {
   std::optional<std::vector<double>> levels = std::nullopt;
   std::vector<double> limits = {};
   int64_t zeroedBy = 0;
-  bool overflows = false;
+  double growth = 1;
   std::shared_ptr<const std::vector<double>> numbers = nullptr;
   std::optional<double> total = std::nullopt;
 
@@ -114,6 +114,8 @@ struct Facts {
   bool isZero() const { return bound && *bound == 0; }
   /// Whether entries are rounded to zero on an open set.
   bool underflows() const;
+  /// Whether entries, to the power `power`, are infinite for inputs of a few hundred.
+  bool overflows(int power = 1) const { return growth * power >= 16; }
   /// Whether all entries of a vector are rounded to zero at once, by few numbers (BlockFacts.h).
   bool vanishes() const;
   /// Whether no entry can be `number`.

@@ -40,7 +40,7 @@ std::string BlockFacts::signature() const {
     for (Value value : each.getResults()) {
       const Facts &f = (*this)[value];
       os << int(f.elements) << int(f.vector) << f.bothSigns << f.zeroSomewhere << f.free
-         << f.zeroedBy << "," << f.overflows;
+         << f.zeroedBy << "," << f.overflows() << f.overflows(2);
       for (const std::optional<double> *x : {&f.bound, &f.length, &f.floor, &f.ceiling})
         number(*x);
       for (double limit : f.limits)

@@ -48,7 +48,7 @@ Zeros xf::failureOf(Obligation obligation, Value value, const Facts &facts) {
   case Obligation::NonzeroElements:
     return anywhere;
   case Obligation::FiniteElements:
-    return facts.overflows ? Zeros::OpenSet : Zeros::Never;
+    return facts.overflows() ? Zeros::OpenSet : Zeros::Never;
   case Obligation::SameSelection:
     return Zeros::NullSet; // two scores are equal up to rounding
   case Obligation::NonzeroSum:

@@ -104,7 +104,7 @@ static Limits ofNorm(NormalizeOp op, const Facts &of) {
   // Equal entries, of which a layer norm makes zeros, are zero at once.
   Limits result = isLayer && !of.vanishes() ? Limits{} : zeroOf(data);
   result.insert(result.end(), {most, -most});
-  if (of.overflows) // so do the squares, before the data does
+  if (of.overflows(2)) // its squares are infinite
     result.push_back(0);
   if (d > 2)
     return result;
@@ -149,7 +149,7 @@ static Limits limitsOf(Operation *op, FactsOf of, IsFixed isFixed) {
       .Case<DivOp>([&](auto div) {
         Limits result = pairs(of0(), of(div.getRhs()).limits, std::divides<>());
         llvm::append_range(result, isFixed(div.getLhs()) ? Limits{} : zeroOf(of0()));
-        if (of(div.getRhs()).overflows)
+        if (of(div.getRhs()).overflows())
           result.push_back(0);
         return result;
       })
@@ -239,21 +239,48 @@ static int64_t zeroedThrough(Operation *op, bool isSum, FactsOf of) {
   }
   if (auto div = dyn_cast<DivOp>(op)) {
     int64_t divisors = cast<RankedTensorType>(div.getRhs().getType()).getShape().back();
-    return least(by(div.getLhs()), of(div.getRhs()).overflows ? divisors : 0);
+    return least(by(div.getLhs()), of(div.getRhs()).overflows() ? divisors : 0);
   }
-  return isa<NormalizeOp>(op) && of(op->getOperand(0)).overflows ? 1 : result;
+  return isa<NormalizeOp>(op) && of(op->getOperand(0)).overflows(2) ? 1 : result;
+}
+
+/// By the growth of the operands; what is bounded does not grow.
+static double growthOf(Operation *op, const Facts &facts, FactsOf of) {
+  if (facts.bound)
+    return 0;
+  constexpr double endless = HUGE_VAL;
+  double sum = 0, largest = 0;
+  for (Value operand : op->getOperands()) {
+    sum += of(operand).growth;
+    largest = std::max(largest, of(operand).growth);
+  }
+  return llvm::TypeSwitch<Operation *, double>(op)
+      .Case<ParamOp, NormalizeOp, SoftmaxOp>([](auto) { return 0; })
+      .Case<ActivationOp>([&](auto activation) {
+        return activation.getKind() != ActivationKind::exp ? largest : facts.ceiling ? 0 : endless;
+      })
+      .Case<PowerOp>([&](auto power) {
+        return power.getRoot() ? largest : largest * double(power.getExponent());
+      })
+      .Case<MulOp, OuterOp, ScaleOp, LinearOp, ExpertLinearOp, CombineOp>([&](auto) { return sum; })
+      .Case<DivOp>([&](auto div) {
+        return of(div.getRhs()).underflows() ? endless : of(div.getLhs()).growth;
+      })
+      .Case<AttentionOp>([&](auto) { return of(op->getOperand(2)).growth; }) // a mean of values
+      .Default([&](auto) { return largest; });
 }
 
 void ctxc::xf::setExtremes(Operation *op, bool isSum, FactsOf of, Facts &facts) {
+  facts.growth = growthOf(op, facts, of);
+  // A high power of a tenth is nothing beside another number.
+  if (isa<MulOp, OuterOp, CombineOp, PowerOp>(op) && facts.growth >= 6 &&
+      std::isfinite(facts.growth)) {
+    facts.limits.push_back(0);
+    tidyLimits(facts);
+  }
   if (auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
       type && type.getRank() > 0 && facts.underflows()) {
     int64_t width = type.getShape().back(), through = zeroedThrough(op, isSum, of);
     facts.zeroedBy = through ? std::min(through, width) : width;
   }
-  auto activation = dyn_cast<ActivationOp>(op);
-  auto div = dyn_cast<DivOp>(op);
-  bool isExponential = activation && activation.getKind() == ActivationKind::exp && !facts.ceiling;
-  facts.overflows = !facts.bound && !isa<NormalizeOp, SoftmaxOp, ContextualOpInterface>(op) &&
-                    (isExponential || (div && of(div.getRhs()).underflows()) ||
-                     llvm::any_of(op->getOperands(), [&](Value v) { return of(v).overflows; }));
 }

@@ -33,7 +33,7 @@ Saturation saturationOf(mlir::Operation *op, llvm::function_ref<const Facts &(ml
 void tidyLimits(Facts &facts);
 
 /// Sets by how many numbers the result of `op`, which depends on more than settings and whose
-/// limits are set, is taken to zero, and whether it overflows. `isSum`: it adds up its operands.
+/// limits are set, is taken to zero, and how it grows. `isSum`: it adds up its operands.
 void setExtremes(mlir::Operation *op, bool isSum, llvm::function_ref<const Facts &(mlir::Value)> of,
                  Facts &facts);
 

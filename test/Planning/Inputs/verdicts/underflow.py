@@ -97,6 +97,31 @@ INFINITE = {
     "an exponential of all": lambda b, g: b.activation("exp", b.matrix("wide", 8, b.x)),
 }
 
+def cubes(b, v, count):
+    for _ in range(count):
+        v = b.op(f"power {v.name} to 3", v.shape)
+    return v
+
+
+def powers(count, times=False):
+    """A matrix reads a norm of a high power, whose squares are infinite for numbers of a few hundred."""
+    b = Block(8)
+    v = b.add(b.x, b.context())
+    h = cubes(b, v, count)
+    if times:
+        h = b.mul(b.matrix("up", 8, v), h)
+    return b.text(b.add(v, b.matrix("down", 8, b.normalize("rms", h, 1e-5))))
+
+
+def flat():
+    """A matrix reads sinh of a power, beside which both exponentials are 1 for a tenth."""
+    b = Block(8)
+    v = b.add(b.x, b.context())
+    u = b.matrix("up", 2, cubes(b, b.slice(v, 0, 1), 2))
+    h = b.sub(b.activation("exp", u), b.activation("exp", b.times(u, -1)))
+    return b.text(b.add(v, b.matrix("down", 8, h)))
+
+
 # What an op makes of entries that vanish at once vanishes at once.
 AT_ONCE = {
     "a layer norm": lambda b, h: b.normalize("layer", h, 1e-5),
@@ -133,6 +158,12 @@ def cases():
         if name != "an exponential of all":
             yield f"divided by {name}", divided(by), [PARTLY]
         yield f"a matrix, divided by {name}", quotient_last(by), [PARTLY]
+    for count in (2, 3):
+        yield f"a norm of {count} cubes", powers(count), [PARTLY]
+        yield f"a norm of a product with {count} cubes", powers(count, times=True), [PARTLY]
+    yield "a matrix, divided by three cubes", quotient_last(lambda b, g: cubes(b, g, 3)), [PARTLY]
+    yield "sinh of two cubes", flat(), [PARTLY]
+    yield "a norm of a cube", powers(1), [("controllable", "output-only")]
     for name, norm in {"an l2 norm": "l2", "an rms norm": "rms"}.items():
         yield f"{name} of quotients by softplus", divided(lambda b, g: b.activation("softplus", g), norm), [PARTLY]
     for kind in ("tanh", "abs"):
