@@ -1,7 +1,8 @@
-// Writing an adapter as a directory for PEFT.
+// Writing an adapter as a directory.
 #include "ctxc/Export/LastingAdapter.h"
 #include "ExpertLora.h"
 #include "Lora.h"
+#include "NamedChanges.h"
 #include "PeftConfig.h"
 #include "PrefixAdapter.h"
 #include "ctxc/Checkpoint/SafetensorsWriter.h"
@@ -11,14 +12,6 @@
 
 using namespace llvm;
 using namespace ctxc;
-
-static TensorSource sourceOf(std::string name, SmallVector<int64_t, 4> shape,
-                             std::vector<float> values) {
-  return {std::move(name), DType::F32, std::move(shape), [values](raw_ostream &os) {
-            os.write(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
-            return Error::success();
-          }};
-}
 
 /// The parameter's module; an error where it is the weight of none, or not the checkpoint's.
 static Expected<std::string> moduleFor(StringRef parameter, const Checkpoint &checkpoint) {
@@ -40,8 +33,8 @@ static Error addMatrix(const MatrixChange &change, const Checkpoint &checkpoint,
   auto [a, b] = loraFactors(change);
   int64_t in = a.size() / change.rank, out = b.size() / change.rank;
   std::string name = (peftPrefix + *module).str();
-  tensors.push_back(sourceOf(name + ".lora_A.weight", {change.rank, in}, std::move(a)));
-  tensors.push_back(sourceOf(name + ".lora_B.weight", {out, change.rank}, std::move(b)));
+  tensors.push_back(floats(name + ".lora_A.weight", {change.rank, in}, std::move(a)));
+  tensors.push_back(floats(name + ".lora_B.weight", {out, change.rank}, std::move(b)));
   return Error::success();
 }
 
@@ -56,8 +49,8 @@ static void addExperts(const ExpertLora &lora, PeftConfig &config,
     for (int64_t i = 0; i < lora.out * lora.rank; ++i)
       b[i * lora.experts + expert] = lora.b[expert * lora.out * lora.rank + i];
   std::string name = (peftPrefix + lora.place.module).str();
-  tensors.push_back(sourceOf(name + ".lora_A.weight", {together, lora.in}, lora.a));
-  tensors.push_back(sourceOf(name + ".lora_B.weight", {lora.out, together}, std::move(b)));
+  tensors.push_back(floats(name + ".lora_A.weight", {together, lora.in}, lora.a));
+  tensors.push_back(floats(name + ".lora_B.weight", {lora.out, together}, std::move(b)));
 }
 
 static Error addVector(const VectorChange &change, const Checkpoint &checkpoint, PeftConfig &config,
@@ -75,7 +68,7 @@ static Error addVector(const VectorChange &change, const Checkpoint &checkpoint,
     number += delta;
   config.replaced.push_back(*module);
   tensors.push_back(
-      sourceOf((peftPrefix + *module + ".weight").str(), stored.shape, std::move(numbers)));
+      floats((peftPrefix + *module + ".weight").str(), stored.shape, std::move(numbers)));
   return Error::success();
 }
 
@@ -85,9 +78,9 @@ static Error writeCache(StringRef path, ArrayRef<KeysAndValues> cache,
   for (auto [i, layer] : enumerate(cache)) {
     std::string name = ("layers." + Twine(i)).str();
     tensors.push_back(
-        sourceOf(name + ".keys", {layer.heads, layer.tokens, layer.keyWidth}, layer.keys));
+        floats(name + ".keys", {layer.heads, layer.tokens, layer.keyWidth}, layer.keys));
     tensors.push_back(
-        sourceOf(name + ".values", {layer.heads, layer.tokens, layer.valueWidth}, layer.values));
+        floats(name + ".values", {layer.heads, layer.tokens, layer.valueWidth}, layer.values));
   }
   return writeSafetensors(path, std::move(tensors), strings);
 }
@@ -115,16 +108,21 @@ Error ctxc::writeLastingAdapter(StringRef outDir, const Adapter &adapter,
     return makeError("the adapter changes no matrix");
   if (!adapter.matrices.empty() && hasEntries)
     return makeError("an adapter of PEFT has either changes of matrices or virtual entries");
+  const bool isNamed = namesParametersAlone(checkpoint);
+  if (isNamed && (hasEntries || !cache.empty()))
+    return makeError(checkpoint.directory() + ": has no cache of transformers");
   PeftConfig config;
   std::vector<TensorSource> tensors;
-  if (Error e = hasEntries ? prefixTensor(adapter.entries).moveInto(tensors.emplace_back())
-                           : addChanges(adapter, checkpoint, config, tensors))
+  std::map<std::string, std::string> strings = frontStrings(adapter);
+  strings["format"] = "pt";
+  if (isNamed)
+    addNamedChanges(adapter, tensors, strings);
+  else if (Error e = hasEntries ? prefixTensor(adapter.entries).moveInto(tensors.emplace_back())
+                                : addChanges(adapter, checkpoint, config, tensors))
     return e;
   AdapterModel model;
   model.directory = checkpoint.directory().str();
   model.modelType = checkpoint.config().getString("model_type").value_or("").str();
-  std::map<std::string, std::string> strings = frontStrings(adapter);
-  strings["format"] = "pt";
   return writeNewDirectory(outDir, "an adapter directory", [&](StringRef directory) -> Error {
     if (Error e = writeSafetensors(pathIn(directory, "adapter_model.safetensors"),
                                    std::move(tensors), strings))
@@ -138,6 +136,8 @@ Error ctxc::writeLastingAdapter(StringRef outDir, const Adapter &adapter,
     if (!cache.empty())
       if (Error e = writeCache(pathIn(directory, "prefix_cache.safetensors"), cache, strings))
         return e;
+    if (isNamed)
+      return Error::success();
     const std::string path = pathIn(directory, "adapter_config.json");
     return hasEntries ? writeJson(path, prefixConfig(adapter.entries, model))
                       : writePeftConfig(path, config, model);

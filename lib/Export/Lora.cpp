@@ -67,6 +67,14 @@ std::map<std::string, std::string> ctxc::frontStrings(const ctxc::Adapter &adapt
   return strings;
 }
 
+TensorSource ctxc::floats(std::string name, SmallVector<int64_t, 4> shape,
+                          std::vector<float> values) {
+  return {std::move(name), DType::F32, std::move(shape), [values](raw_ostream &os) {
+            os.write(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
+            return Error::success();
+          }};
+}
+
 Error ctxc::writeFloat32(raw_ostream &os, ArrayRef<double> values) {
   std::vector<char> bytes(values.size() * sizeof(float));
   writeDoubles(DType::F32, values, reinterpret_cast<uint8_t *>(bytes.data()));

@@ -2,6 +2,7 @@
 #ifndef CTXC_LIB_EXPORT_LORA_H
 #define CTXC_LIB_EXPORT_LORA_H
 
+#include "ctxc/Checkpoint/SafetensorsWriter.h"
 #include "ctxc/Export/Adapter.h"
 #include "ctxc/Program/Adapter.h"
 
@@ -27,6 +28,10 @@ std::map<std::string, std::string> frontStrings(const ctxc::Adapter &adapter);
 
 /// The rows of `matrix` as columns.
 std::vector<float> transposed(llvm::ArrayRef<float> matrix, int64_t rows);
+
+/// A tensor of float32, which is written with its own copy of `values`.
+TensorSource floats(std::string name, llvm::SmallVector<int64_t, 4> shape,
+                    std::vector<float> values);
 
 /// `values` as float32, little endian.
 llvm::Error writeFloat32(llvm::raw_ostream &os, llvm::ArrayRef<double> values);

@@ -1,6 +1,7 @@
 // Reading such a directory, or one that PEFT wrote.
 #include "ExpertLora.h"
 #include "Lora.h"
+#include "NamedChanges.h"
 #include "PeftConfig.h"
 #include "PeftSettings.h"
 #include "PrefixAdapter.h"
@@ -9,6 +10,7 @@
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/InputFile.h"
 #include "ctxc/Support/NewDirectory.h"
+#include "llvm/Support/FileSystem.h"
 #include <cmath>
 #include <set>
 
@@ -53,6 +55,13 @@ private:
 
 Error Reader::readConfig() {
   std::string path = pathIn(directory, "adapter_config.json");
+  if (namesParametersAlone(checkpoint)) {
+    if (!sys::fs::exists(path))
+      return Error::success();
+    return fail("adapter_config.json: names modules of a model of transformers, and " +
+                checkpoint.directory() +
+                " has parameters alone; expected an adapter that was distilled for it");
+  }
   auto text = readSmallFile(path, 1 << 24);
   if (!text)
     return text.takeError();
@@ -358,6 +367,11 @@ Expected<Adapter> Reader::read(ArrayRef<int64_t> prefix) {
   adapter.prefix = prefix.vec();
   if (Error e = readFront(adapter))
     return std::move(e);
+  if (!settings) {
+    if (Error e = readNamedChanges(directory, *file, checkpoint, adapter))
+      return std::move(e);
+    return adapter;
+  }
   for (const TensorView &tensor : file->tensors()) {
     StringRef name = tensor.name;
     if (!name.consume_front(peftPrefix))

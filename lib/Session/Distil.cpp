@@ -3,6 +3,7 @@
 #include "ctxc/Distil/Joint.h"
 #include "ctxc/Distil/Prefix.h"
 #include "ctxc/Export/LastingAdapter.h"
+#include "ctxc/Import/Import.h"
 #include "ctxc/Planning/ModelCheck.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/Timer.h"
@@ -13,8 +14,10 @@ using llvm::Error;
 using llvm::Expected;
 
 /// `sites` without experts that an adapter's files have no name for.
-static llvm::SmallVector<FitSite> nameableSites(xf::LayerOp layer,
+static llvm::SmallVector<FitSite> nameableSites(xf::LayerOp layer, const Checkpoint *from,
                                                 llvm::SmallVector<FitSite> sites) {
+  if (from && namesParametersAlone(*from))
+    return sites;
   llvm::erase_if(sites, [&](const FitSite &site) {
     auto experts = mlir::dyn_cast<xf::ExpertLinearOp>(site.first());
     auto bank = experts ? experts.getBank().getDefiningOp<xf::ParamOp>() : xf::ParamOp();
@@ -29,6 +32,16 @@ Expected<SplitModel> Model::splitModel(bool isAddedTo) {
   Expected<Weights &> numbers = weights();
   if (!numbers)
     return numbers.takeError();
+  mlir::Operation *part = opWithoutKernels(module(), isText() && isProgramFile(path));
+  if (part && settings.engine == Engine::Reference) {
+    mlir::InFlightDiagnostic error =
+        mlir::emitError(part->getLoc())
+        << "has no kernels, by which alone a model is run in single steps";
+    if (llvm::StringRef obstacle = obstacleOf(*part); !obstacle.empty())
+      error.attachNote() << "xf has no op for it because of: " << obstacle;
+    error.report();
+    return makeError(path + ": cannot be split into its matrices; see the messages above");
+  }
   if (settings.engine == Engine::Reference)
     return llvm::make_error<OptionError>(Option::Engine,
                                          "the reference runs no single steps of a model; leave it "
@@ -38,6 +51,10 @@ Expected<SplitModel> Model::splitModel(bool isAddedTo) {
     return llvm::make_error<OptionError>(Option::Engine,
                                          "a context is distilled by compiled kernels, in one "
                                          "process on this processor; leave it out");
+  if (isAddedTo && storageType != DType::F32 && isText())
+    return makeError(path + ": found weights in " + storage() +
+                     ", expected f32, to which changes are added; export it with parameters in "
+                     "float32");
   if (isAddedTo && storageType != DType::F32)
     return llvm::make_error<OptionError>(Option::Storage, "found weights in " + storage() +
                                                               ", expected f32, to which the "
@@ -60,7 +77,7 @@ Expected<SplitModel> Model::splitModel(bool isAddedTo) {
   auto sites = [&](xf::LayerOp layer, xf::BlockOp, int64_t index) {
     for (const LayerVerdict &verdict : verdicts)
       if (verdict.layer == index)
-        return nameableSites(layer, findFitSites(verdict));
+        return nameableSites(layer, checkpoint(), findFitSites(verdict));
     return llvm::SmallVector<FitSite>();
   };
   mlir::FailureOr<SplitProgram> pieces = splitLayers(*program, sites);
@@ -199,13 +216,17 @@ Error Model::checkRoomToEvaluate(const EvaluateRequest &request) {
   return checkSplit([&](SplitModel model) { return ctxc::checkRoomToEvaluate(model, request); });
 }
 
-/// Fails where transformers' cache holds something else than a key and a value of each head of
-/// keys.
+/// Fails where there is no cache of transformers, or one that holds something else than a key and a
+/// value of each head of keys.
 static Error checkTransformersCache(const Checkpoint *from) {
   auto has = [&](llvm::StringRef key) {
     const llvm::json::Value *value = from ? from->config().get(key) : nullptr;
     return value && !value->getAsNull() && value->getAsBoolean() != false;
   };
+  if (from && namesParametersAlone(*from))
+    return makeError(from->directory() + ": an exported program has no cache in which keys and "
+                                         "values of a context could stand; change weights, or "
+                                         "keep tokens as text");
   auto holds = [](llvm::StringRef what) {
     return makeError("transformers' cache of this model holds " + what +
                      ", which are not written; let the model read the tokens in front, or change "

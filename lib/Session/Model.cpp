@@ -143,16 +143,20 @@ static std::shared_ptr<Checkpoint> withMemory(std::unique_ptr<Checkpoint> checkp
   return {checkpoint.release(), [memory](Checkpoint *owned) { delete owned; }};
 }
 
-/// Parts of a PyTorch program, and mixers of one for which there are no kernels, are run by the
-/// reference alone, which has all ops.
-static Error chooseEngine(mlir::ModuleOp module, bool isProgram, LoadOptions &settings) {
+mlir::Operation *ctxc::opWithoutKernels(mlir::ModuleOp module, bool isProgram) {
   mlir::Operation *part = nullptr;
   module.walk([&](mlir::Operation *op) {
     if (!part && !llvm::isa<LinalgLoweringOpInterface>(op) &&
         (graph::FunctionOp::ofOp(op) || (isProgram && llvm::isa<xf::ContextualOpInterface>(op))))
       part = op;
   });
-  if (!part || !settings.needWeights || settings.engine == Engine::Reference)
+  return part;
+}
+
+/// What has no kernels is run by the reference alone, which has all ops.
+static Error chooseEngine(mlir::ModuleOp module, bool isProgram, LoadOptions &settings) {
+  if (!settings.needWeights || settings.engine == Engine::Reference ||
+      !opWithoutKernels(module, isProgram))
     return Error::success();
   if (settings.engine == Engine::Gpu)
     return llvm::make_error<OptionError>(

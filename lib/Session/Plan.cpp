@@ -282,9 +282,7 @@ Expected<mlir::ModuleOp> Model::plannedModule() {
   return *planned;
 }
 
-/// What keeps a part of a PyTorch program that nothing computes from being an op of xf; empty for
-/// another op.
-static llvm::StringRef obstacleOf(mlir::Operation &op) {
+llvm::StringRef ctxc::obstacleOf(mlir::Operation &op) {
   if (auto why = op.getAttrOfType<mlir::StringAttr>(graph::FunctionOp::whyName))
     return why.getValue();
   auto opaque = llvm::dyn_cast<graph::OpaqueOp>(op);

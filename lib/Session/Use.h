@@ -34,6 +34,12 @@ struct Model::Measuring {
   PatchNorms &norms;
 };
 
+/// The first op that has no kernels and that the reference runs: a part of an exported program, or
+/// where `isProgram`, also a mixer of one; null where there is none.
+mlir::Operation *opWithoutKernels(mlir::ModuleOp module, bool isProgram);
+/// What keeps a part of an exported program from being an op of xf; empty for another op.
+llvm::StringRef obstacleOf(mlir::Operation &op);
+
 /// What a model and those reopened from it share in memory.
 struct Model::Shared {
   std::mutex mutex;

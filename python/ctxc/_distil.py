@@ -46,16 +46,16 @@ def run(words: Sequence[str]) -> None:
 
 
 def checkpoint_of(model: Any, tokenizer: Any, folder: Path) -> str:
-    """A directory of the model: its own, or one that a live module is written to."""
+    """A directory or an exported program of the model: its own, or one that a live module is written to."""
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model)
     name = getattr(model, "name", None)
-    if isinstance(name, str) and os.path.isdir(name):
+    if isinstance(name, str) and os.path.exists(name):
         return name
     module = getattr(model, "_module", model)
     if not hasattr(module, "save_pretrained"):
-        raise BadInput(f"model: found {type(model).__name__}, expected a checkpoint's directory, a ctxc.Model of one, "
-                       "or a live model of transformers")
+        raise BadInput(f"model: found {type(model).__name__}, expected a checkpoint's directory, an exported program, "
+                       "a ctxc.Model of one, or a live model of transformers")
     if tokenizer is None:
         raise BadInput("tokenizer: a live model has none; expected tokenizer=AutoTokenizer.from_pretrained(…)")
     import torch
@@ -64,6 +64,14 @@ def checkpoint_of(model: Any, tokenizer: Any, folder: Path) -> str:
     module.save_pretrained(folder, state_dict=state)
     tokenizer.save_pretrained(folder)
     return str(folder)
+
+
+def words_of_context(context: Union[str, Sequence[int]], folder: Path) -> list[str]:
+    """A context as the command has it."""
+    if not isinstance(context, str):
+        return ["--context-tokens", ",".join(map(str, context))]
+    (folder / "context.txt").write_text(context)
+    return ["--context", str(folder / "context.txt")]
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
@@ -166,12 +174,12 @@ class Distilled(AdapterFiles):
 
 def distil(model: Any, system: Optional[str] = None, questions: Optional[Sequence[str]] = None, *,
            messages: Optional[Sequence[Message]] = None, tools: Optional[Sequence[Mapping[str, Any]]] = None,
-           context: Optional[str] = None, conversations: Optional[Sequence[Mapping[str, Any]]] = None,
+           context: Union[str, Sequence[int], None] = None, conversations: Optional[Sequence[Mapping[str, Any]]] = None,
            held_out: Optional[Sequence[Mapping[str, Any]]] = None, tokenizer: Any = None, **options: Any) -> Distilled:
     """Fits an adapter that stands for a system message (or for turns of an example and tools, in `messages` and `tools`),
-    or for the text `context`. `questions` are what users ask; the model answers them. `conversations` and `held_out`,
+    or for the text `context`, which may be token ids. `questions` are what users ask; the model answers them. `conversations` and `held_out`,
     lists of dictionaries with prompt and answer, or with messages, are fitted and judged by in their place. `model` is a
-    checkpoint's directory, a ctxc.Model of one, or a live model of transformers, with its `tokenizer`. `options` are
+    checkpoint's directory or an exported program, a ctxc.Model of one, or a live model of transformers, with its `tokenizer`. `options` are
     those of `ctxc distil`, with underscores.
 
     Raises Refused where the model is better off without the adapter (anyway=True: not), BadInput otherwise.
@@ -190,11 +198,7 @@ def distil(model: Any, system: Optional[str] = None, questions: Optional[Sequenc
     here = Path(folder.name)
     try:
         words = ["distil", checkpoint_of(model, tokenizer, here / "model"), "-o", str(here / "adapter")]
-        if context is not None:
-            (here / "context.txt").write_text(context)
-            words += ["--context", str(here / "context.txt")]
-        else:
-            words += ["--chat"]
+        words += ["--chat"] if context is None else words_of_context(context, here)
         if system is not None:
             (here / "system.txt").write_text(system)
             words += ["--system", str(here / "system.txt")]

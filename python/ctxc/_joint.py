@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from ctxc._distil import AdapterFiles, checkpoint_of, run, write_lines
+from ctxc._distil import AdapterFiles, checkpoint_of, run, words_of_context, write_lines
 from ctxc._errors import BadInput
 
 Text = Union[str, Sequence[int]]
@@ -58,7 +58,7 @@ def joint_patch(model: Any, context: Text, texts: Sequence[Text], *, generate: i
     context. Texts are strings, or token ids; with `generate`, the model first continues each of them by so many tokens. `keep`
     has positions of the context that stay in front, such as "0", or "none"; without it these are what every text has in front, or else the
     token on which attention rests. With a `ridge` above 0 the change is smaller, not exact, and serves other text better; of
-    `held_out` the figures say how well, and ridge="best" takes what serves it best. `model` is a checkpoint's directory, a
+    `held_out` the figures say how well, and ridge="best" takes what serves it best. `model` is a checkpoint's directory or an exported program, a
     ctxc.Model of one, or a live model of transformers, with its `tokenizer`.
 
     Raises BadInput: among others for more tokens than one patch can serve, and for two tokens that no change serves.
@@ -75,11 +75,7 @@ def joint_patch(model: Any, context: Text, texts: Sequence[Text], *, generate: i
     here = Path(folder.name)
     try:
         words = ["patch", checkpoint_of(model, tokenizer, here / "model"), "--joint", "-o", str(here / "adapter")]
-        if isinstance(context, str):
-            (here / "context.txt").write_text(context)
-            words += ["--context", str(here / "context.txt")]
-        else:
-            words += ["--context-tokens", ",".join(map(str, context))]
+        words += words_of_context(context, here)
         words += ["--text", _written(here / "texts.jsonl", texts), "--generate", str(generate), "--ridge", str(ridge)]
         if held_out is not None:
             words += ["--held-out", _written(here / "held-out.jsonl", held_out)]

@@ -223,8 +223,8 @@ def with_views(program: torch.export.ExportedProgram, shared: list[list[str]], r
 
 def apply_patch(module: torch.nn.Module, patch: Any, program: Program) -> dict[str, torch.Tensor]:
     """What a patch of the program that was exported from `module` changes, by the names of its parameters: for
-    `module.load_state_dict(…, strict=False)` or `torch.func.functional_call`. `patch` is a ctxc.Patch, or a file that `ctxc patch`
-    wrote. Raises ValueError for a patch of another program, or another module."""
+    `module.load_state_dict(…, strict=False)` or `torch.func.functional_call`. `patch` is a ctxc.Patch, a file that `ctxc patch`
+    wrote, or the directory of an adapter that `ctxc distil` or `ctxc patch --joint` did. Raises ValueError for a patch of another program, or another module."""
     own = dict(module.named_parameters(remove_duplicate=False))
     sums = changed_leaves(patch, program, "torch", lambda name: own[name].detach().double().cpu().numpy() if name in own else None)
     return {name: torch.from_numpy(made).to(own[name]) for name, made in sums.items()}

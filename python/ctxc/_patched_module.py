@@ -9,15 +9,15 @@ import torch
 
 from ctxc._errors import Mismatch
 from ctxc._parameter_views import apply_patch
-from ctxc._places import Program
+from ctxc._places import Program, file_of
 from ctxc._program_file import read_header, read_program
 
 
 def made_for(patch: Any) -> tuple[int, int, bool]:
-    """The token of a ctxc.Patch or a patch file, its position, and whether its run keeps tokens before it."""
+    """The token of a ctxc.Patch or a patch file, its position, and whether its run keeps tokens before it; -1 for an adapter."""
     if hasattr(patch, "origin"):
         return patch.origin.tokens[-1], patch.origin.position, bool(patch.origin.kept)
-    about = read_header(patch)[0].get("__metadata__") or {}
+    about = read_header(file_of(patch))[0].get("__metadata__") or {}
     token = about.get("tokens", "").rpartition(",")[2]
     return int(token) if token.isdigit() else -1, int(about.get("position", -1)), bool(about.get("kept"))
 
@@ -36,8 +36,8 @@ def expect_call(inputs: list[dict[str, Any]], token: int, position: int, signatu
 
 @contextlib.contextmanager
 def patched(module: torch.nn.Module, patch: Any, program: Program, *, anyway: bool = False) -> Iterator[torch.nn.Module]:
-    """`module` with a patch of the program that was exported from it, inside the `with` block: a ctxc.Patch, or a file that `ctxc patch`
-    wrote. Parameters are written to in place, so that what shares their memory is patched as well, and have their own bits again afterwards,
+    """`module` with a patch of the program that was exported from it, inside the `with` block: a ctxc.Patch, a file that `ctxc patch`
+    wrote, or an adapter of `ctxc distil`. Parameters are written to in place, so that what shares their memory is patched as well, and have their own bits again afterwards,
     also after an exception.
 
     Raises Mismatch, before anything is written, for a patch of another program, a module of other sizes, or a patch that keeps tokens before its own,

@@ -32,12 +32,23 @@ def tensors_of(path: Program) -> dict[str, np.ndarray]:
             for name, each in header.items() if name != "__metadata__"}
 
 
+def file_of(patch: Any) -> Program:
+    """The file with the changes of a patch file, of what `ctxc.distil` gives, or of a directory of `ctxc distil` or `ctxc patch --joint`."""
+    path = getattr(patch, "path", patch) if not isinstance(patch, os.PathLike) else patch
+    if not os.path.isdir(path):
+        return path
+    file = os.path.join(path, "adapter_model.safetensors")
+    if (read_header(file)[0].get("__metadata__") or {}).get("format") != "ctxc-adapter":
+        raise ValueError(f"{os.fspath(path)}: is an adapter for PEFT; expected one that was distilled for an exported program")
+    return file
+
+
 def changes_of(patch: Any) -> Iterator[tuple[str, int, np.ndarray]]:
-    """The name of each parameter, the matrix of its stack (-1: all of it), and its change, of a ctxc.Patch or a patch file."""
+    """The name of each parameter, the matrix of its stack (-1: all of it), and its change, of a ctxc.Patch or what file_of takes."""
     if isinstance(patch, Mapping):
         changes = {name: each.dense() for name, each in patch.items()}
     else:
-        tensors = tensors_of(patch)
+        tensors = tensors_of(file_of(patch))
         changes = {name[:-len(".delta")]: each for name, each in tensors.items() if name.endswith(".delta")}
         for name in tensors:
             if name.endswith(".u"):

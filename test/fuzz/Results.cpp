@@ -64,27 +64,29 @@ void fuzz::readPatchSet(StringRef bytes) {
 }
 
 /// The model that adapters are for: a matrix of 3 × 4 numbers and a norm's scale, all zero.
-static const Checkpoint &adaptedModel() {
-  static const std::shared_ptr<Checkpoint> model = [] {
-    std::string header = R"({"model.layers.0.mlp.down_proj.weight":{"dtype":"F32","shape":[3,4],)"
-                         R"("data_offsets":[0,48]},"model.norm.weight":{"dtype":"F32","shape":[4],)"
-                         R"("data_offsets":[48,64]}})";
-    std::string length(8, '\0');
-    llvm::support::endian::write64le(length.data(), header.size());
-    scratch("adapted/config.json", R"({"model_type":"llama"})");
-    scratch("adapted/model.safetensors", length + header + std::string(64, '\0'));
-    auto opened = Checkpoint::open(scratchPath("adapted"));
-    require(bool(opened), "the model of the adapters can be read");
-    return std::shared_ptr<Checkpoint>(std::move(*opened));
-  }();
-  return *model;
+/// `config` says of which type it is; of none, it is an exported program.
+static std::shared_ptr<Checkpoint> adaptedModel(StringRef config) {
+  std::string header = R"({"model.layers.0.mlp.down_proj.weight":{"dtype":"F32","shape":[3,4],)"
+                       R"("data_offsets":[0,48]},"model.norm.weight":{"dtype":"F32","shape":[4],)"
+                       R"("data_offsets":[48,64]}})";
+  std::string length(8, '\0');
+  llvm::support::endian::write64le(length.data(), header.size());
+  scratch("adapted/config.json", config);
+  scratch("adapted/model.safetensors", length + header + std::string(64, '\0'));
+  auto opened = Checkpoint::open(scratchPath("adapted"));
+  require(bool(opened), "the model of the adapters can be read");
+  return std::shared_ptr<Checkpoint>(std::move(*opened));
 }
 
 void fuzz::readAdapter(StringRef bytes) {
   auto [config, tensors] = bytes.split('\0');
-  scratch("adapter/adapter_config.json", config);
+  static const std::shared_ptr<Checkpoint> program = adaptedModel("{}"),
+                                           llama = adaptedModel(R"({"model_type":"llama"})");
+  const Checkpoint &model = config.empty() ? *program : *llama;
+  (void)llvm::sys::fs::remove(scratchPath("adapter/adapter_config.json"));
+  if (!config.empty())
+    scratch("adapter/adapter_config.json", config);
   scratch("adapter/adapter_model.safetensors", tensors);
-  const Checkpoint &model = adaptedModel();
   auto adapter = readLastingAdapter(scratchPath("adapter"), model, {1});
   if (!heard(adapter))
     return;

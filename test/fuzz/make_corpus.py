@@ -293,6 +293,9 @@ def results(write, ctxc):
     factors = [(f"{down}.lora_A.weight", "BF16", [2, 3]), (f"{down}.lora_B.weight", "F16", [4, 2])]
     write("adapter", json.dumps({"peft_type": "LORA", "fan_in_fan_out": True}).encode() + b"\0"
           + safetensors(factors))
+    write("adapter", b"\0" + safetensors(
+        [("model.layers.0.mlp.down_proj.weight.u", "F32", [3, 2]), ("model.layers.0.mlp.down_proj.weight.v", "F32", [4, 2]),
+         ("model.norm.weight.delta", "F32", [4])], {"format": "ctxc-adapter", "format_version": "1", "prefix": "2,5"}))
     settings = {"format": "ctxc-experiment", "version": 1, "settings": {"model": "m"}, "about": 1}
     records = [settings] + [{"key": f"k{i}", "linf": i / 7, "match": True} for i in range(3)]
     lines = "".join(json.dumps(r) + "\n" for r in records)

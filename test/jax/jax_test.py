@@ -10,6 +10,7 @@ installed, the same functions in PyTorch have the same verdicts.
 import inspect
 import json
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -23,7 +24,8 @@ except ImportError:
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1] / "types"))
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("types", "judge")]
+import card_numbers
 import ctxc
 import ctxc.jax
 from ctxc._places import places_of, tensors_of
@@ -46,6 +48,8 @@ POSITIONS = np.arange(IDS.shape[1])[None]
 UNDECIDED = {"ngpt"}
 # These are run in the form of the exported program; all others by kernels.
 AS_PROGRAMS = {"t5_bias"}
+# What keeps a program from being changed for good.
+NOT_DISTILLED = {"t5_bias": "because of: aten.clamp.default", "half_precision": "found weights in bf16, expected f32"}
 LAYERS = {"llama_scanned": "scopes", "linen_gpt": "scopes", "gemma": "scopes", "skips_in_scopes": "scopes", "nnx_scanned": "scopes",
           "linen_scanned": "scopes", "haiku_gpt": "values", "skips_unnamed": "values", "folded_net": "values", "linen_flat": "values", "last_norm_without_scale": "nothing", "vision_block": "nothing", "bare": "nothing",
           "scaled": "nothing"}
@@ -204,11 +208,17 @@ class Programs(unittest.TestCase):
         verified = command("verify", path, "--joint", "--tokens", "5,17,3,11,2", "--generate", "3", "--keep", "none")
         self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
 
-    def test_distil_refuses_a_program(self):
+    def test_what_an_adapter_of_a_program_cannot_be(self):
         _, _, path = self.made(programs.gpt2_plain)
-        refused = command("distil", path, "-o", FOLDER / "adapter", "--context-tokens", "5,6,7")
+        for words, said in ((["--entries", "4"], "has no cache in which keys and values of a context could stand"),
+                            (["--gguf"], "--gguf: "), (["--keep-share", "0.5", "--keep-cache"], "--keep-cache: "),
+                            (["--keep-share", "0.5", "--prefix-cache"], "--prefix-cache: ")):
+            refused = command("distil", path, "-o", FOLDER / "no-adapter", "--context-tokens", "5,6,7", *words)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(said, refused.stderr)
+        refused = command("apply", path, FOLDER / "no-adapter", "-o", FOLDER / "no-model")
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("expected a Hugging Face directory, whose modules an adapter names", refused.stderr)
+        self.assertIn("apply_patch", refused.stderr)
 
     def test_a_scan_over_tokens_has_their_number(self):
         f, params = later_programs.scan_over_tokens()
@@ -230,6 +240,62 @@ class Programs(unittest.TestCase):
             patch = FOLDER / "patch.safetensors"
             command("patch", path, "--tokens", tokens_of(IDS), "--sites", "all", "-o", patch, "--force")
             ctxc.jax.apply_patch(other, patch, path)
+
+
+class Adapters(unittest.TestCase):
+    """A context as a lasting change of the parameters: what the card says is computed again by JAX with the changes."""
+
+    def files(self, folder):
+        draw = np.random.default_rng(3)
+        lines = [{"prompt": draw.integers(programs.WORDS, size=3).tolist(), "answer": draw.integers(programs.WORDS, size=9).tolist()}
+                 for _ in range(40)]
+        for name, some in (("text", lines[:32]), ("held", lines[32:])):
+            (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in some))
+        return lines[32:]
+
+    def expect_adapter(self, build):
+        f, params, path = Programs.made(self, build)
+        folder, context = FOLDER / f"{build.__name__}_adapter", IDS[0].tolist()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        lines = self.files(folder)
+        about = "--context-tokens", ",".join(map(str, context))
+        made = command("distil", path, *about, "--text", folder / "text.jsonl", "--held-out", folder / "held.jsonl", "--rank", 4,
+                       "--anyway", "-o", folder / "adapter")
+        if build.__name__ in NOT_DISTILLED:
+            self.assertEqual(made.returncode, 2)
+            self.assertIn(NOT_DISTILLED[build.__name__], made.stderr)
+            return
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        again = command("evaluate", path, folder / "adapter", *about, "--text", folder / "held.jsonl", "--json", folder / "card.json")
+        self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+        runs = {"full": (params, context), "without": (params, []), "adapted": (ctxc.jax.apply_patch(params, folder / "adapter", path), [])}
+        f, inputs = jax.jit(f), len(inspect.signature(f).parameters) - 1
+
+        def logits_of(name, line):
+            changed, front = runs[name]
+            ids = np.array([front + line["prompt"] + line["answer"]])
+            return f(changed, *[ids, np.arange(ids.size)[None]][:inputs])[0, -len(line["answer"]) - 1:-1]
+        expected = card_numbers.numbers(logits_of, lines)
+        for card in (folder / "card.json", folder / "adapter" / "card.json"):
+            errors = card_numbers.differences(json.loads(card.read_text()), expected)
+            self.assertLess(max(errors.values()), 1e-4, errors)
+        self.assertGreater(abs(expected["perplexity.adapted"] / expected["perplexity.without"] - 1), 1e-3)
+
+    def test_one_change_for_a_whole_text(self):
+        for build in (programs.gpt2_plain, later_programs.nnx_scanned):
+            f, params, path = Programs.made(self, build)
+            text, adapter, tokens = FOLDER / "joint.jsonl", FOLDER / f"{build.__name__}_joint", [7, 90, 14, 2]
+            text.write_text(json.dumps({"prompt": [], "answer": tokens}))
+            shutil.rmtree(adapter, ignore_errors=True)
+            made = command("patch", path, "--joint", "--keep", "none", "--context-tokens", tokens_of(IDS), "--text", text, "-o", adapter)
+            self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+            ids, places = np.concatenate([IDS, [tokens]], 1), np.arange(IDS.size + len(tokens))[None]
+            wanted = jax.jit(f)(params, ids, places)[0, -len(tokens):]
+            found, without = (jax.jit(f)(each, ids[:, -len(tokens):], places[:, :len(tokens)])[0] for each in
+                              (ctxc.jax.apply_patch(params, adapter, path), params))
+            self.assertLess(np.abs(found - wanted).max(), 2e-4)
+            self.assertGreater(np.abs(without - wanted).max(), 0.1)
 
 
 class Twins(unittest.TestCase):
@@ -298,6 +364,7 @@ class Refusals(unittest.TestCase):
 
 def adopt(build):
     setattr(Programs, f"test_{build.__name__}", lambda self: self.expect_patch(build))
+    setattr(Adapters, f"test_{build.__name__}", lambda self: self.expect_adapter(build))
 
 
 for each in torch_twins.WITH_TWINS if torch_twins else []:

@@ -29,6 +29,7 @@ import transformers
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
+import card_numbers
 import judge
 import programs
 
@@ -110,44 +111,13 @@ def stored_problem(adapted, adapter, text):
 
 
 def numbers(adapted, context, lines, seen):
-    """The card's numbers, from the three models' probabilities."""
-    kl = {"without": [], "adapted": []}
-    same = {"without": [], "adapted": []}
-    loss = {"full": [], "without": [], "adapted": []}
-    right = {"full": [], "without": [], "adapted": []}
-    before = {"without": [], "adapted": []}
-    for line in lines:
-        answer = torch.tensor(line["answer"])[:, None]
+    """The card's numbers, from the three models' logits."""
+    def log_probabilities_of(name, line):
+        if name == "adapted":
+            return log_probabilities_beside(adapted, context, seen, line) if seen else log_probabilities(adapted, [], line)
         with adapted.disable_adapter():
-            runs = {"full": log_probabilities(adapted, context, line),
-                    "without": log_probabilities(adapted, [], line)}
-        runs["adapted"] = (log_probabilities_beside(adapted, context, seen, line) if seen
-                           else log_probabilities(adapted, [], line))
-        full = runs["full"]
-        for name, found in runs.items():
-            loss[name] += (-found.gather(1, answer)[:, 0]).tolist()
-            right[name] += (found.argmax(-1) == answer[:, 0]).tolist()
-        for name in kl:
-            kl[name] += (full.exp() * (full - runs[name])).sum(-1).tolist()
-            agrees = (full.argmax(-1) == runs[name].argmax(-1)).tolist()
-            same[name] += agrees
-            before[name].append((agrees + [False]).index(False))
-    mean = lambda values: sum(values) / len(values)
-    result = {"share_recovered": 1 - sum(kl["adapted"]) / sum(kl["without"])}
-    for name in kl:
-        result[f"all.kl_{name}"] = mean(kl[name])
-        result[f"all.same_token_{name}"] = mean(same[name])
-        result[f"tokens_before_first_other.{name}"] = mean(before[name])
-    for name, values in loss.items():
-        result[f"own_token.{name}"] = mean(right[name])
-        result[f"perplexity.{name}"] = torch.tensor(values).mean().exp().item()
-    return result
-
-
-def card_value(card, name):
-    for key in name.split("."):
-        card = card[key]
-    return card
+            return log_probabilities(adapted, context if name == "full" else [], line)
+    return card_numbers.numbers(log_probabilities_of, lines)
 
 
 def load(checkpoint, adapter):
@@ -167,8 +137,7 @@ def agree(ctxc, checkpoint, adapter, context, held, folder, what):
     _, adapted = load(checkpoint, adapter)
     lines = [json.loads(line) for line in held.read_text().splitlines()]
     expected = numbers(adapted, context, lines, places_seen(adapter))
-    errors = {name: abs(card_value(card, name) - value) / max(1, abs(value))
-              for name, value in expected.items()}
+    errors = card_numbers.differences(card, expected)
     worst = max(errors, key=errors.get)
     # An adapter without an effect would agree as well.
     effect = abs(expected["perplexity.adapted"] / expected["perplexity.without"] - 1)

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Modules whose matrices are parts of parameters, against PyTorch: kernels run each of them, its layers are controllable as those of
 the same module with a matrix in each parameter, and PyTorch gives with a patch in its own parameters the logits of the whole text.
+So it does with the changes of an adapter that was distilled, by which the numbers of its card are computed again.
 Weights of another such module are read by their names in PyTorch, and refused where they have no such parts.
 
   parameter_views.py CTXC PACKAGE [--generated N] [--seed S]"""
 import argparse
 import contextlib
+import json
 import random
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +24,7 @@ parser.add_argument("--only", default="")
 given = parser.parse_args()
 sys.path[:0] = [given.package, str(Path(__file__).parent / "kinds"), str(Path(__file__).parent)]
 
+import card_numbers  # noqa: E402
 import programs  # noqa: E402
 import torch  # noqa: E402
 import views  # noqa: E402
@@ -63,7 +67,7 @@ def judged(build, folder):
     worst, control = (float((made - wanted).abs().max() / wanted.abs().max()) for made in (with_patch, without))
     if not worst < EXACT < 10 * EXACT < control:
         return f"with the patch the logits differ by {worst:.3g}, without it by {control:.3g}"
-    return wrong_when_live(module, patch, file, wanted) or wrong_with_other_weights(build().eval(), file, words, folder)
+    return wrong_when_live(module, patch, file, wanted) or wrong_adapters(module, file, folder) or wrong_with_other_weights(build().eval(), file, words, folder)
 
 
 def bits_of(module):
@@ -92,6 +96,39 @@ def wrong_when_live(module, patch, file, wanted):
         raise ZeroDivisionError
     same = all(address == other and torch.equal(bits, again) for (address, bits), (other, again) in zip(before.values(), bits_of(module).values()))
     return "" if same else "a module that was patched has other bits"
+
+
+def answered(module, front, text, changed=None):
+    """The logits of the tokens of `text` behind `front`."""
+    with torch.no_grad():
+        return torch.func.functional_call(module, changed or {}, (torch.tensor([front + text]),))[0, -len(text):]
+
+
+def wrong_adapters(module, file, folder):
+    """One change for a whole text, which is exact, and one that stands for the context, of which the card's numbers are PyTorch's."""
+    draw, words = random.Random(1), module(torch.tensor([TOKENS])).shape[-1]
+    lines = [{"prompt": [draw.randrange(words)], "answer": [draw.randrange(words) for _ in range(8)]} for _ in range(20)]
+    fitted, held, text = (folder / f"{name}.jsonl" for name in ("fitted", "held", "text"))
+    for path, some in ((fitted, lines[4:]), (held, lines[:4]), (text, [{"prompt": [], "answer": [3, 8, 1]}])):
+        path.write_text("".join(json.dumps(line) + "\n" for line in some))
+    about, joint, adapter = ("--context-tokens", ",".join(map(str, TOKENS))), folder / "joint", folder / "adapter"
+    for made in (joint, adapter):
+        shutil.rmtree(made, ignore_errors=True)
+    done = run("patch", file, "--joint", *about, "--text", text, "--keep", "none", "-o", joint)
+    if done.returncode:
+        return f"no change for a text: {done.stderr}"
+    wanted, found = answered(module, TOKENS, [3, 8, 1]), answered(module, [], [3, 8, 1], export.apply_patch(module, joint, file))
+    worst = float((found - wanted).abs().max() / wanted.abs().max())
+    if not worst < 10 * EXACT:
+        return f"with the change for a text the logits differ by {worst:.3g}"
+    done = run("distil", file, *about, "--text", fitted, "--held-out", held, "--rank", "3", "--anyway", "-o", adapter)
+    if done.returncode:
+        return f"no adapter: {done.stderr}"
+    runs = {"full": (TOKENS, {}), "without": ([], {}), "adapted": ([], export.apply_patch(module, adapter, file))}
+    expected = card_numbers.numbers(lambda name, line: answered(module, runs[name][0], line["prompt"] + line["answer"], runs[name][1])
+                                    [-len(line["answer"]) - 1:-1], lines[:4])
+    errors = card_numbers.differences(json.loads((adapter / "card.json").read_text()), expected)
+    return "" if max(errors.values()) < 1e-4 else f"the card differs from PyTorch by {errors}"
 
 
 def wrong_with_other_weights(module, file, words, folder):

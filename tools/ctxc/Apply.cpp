@@ -4,6 +4,7 @@
 #include "StoredPatch.h"
 #include "ctxc/Export/ApplyAdapter.h"
 #include "ctxc/Export/LastingAdapter.h"
+#include "ctxc/Import/Import.h"
 #include "ctxc/Support/Count.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
@@ -83,6 +84,11 @@ Expected<Added> addAdapter(const Arguments &arguments, StringRef directory) {
 
 Expected<int> runApply(const Arguments &arguments) {
   StringRef directory = arguments.get("-o", "");
+  if (isProgramFile(arguments.positional(0)))
+    return makeError(arguments.positional(0) +
+                     ": is an exported program, whose parameters change where it was made: "
+                     "apply_patch of ctxc.jax or ctxc.export takes the same FILE; expected a "
+                     "Hugging Face directory");
   auto added = isAdapterDirectory(arguments.positional(1)) ? addAdapter(arguments, directory)
                                                            : addPatch(arguments, directory);
   if (!added)

@@ -1,5 +1,6 @@
 #include "ContextTexts.h"
 #include "ChatTexts.h"
+#include "ctxc/Import/Import.h"
 #include "ctxc/Session/ConversationsFile.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/Values.h"
@@ -47,10 +48,12 @@ Error driver::checkContextOptions(const Arguments &arguments) {
 Expected<std::unique_ptr<Model>> driver::openForAdapters(const Arguments &arguments,
                                                          bool isAddedTo) {
   StringRef path = arguments.positional(0);
-  const bool isFile = path.ends_with(".gguf") || path.ends_with(".pt2") || path.ends_with(".ctxc");
-  if (!llvm::sys::fs::is_directory(path) && (isAddedTo || !isFile))
-    return makeError(path + ": expected a Hugging Face directory, whose modules an adapter names" +
-                     (isAddedTo ? "" : ", a GGUF file, or an exported program with its weights"));
+  const bool isProgram = isProgramFile(path),
+             isFile = isProgram || (!isAddedTo && path.ends_with(".gguf"));
+  if (!llvm::sys::fs::is_directory(path) && !isFile)
+    return makeError(path + ": expected a Hugging Face directory" +
+                     (isAddedTo ? "" : ", a GGUF file,") +
+                     " or an exported program with its weights");
   if (!isAddedTo) {
     auto options = loadOptions(arguments);
     if (!options)
@@ -59,7 +62,8 @@ Expected<std::unique_ptr<Model>> driver::openForAdapters(const Arguments &argume
                           : openModel(path, std::move(*options));
   }
   LoadOptions options;
-  options.storage = DType::F32;
+  if (!isProgram) // which is run in the types that it has
+    options.storage = DType::F32;
   options.tokenizer = arguments.get("--tokenizer", "").str();
   auto threads = arguments.integer("--threads", 1, 1024, 0);
   if (!threads)

@@ -9,6 +9,7 @@
 #include "OpenedContext.h"
 #include "SeveralContexts.h"
 #include "ctxc/Export/LastingAdapter.h"
+#include "ctxc/Import/Import.h"
 #include "ctxc/Support/Error.h"
 #include "ctxc/Support/ForeignText.h"
 #include "ctxc/Support/Timer.h"
@@ -72,6 +73,11 @@ Expected<DistilRequest> distilRequest(const Arguments &arguments) {
 Error checkDistilOptions(const Arguments &arguments) {
   if (Error error = checkEntriesOptions(arguments))
     return error;
+  if (isProgramFile(arguments.positional(0)))
+    for (StringRef option : {"--gguf", "--keep-cache", "--prefix-cache"})
+      if (arguments.has(option))
+        return makeError(option + ": an exported program has no cache, and llama.cpp has no names "
+                                  "for its parameters; leave it out");
   if (arguments.has("--contexts")) {
     if (Error error = checkSeveralOptions(arguments))
       return error;
@@ -324,8 +330,8 @@ Command driver::distilCommand() {
       "brought as close as possible to the first: by virtual entries of the KV cache, which stand\n"
       "in the context's place, or by changes of each layer's attention output projection and MLP\n"
       "output. ctxc writes to DIR an adapter for PEFT (prefix tuning, or LoRA with norms' scales\n"
-      "in modules_to_save), and a card, as text and as JSON, that says how good the adapter is on\n"
-      "text that was not fitted.\n"
+      "in modules_to_save) or, for an exported program, changes by its parameters' names; and a\n"
+      "card, as text and as JSON, that says how good the adapter is on text that was not fitted.\n"
       "A FILE of texts has JSON lines (.jsonl), each with a prompt and an answer, or plain text,\n"
       "in which lines of three or more dashes separate the texts. Each text follows the context\n"
       "directly.",

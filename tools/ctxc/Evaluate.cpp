@@ -83,8 +83,8 @@ Command driver::evaluateCommand() {
       "measure how well an adapter replaces a context",
       {"MODEL", "DIR"},
       contextOptions(),
-      "DIR is an adapter in PEFT's format, from ctxc or another program: LoRA, or prefix tuning.\n"
-      "Give texts that it was not fitted on.",
+      "DIR is an adapter in PEFT's format, from ctxc or another program: LoRA, or prefix tuning;\n"
+      "or what `ctxc distil` wrote for an exported program. Give texts that it was not fitted on.",
       "  ctxc evaluate gemma-3-270m persona --context persona.txt --text other.jsonl\n",
       runEvaluate};
   const OptionSpec own[] = {

@@ -1,6 +1,7 @@
 #include "JointPatch.h"
 #include "JointRidge.h"
 #include "ctxc/Export/LastingAdapter.h"
+#include "ctxc/Import/Import.h"
 #include "ctxc/Report/JointReport.h"
 #include "ctxc/Support/AtomicFile.h"
 #include "ctxc/Support/Count.h"
@@ -93,6 +94,10 @@ Error driver::checkJointOptions(const Arguments &arguments, llvm::ArrayRef<Optio
   if (format == "peft" && isGguf(arguments))
     return makeError("--format: found peft, which names a directory's modules, and a GGUF file as "
                      "the model; expected gguf-lora, which llama.cpp loads beside it");
+  if (format == "peft" && arguments.has("--format") && isProgramFile(arguments.positional(0)))
+    return makeError("--format: found peft, which names a directory's modules, and an exported "
+                     "program as the model; leave it out: the directory then has changes by the "
+                     "names of parameters");
   if (format == "patch")
     return makeError("--format: a file of ctxc's own holds changes of rank 1, and a joint patch is "
                      "of a higher rank; expected peft or gguf-lora");

@@ -1,10 +1,10 @@
-//===- LastingAdapter.h - a lasting adapter as a directory for PEFT -------===//
+//===- LastingAdapter.h - a lasting adapter as a directory ----------------===//
 //
-// adapter_config.json and adapter_model.safetensors, as PEFT loads them onto transformers' model:
-// NAME.lora_A (rank, in) and NAME.lora_B (out, rank) of each matrix, with alpha equal to the rank,
-// so that the scale is 1; and the whole changed weights of norms (modules_to_save). The metadata's
-// `prefix` has the tokens in front of every text, and `seen` the places of those that texts see,
-// where these are not all.
+// For PEFT, adapter_config.json and adapter_model.safetensors, as PEFT loads them onto
+// transformers' model: NAME.lora_A (rank, in) and NAME.lora_B (out, rank) of each matrix, with
+// alpha equal to the rank, so that the scale is 1; and the whole changed weights of norms
+// (modules_to_save). The metadata's `prefix` has the tokens in front of every text, and `seen` the
+// places of those that texts see, where these are not all.
 //
 // Virtual entries are the adapter of PEFT's prefix tuning: peft_type PREFIX_TUNING, and the tensor
 // prompt_embeddings.
@@ -12,6 +12,14 @@
 // prefix_cache.safetensors has what the model keeps of these tokens: layers.N.keys and
 // layers.N.values, each (heads, tokens, width), N counted over the layers with attention. Its
 // metadata has `prefix` and `seen` too.
+//
+// What an exported program stores belongs to no module that PEFT knows. Its adapter is
+// adapter_model.safetensors alone, which has, for a parameter stored under NAME (of one slice:
+// NAME[i]),
+//   a matrix   NAME.u (rows, rank) and NAME.v (columns, rank): stored + u vᵀ is the changed one;
+//   a vector   NAME.delta, which is added to it,
+// all in F32, as a patch file has them (PatchFile.h), but of any rank. The metadata has format
+// "ctxc-adapter", format_version "1", and `prefix`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_EXPORT_LASTINGADAPTER_H
@@ -30,6 +38,12 @@ extern const KeyTable peftKeys, prefixKeys;
 struct AdapterFile {
   std::string name, content;
 };
+
+/// Whether parameters of the checkpoint have no other names than those that they are stored under:
+/// it does not say of which model type of transformers it is.
+inline bool namesParametersAlone(const Checkpoint &checkpoint) {
+  return !checkpoint.config().getString("model_type");
+}
 
 /// Whether transformers has one parameter for the experts' matrices that a checkpoint stores as
 /// `bank` (SliceName.h), which an adapter can then change.

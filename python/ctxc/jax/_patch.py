@@ -15,7 +15,8 @@ def path_of(keys: list[str]) -> str:
 
 
 def apply_patch(params: Any, patch: Any, program: Program) -> Any:
-    """The tree `params` with a patch of the program that was exported from it: a ctxc.Patch, or a file that `ctxc patch` wrote.
+    """The tree `params` with a patch of the program that was exported from it: a ctxc.Patch, a file that `ctxc patch` wrote, or the
+    directory of an adapter that `ctxc distil` or `ctxc patch --joint` did.
     Leaves that the patch does not change are the same arrays. Raises ValueError for a patch of another program, or another tree."""
     leaves, form = internals.named_leaves(params)
     at = {path_of(keys): leaf for keys, leaf in leaves}
