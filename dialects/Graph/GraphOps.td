@@ -14,7 +14,8 @@ class Graph_Op<string mnemonic, list<Trait> traits = []> : Op<Graph_Dialect, mne
 def Graph_ProgramOp : Graph_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
   let summary = "one exported program";
   let description = [{
-    `tokens` is the size of the tokens' axis: a number, or a symbol.
+    `tokens` is the size of the tokens' axis: a number, or a symbol. `positions` n says that the program is another one at
+    position n and later.
 
     - C1: the body ends in a `graph.return`, and has no arguments.
     - C2: no two inputs and no two stored tensors have the same name.
@@ -26,9 +27,10 @@ def Graph_ProgramOp : Graph_Op<"program", [Symbol, IsolatedFromAbove, SingleBloc
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttrOf<[StrAttr, I64Attr]>:$tokens);
+  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttrOf<[StrAttr, I64Attr]>:$tokens,
+    OptionalAttr<I64Attr>:$positions);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `tokens` $tokens attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `tokens` $tokens (`positions` $positions^)? attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
 

@@ -57,7 +57,7 @@ GraphBuilder::GraphBuilder(std::string where, const Payloads &payloads, mlir::ML
     : where(std::move(where)), payloads(payloads), builder(context) {
   program.module = mlir::ModuleOp::create(mlir::FileLineColLoc::get(context, this->where, 1, 1));
   op = graph::ProgramOp::create(builder, program.module->getLoc(), "model",
-                                builder.getI64IntegerAttr(0));
+                                builder.getI64IntegerAttr(0), mlir::IntegerAttr());
   program.module->push_back(op);
   builder.setInsertionPointToEnd(&op.getBody().emplaceBlock());
 }
@@ -175,6 +175,7 @@ Expected<Program> GraphBuilder::finish(ArrayRef<mlir::Value> results) {
     return makeError(where + ": the program returns no tensor");
   graph::ReturnOp::create(builder, builder.getUnknownLoc(), results);
   op.setTokensAttr(tokens);
+  takeWholeSelections(op);
   recompose(op);
   if (failed(mlir::verify(*program.module)))
     return makeError(where + ": the program does not verify; see the messages above");
