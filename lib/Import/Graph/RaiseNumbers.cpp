@@ -179,10 +179,17 @@ std::optional<double> Raiser::fixedNumber(graph::StoredOp stored) const {
   return isOne ? std::optional(numbers->front()) : std::nullopt;
 }
 
-/// Whether `value` is a stored tensor, or the token's position.
+/// Whether `value` is a row of a stored table for each token.
+static bool isRows(Value value, const TokenAxes &axes) {
+  graph::CallOp rows = callOf(value, "embedding");
+  return rows && axes.countAxes(value) == 1 && parameterOf(rows.getTensor("weight"));
+}
+
+/// Whether `value` is a stored tensor or rows of one, or the token's position.
 bool Raiser::isLeaf(Value value) const {
   auto stored = value.getDefiningOp<graph::StoredOp>();
-  return (stored && (parameterOf(value) || fixedNumber(stored))) || positionOf(value);
+  return (stored && (parameterOf(value) || fixedNumber(stored))) || isRows(value, axes) ||
+         positionOf(value);
 }
 
 /// It as a value: a tensor is the scale of ones, so that a patch may change it.
@@ -191,6 +198,8 @@ Value Raiser::leafOf(Value value) {
   if (std::optional<Place> place = positionOf(value))
     return xf::PositionOp::create(builder, loc, RankedTensorType::get({1}, builder.getF32Type()),
                                   place->plus, place->over);
+  if (isRows(value, axes))
+    return fixedRow(value);
   auto type = tokenType(value, axes);
   if (!type) {
     llvm::consumeError(type.takeError());
@@ -228,9 +237,8 @@ bool Raiser::collectStored(Value value, SmallVectorImpl<graph::CallOp> &calls,
     if (!call || !isByEntry(call) || calls.size() == mostCalls || axes.countAxes(next) > 1)
       return false;
     auto type = tokenType(next, axes);
-    // What has an entry for each token is one number of its position.
     bool isIt = type && isa<FloatType>(type->getElementType()) &&
-                type->getNumElements() <= (axes.countAxes(next) ? 1 : mostNumbers);
+                type->getNumElements() <= mostNumbers;
     if (!type)
       llvm::consumeError(type.takeError());
     if (!isIt)

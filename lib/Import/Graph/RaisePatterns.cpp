@@ -158,10 +158,17 @@ Value Raiser::writtenNorm(graph::CallOp call) {
     return {};
   bool isFactor = call.getBaseName() == "mul";
   std::pair<Value, Value> orders[] = {{sides->left, sides->right}, {sides->right, sides->left}};
-  for (auto [x, by] : ArrayRef(orders).take_front(isFactor ? 2 : 1)) {
+  for (auto [factor, by] : ArrayRef(orders).take_front(isFactor ? 2 : 1)) {
+    Value x = factor;
     std::optional<Divisor> divisor = divisorOf(by, isFactor);
     if (!divisor || !axes.isData(x))
       continue;
+    // (W x) / |x| = W (x / |x|).
+    graph::CallOp product = isFactor ? callOf(beforeCopies(x), "linear") : graph::CallOp();
+    if (product && !product.getTensor("bias") && divisor->data != beforeCopies(x))
+      x = product.getTensor("input");
+    else
+      product = {};
     Value data = beforeCopies(x), centred = beforeCentring(data);
     // The centred values may be written twice.
     Value again = beforeCentring(divisor->data);
@@ -176,13 +183,22 @@ Value Raiser::writtenNorm(graph::CallOp call) {
     // Along the last axis of the token's value.
     if (!type || !isa<Float32Type>(type.getElementType()) || tokenDim(x, -1) != type.getRank() - 1)
       continue;
+    graph::StoredOp matrix = product ? storedOf(product.getTensor("weight")) : graph::StoredOp();
+    if (product && (!matrix || type.getRank() != 1))
+      continue;
     xf::NormKind kind = isLayer ? xf::NormKind::layer : divisor->kind;
+    Value norm;
     if (!divisor->outside && !divisor->least && !divisor->isUnbiased)
-      return xf::NormalizeOp::create(builder, call.getLoc(), kind, from,
-                                     llvm::APFloat(divisor->eps));
-    if (divisor->eps == 0 && type.getRank() == 1)
-      return limitedNorm(call.getLoc(), kind, from, divisor->outside, divisor->least,
+      norm =
+          xf::NormalizeOp::create(builder, call.getLoc(), kind, from, llvm::APFloat(divisor->eps));
+    else if (divisor->eps == 0 && type.getRank() == 1)
+      norm = limitedNorm(call.getLoc(), kind, from, divisor->outside, divisor->least,
                          divisor->isUnbiased);
+    if (norm && product)
+      norm = xf::LinearOp::create(builder, call.getLoc(), weightOf(matrix), norm,
+                                  /*transposed=*/false);
+    if (norm)
+      return norm;
   }
   return {};
 }
