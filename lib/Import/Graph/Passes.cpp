@@ -23,7 +23,10 @@ struct ReportTokenAxes : impl::ReportTokenAxesBase<ReportTokenAxes> {
 };
 
 struct Recompose : impl::RecomposeBase<Recompose> {
-  void runOnOperation() override { pt2::recompose(getOperation()); }
+  void runOnOperation() override {
+    pt2::takeWholeSelections(getOperation());
+    pt2::recompose(getOperation());
+  }
 };
 
 struct RaiseProgram : impl::RaiseProgramBase<RaiseProgram> {

@@ -1,4 +1,5 @@
 // Numbers that are added or that limit others, and values that are made of stored tensors alone.
+#include "Follower.h"
 #include "GraphValues.h"
 #include "Mask.h"
 #include "Raise.h"
@@ -217,6 +218,30 @@ Value Raiser::leafOf(Value value) {
   return reshaped(loc, made, *type);
 }
 
+/// Whether a token's entries of the result are made of those of the same token in each operand that
+/// has any, and some has.
+static bool keepsTokens(graph::CallOp call, const TokenAxes &axes) {
+  const graph::AtenOp *op = graph::atenOp(call);
+  const StringRef name = call.getBaseName();
+  const bool divides =
+      llvm::is_contained({"split", "split_with_sizes", "chunk", "slice", "cat"}, name);
+  bool isKnown = divides || (op && op->kind == graph::AtenKind::Entries) ||
+                 llvm::is_contained({"stack", "view", "reshape", "unsqueeze", "squeeze"}, name);
+  bool areTokens = false;
+  for (Value operand : call.getOperands()) {
+    if (!axes.countAxes(operand))
+      continue;
+    std::optional<unsigned> axis = axes.axis(operand);
+    int64_t rank = rankOf(operand), dim = integerOf(call, "dim").value_or(0);
+    bool isAlong = divides && (dim + rank) % rank == int64_t(axis.value_or(0)) &&
+                   operand.getType() != call.getResult(0).getType();
+    if (!axis || isAlong)
+      return false;
+    areTokens = true;
+  }
+  return isKnown && areTokens;
+}
+
 /// Finds the calls that make `value`, and what they begin with; false where others do.
 bool Raiser::collectStored(Value value, SmallVectorImpl<graph::CallOp> &calls,
                            SmallVectorImpl<Value> &leaves) const {
@@ -237,8 +262,10 @@ bool Raiser::collectStored(Value value, SmallVectorImpl<graph::CallOp> &calls,
     if (!call || !isByEntry(call) || calls.size() == mostCalls || axes.countAxes(next) > 1)
       return false;
     auto type = tokenType(next, axes);
+    // What has an entry for each token is one number of its position, or of a row of its own.
+    bool isOne = axes.countAxes(next) && !keepsTokens(call, axes);
     bool isIt = type && isa<FloatType>(type->getElementType()) &&
-                type->getNumElements() <= mostNumbers;
+                type->getNumElements() <= (isOne ? 1 : mostNumbers);
     if (!type)
       llvm::consumeError(type.takeError());
     if (!isIt)

@@ -61,6 +61,25 @@ class Normed(Block):
         self.mlp = make()
 
 
+class Over(nn.Module):
+    """W x times a number of x."""
+
+    def __init__(self, factor, bias=False):
+        super().__init__()
+        self.matrix, self.factor = nn.Linear(WIDTH, WIDTH, bias=bias), factor
+
+    def forward(self, x):
+        return self.matrix(x) * self.factor(x)
+
+
+FACTORS = {
+    "its root mean square": lambda x: torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6),
+    "its length": lambda x: torch.rsqrt((x * x).sum(-1, keepdim=True) + 1e-6),
+    "its length and more": lambda x: 1 / (x.pow(2).mean(-1, keepdim=True).sqrt() + 0.1),
+    "that of its double": lambda x: torch.rsqrt((2 * x).square().mean(-1, keepdim=True) + 1e-6),
+    "its deviation": lambda x: torch.rsqrt(x.var(-1, keepdim=True, correction=0) + 1e-6),
+}
+
 CASES = {
     "a batch norm behind": (lambda: Model(lambda: Behind(lambda: Channels(batch_norm()))), None),
     "a batch norm without a scale": (lambda: Model(lambda: Behind(lambda: Channels(batch_norm(affine=False)))), None),
@@ -73,6 +92,10 @@ for new in (False, True):
     for bias in (False, True):
         name = f"weight_norm{' as a parametrisation' if new else ''}{' with a bias' if bias else ''}"
         CASES[name] = ((lambda make: lambda: Model(lambda: Normed(make)))(normed(new, bias)), None)
+for name, factor in FACTORS.items():
+    for bias in (False, True):
+        CASES[f"a matrix over {name}{', with a bias' if bias else ''}"] = (
+            (lambda factor, bias: lambda: Model(lambda: Behind(lambda: Over(factor, bias), first=True)))(factor, bias), None)
 
 
 def generated(choose):

@@ -92,6 +92,7 @@ class Turned(nn.Module):
         self.register_buffer("s", angles.sin())
         self.register_buffer("z", torch.polar(torch.ones_like(angles), angles))
         self.register_buffer("other", torch.randn(ROWS, WIDTH // 2))
+        self.both = nn.Parameter(torch.cat([angles.cos(), angles.sin()], -1))  # as RoFormer stores them
 
     def forward(self, x):
         t = x.shape[1]
@@ -110,7 +111,19 @@ def angles(t):
     return torch.outer(torch.arange(t).float(), 100.0 ** (-torch.arange(0, WIDTH, 2).float() / WIDTH))
 
 
+def in_pairs(y, c, s):
+    """Each number of a row for two entries side by side."""
+    c, s = (torch.stack([x, x], -1).reshape(1, -1, WIDTH) for x in (c, s))
+    return y * c + torch.stack([-y[..., 1::2], y[..., ::2]], -1).reshape(y.shape) * s
+
+
 TURNS = {
+    "parts of rows": lambda m, y, t: halves(y, *F.embedding(torch.arange(t), m.both).chunk(2, -1)),
+    "parts of rows in pairs": lambda m, y, t: in_pairs(y, *F.embedding(torch.arange(t), m.both)[None].chunk(2, -1)),
+    "parts of rows from 1": lambda m, y, t: in_pairs(y, *F.embedding(torch.arange(1, t + 1), m.both).chunk(2, -1)),
+    "parts of rows, shifted": lambda m, y, t: in_pairs(y, *F.embedding(torch.arange(t + 1), m.both)[1:].chunk(2, -1)),
+    "parts of a sum of rows": lambda m, y, t: in_pairs(
+        y, *(F.embedding(torch.arange(t), m.both) + F.embedding(torch.arange(t) + 2, m.both)).split(WIDTH // 2, -1)),
     "sliced": lambda m, y, t: halves(y, m.c[:t], m.s[:t]),
     "narrowed": lambda m, y, t: halves(y, m.c.narrow(0, 0, t), m.s.narrow(0, 0, t)),
     "from 3": lambda m, y, t: halves(y, m.c[3:t + 3], m.s[3:t + 3]),
