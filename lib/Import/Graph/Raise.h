@@ -270,9 +270,9 @@ private:
   Value transposed(mlir::Location loc, Value value, llvm::ArrayRef<int64_t> shape,
                    llvm::ArrayRef<int64_t> order);
   Results everyOther(graph::CallOp call, Value x, int64_t dim, mlir::RankedTensorType type);
-  /// `value` repeated along its axes of one entry, and in front, to the shape of `type`; null where
-  /// xf has no op for that.
-  Value repeated(mlir::Location loc, Value value, mlir::RankedTensorType type);
+  /// `value` repeated along its axes of one entry (with `tiles` along any) and in front, to the
+  /// shape of `type`; null where xf has no op for that.
+  Value repeated(mlir::Location loc, Value value, mlir::RankedTensorType type, bool tiles = false);
   /// Two operands in the shape that they have together.
   bool matchShapes(mlir::Location loc, Value &a, Value &b);
   Value activation(mlir::Location loc, xf::ActivationKind kind, Value x);

@@ -375,9 +375,16 @@ Raiser::Results Raiser::summed(graph::CallOp call) {
   }
   int64_t count = ranked(x).getDimSize(*along);
   bool isMean = call.getBaseName() == "mean";
-  if (count > mostRows || (isMean && call.getArgument("dtype")))
+  // Many numbers, and those that do not depend on what is read, are one product.
+  const bool isVector = ranked(x).getRank() == 1;
+  const bool isProduct = isVector && (count > mostRows || !axes.isData(from));
+  if ((count > mostRows && !isProduct) || (isMean && call.getArgument("dtype")))
     return {};
   Value sum = *along == 0 && !isMean ? combined(call, from) : Value();
+  if (!sum && isProduct)
+    sum = xf::CombineOp::create(
+        builder, call.getLoc(), xf::createOnes(builder, call.getLoc(), {count}),
+        reshaped(call.getLoc(), x, RankedTensorType::get({count, 1}, builder.getF32Type())));
   SmallVector<int64_t> shape(ranked(x).getShape());
   shape[*along] = 1;
   auto row = RankedTensorType::get(shape, builder.getF32Type());

@@ -163,11 +163,11 @@ Value Raiser::numbersFor(graph::StoredOp stored, Value data) {
 }
 
 /// Whether entries of the result are functions of entries of the operands, or are these, or shares
-/// of them.
+/// or sums of them.
 static bool isByEntry(graph::CallOp call) {
   const graph::AtenOp *op = graph::atenOp(call);
-  return op &&
-         (op->kind == graph::AtenKind::Entries || op->keepsNumbers() || op->name == "softmax");
+  return op && (op->kind == graph::AtenKind::Entries || op->keepsNumbers() ||
+                op->name == "softmax" || op->name == "sum");
 }
 
 /// The number without an axis that `stored` is, where no patch changes it.

@@ -10,7 +10,7 @@ Value Raiser::reshaped(Location loc, Value value, Type type) {
   return value.getType() == type ? value : xf::ReshapeOp::create(builder, loc, type, value);
 }
 
-Value Raiser::repeated(Location loc, Value value, RankedTensorType type) {
+Value Raiser::repeated(Location loc, Value value, RankedTensorType type, bool tiles) {
   // Few rows are put one behind the other, such as a gate for each entry of its head.
   constexpr int64_t mostRows = 256;
   SmallVector<int64_t> shape(ranked(value).getShape());
@@ -22,14 +22,17 @@ Value Raiser::repeated(Location loc, Value value, RankedTensorType type) {
   for (size_t axis = to.size(); axis-- > 0;) {
     if (shape[axis] == to[axis])
       continue;
-    if (shape[axis] != 1 || (axis && to[axis] > mostRows))
+    const int64_t count = to[axis] / shape[axis];
+    if (to[axis] % shape[axis] || (shape[axis] != 1 && !tiles) ||
+        (count > mostRows && (axis || shape[axis] != 1)))
       return {};
+    const bool isOne = shape[axis] == 1;
     shape[axis] = to[axis];
     auto next = RankedTensorType::get(shape, builder.getF32Type());
-    if (axis == 0)
+    if (axis == 0 && isOne)
       value = xf::BroadcastOp::create(builder, loc, next, value);
     else
-      value = xf::ConcatOp::create(builder, loc, next, SmallVector<Value>(to[axis], value), axis);
+      value = xf::ConcatOp::create(builder, loc, next, SmallVector<Value>(count, value), axis);
   }
   return value;
 }
@@ -139,7 +142,8 @@ Raiser::Results Raiser::expanded(graph::CallOp call) {
   }
   if (x.getType() == *type)
     return {x};
-  Value result = isFloat(x) ? repeated(call.getLoc(), x, *type) : Value();
+  const bool tiles = call.getBaseName() != "expand";
+  Value result = isFloat(x) ? repeated(call.getLoc(), x, *type, tiles) : Value();
   return result ? Results{result} : Results{};
 }
 
