@@ -10,6 +10,12 @@ using Places = Follower::Places;
 
 std::optional<Steps> ctxc::pt2::stepsOf(Value mask, const TokenAxes &axes, const Numbers &numbers,
                                         std::string &obstacle) {
+  // A mask that was repeated for the heads is the same for each.
+  while (graph::CallOp call = callOf(mask, "expand")) {
+    if (rankOf(call.getOperand(0)) != rankOf(mask))
+      break;
+    mask = call.getOperand(0);
+  }
   int64_t rank = rankOf(mask);
   Places at(rank);
   if (rank < 2 || axes.isData(mask))

@@ -219,7 +219,7 @@ Value Raiser::leafOf(Value value) {
 }
 
 /// Whether a token's entries of the result are made of those of the same token in each operand that
-/// has any, and some has.
+/// has any, and some has; or of what is the same for all tokens.
 static bool keepsTokens(graph::CallOp call, const TokenAxes &axes) {
   const graph::AtenOp *op = graph::atenOp(call);
   const StringRef name = call.getBaseName();
@@ -239,7 +239,7 @@ static bool keepsTokens(graph::CallOp call, const TokenAxes &axes) {
       return false;
     areTokens = true;
   }
-  return isKnown && areTokens;
+  return (isKnown && areTokens) || name == "expand";
 }
 
 /// Finds the calls that make `value`, and what they begin with; false where others do.

@@ -355,9 +355,19 @@ Raiser::Results Raiser::function(graph::CallOp call) {
 /// Of positions that are positive: elsewhere PyTorch's is no number, and xf's is.
 Raiser::Results Raiser::logarithm(graph::CallOp call) {
   Value x = lookup(call.getOperand(0));
-  auto position = x ? x.getDefiningOp<xf::PositionOp>() : xf::PositionOp();
+  auto times = x ? x.getDefiningOp<xf::TimesOp>() : xf::TimesOp();
+  Value counted = times ? times.getData() : x;
+  auto position = counted ? counted.getDefiningOp<xf::PositionOp>() : xf::PositionOp();
   if (!position)
     return {};
+  if (times) { // a share of the position
+    const bool isPlus = call.getBaseName() == "log1p";
+    const double factor = times.getFactor().convertToDouble();
+    if (factor < 1e-30 || (!isPlus && position.at(0) < 1))
+      return {};
+    return {
+        activation(call.getLoc(), xf::ActivationKind::log, isPlus ? plus(call.getLoc(), x, 1) : x)};
+  }
   if (call.getBaseName() == "log1p")
     position =
         xf::PositionOp::create(builder, call.getLoc(), x.getType(),

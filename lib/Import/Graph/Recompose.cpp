@@ -248,6 +248,24 @@ static void recomposeSqueeze(graph::CallOp call) {
       .replace(call.getResult(0), "aten.squeeze.dim");
 }
 
+/// x[:, −t:] of t tokens: as many entries in a row are all of them.
+static void recomposeWhole(graph::CallOp call) {
+  Attribute start = call.getArgument("start");
+  if (start && !isa<IntegerAttr>(start) && integerOf(call, "step").value_or(1) == 1 &&
+      call.getOperand(0).getType() == call.getResult(0).getType())
+    call.getResult(0).replaceAllUsesWith(call.getOperand(0));
+}
+
+/// A tensor beside one without entries, which any other may stand beside.
+static void recomposeAlone(graph::CallOp call) {
+  SmallVector<Value> others = llvm::filter_to_vector(call.getOperands(), [](Value operand) {
+    auto type = cast<graph::SymbolicType>(operand.getType());
+    return type.getRank() != 1 || type.getNumber(0) != 0;
+  });
+  if (others.size() == 1 && others.front().getType() == call.getResult(0).getType())
+    call.getResult(0).replaceAllUsesWith(others.front());
+}
+
 void pt2::recompose(graph::ProgramOp program) {
   static constexpr std::pair<StringLiteral, void (*)(graph::CallOp)> rules[] = {
       {"aten.native_layer_norm.default", recomposeNorm},
@@ -257,6 +275,8 @@ void pt2::recompose(graph::ProgramOp program) {
       {"aten._softmax.default", recomposeSoftmax},
       {"aten.convolution.default", recomposeConvolution},
       {"aten.squeeze.dims", recomposeSqueeze},
+      {"aten.slice.Tensor", recomposeWhole},
+      {"aten.cat.default", recomposeAlone},
       {"aten.sub.Tensor", recomposeFromNumber},
       {"aten.sub.Tensor", recomposeDifference},
       {"aten.where.self", recomposeChoice}};
