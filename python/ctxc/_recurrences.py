@@ -124,12 +124,27 @@ def lightning_attention(self: Any, hidden_states: torch.Tensor, *_: Any, **__: A
     return self.out_proj(F.sigmoid(self.output_gate(hidden_states)) * y), None
 
 
+def real_gated_unit(self: Any, activations: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
+    """Griffin's RG-LRU: each channel decays by itself. The first token's input is not scaled; before it there is no state to decay."""
+    batch, tokens, width = activations.shape
+    parts = activations.reshape(batch, tokens, self.num_attention_heads, 1, self.block_width)
+
+    def gate(weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(torch.matmul(parts, weight).squeeze(3) + bias).reshape(batch, tokens, width)
+    decay = -8.0 * gate(self.recurrent_gate_weight, self.recurrent_gate_bias) * F.softplus(self.recurrent_param)
+    follows = position_ids.to(decay.dtype).clamp(max=1).unsqueeze(-1)
+    scale = (1 - (2 * decay).exp() * follows).clamp(min=0).sqrt()
+    value = activations * gate(self.input_gate_weight, self.input_gate_bias) * scale
+    one = torch.ones(batch, tokens, 1, 1, dtype=torch.float32)
+    return linear_attention(one, one, value.float().unsqueeze(-1), decay.float()).squeeze(-1).to(activations.dtype)
+
+
 # By the names of functions, and of classes of modules.
 FORMS: dict[str, Callable[..., Any]] = {
     "mamba_selective_scan": selective_scan, "mamba2_chunk_scan": chunk_scan,
     "torch_chunk_gated_delta_rule": gated_delta_rule, "chunk_kimi_delta_attention": gated_delta_rule,
     "rwkv_linear_attention": weighted_key_values}
-FORWARDS: dict[str, Callable[..., Any]] = {"MiniMaxLightningAttention": lightning_attention}
+FORWARDS: dict[str, Callable[..., Any]] = {"MiniMaxLightningAttention": lightning_attention, "RecurrentGemmaRglru": real_gated_unit}
 
 
 @contextlib.contextmanager

@@ -93,6 +93,7 @@ private:
   Results power(graph::CallOp call);
   Results function(graph::CallOp call);
   Results logarithm(graph::CallOp call);
+  Results root(graph::CallOp call);
   Results clamped(graph::CallOp call);
   Results elu(graph::CallOp call);
   Results leaky(graph::CallOp call);

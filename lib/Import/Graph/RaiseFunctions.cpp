@@ -86,6 +86,29 @@ Raiser::Results Raiser::power(graph::CallOp call) {
   return {xf::MulOp::create(builder, call.getLoc(), x, x)};
 }
 
+/// Whether no entry of `value` can be below zero, by the op that makes it.
+static bool isNotNegative(Value value) {
+  value = beforeCopies(value);
+  auto call = value.getDefiningOp<graph::CallOp>();
+  StringRef name = call ? call.getBaseName() : StringRef();
+  if (name == "mean" || name == "sum")
+    return isNotNegative(call.getOperand(0));
+  if (name == "clamp" || name == "clamp_min")
+    return numberOf(call, "min").value_or(-1) >= 0;
+  if (name == "pow")
+    return numberOf(call, "exponent") == 2.0;
+  return llvm::is_contained({"abs", "exp", "relu", "sigmoid", "softplus", "softmax", "square"},
+                            name);
+}
+
+/// Of what is not negative: elsewhere PyTorch's is no number, and xf's is 0.
+Raiser::Results Raiser::root(graph::CallOp call) {
+  Value x = lookup(call.getOperand(0));
+  if (!x || !isNotNegative(call.getOperand(0)))
+    return {};
+  return {activation(call.getLoc(), xf::ActivationKind::sqrt, x)};
+}
+
 /// Of limits that the op has in its name.
 Raiser::Results Raiser::limits(graph::CallOp call) {
   StringRef name = call.getBaseName();
