@@ -61,9 +61,39 @@ bool AddedScores::masked(graph::CallOp call, double factor) {
   return true;
 }
 
+/// `value` before its heads were repeated for the queries of each, side by side.
+static Value beforeRepeatedHeads(Value value) {
+  auto sizesOf = [](Value v) { return cast<graph::SymbolicType>(v.getType()).getSizes(); };
+  graph::CallOp view = callOf(value, "view");
+  graph::CallOp expand =
+      view ? callOf(beforeExactCopies(view.getOperand(0)), "expand") : graph::CallOp();
+  graph::CallOp apart = expand ? callOf(expand.getOperand(0), "unsqueeze") : graph::CallOp();
+  Value from = apart ? apart.getOperand(0) : Value();
+  const size_t rank = from ? sizesOf(from).size() : 0;
+  bool isIt = rank == 4 && sizesOf(value).size() == rank && integerOf(apart, "dim") == 2 &&
+              sizesOf(from).take_back(2) == sizesOf(value).take_back(2) &&
+              sizesOf(from).front() == sizesOf(value).front();
+  return isIt ? from : value;
+}
+
+/// Takes what is added for each key, whatever the query.
+bool AddedScores::addOfKeys(Value added, double factor) {
+  while (graph::CallOp repeated = callOf(added, "expand"))
+    added = beforeExactCopies(repeated.getOperand(0));
+  auto type = cast<graph::SymbolicType>(added.getType());
+  bool isIt = axes.isData(added) && axes.countAxes(added) == 1 && type.getRank() >= 2 &&
+              axes.axis(added) == unsigned(type.getRank() - 1) &&
+              type.getNumber(type.getRank() - 2) == 1 && !found.ofKeys;
+  if (!isIt)
+    return false;
+  found.ofKeys = added;
+  found.keyFactor = factor * found.scale;
+  return true;
+}
+
 bool AddedScores::add(Value added, double factor, ArrayRef<int64_t> heads) {
   constexpr unsigned mostParts = 8;
-  added = beforeExactCopies(added);
+  added = beforeExactCopies(beforeRepeatedHeads(beforeExactCopies(added)));
   std::string ofMask, ofSlopes;
   if (std::optional<Steps> steps = stepsOf(added, axes, numbers, ofMask);
       steps && hide(Steps::merged(*steps, *steps, [&](double x, double) { return x * factor; })))
@@ -77,6 +107,8 @@ bool AddedScores::add(Value added, double factor, ArrayRef<int64_t> heads) {
   std::optional<Sides> sides = name == "add" ? sidesOf(call) : std::nullopt;
   if (sides && sides->right)
     return add(sides->left, factor, heads) && add(sides->right, factor, heads);
+  if (addOfKeys(added, factor))
+    return true;
   if (std::optional<Slopes> slopes = slopesOf(added, heads, axes, numbers, ofSlopes);
       slopes && addSlopes(*slopes, factor * found.scale))
     return true;

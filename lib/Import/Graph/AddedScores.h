@@ -29,6 +29,7 @@ public:
 
 private:
   bool hide(const Steps &added);
+  bool addOfKeys(mlir::Value added, double factor);
   bool addSlopes(Slopes slopes, double factor);
   bool stop(graph::CallOp call) {
     if (obstacle.empty())

@@ -15,6 +15,10 @@ struct AttentionPattern {
   graph::StoredOp sinks;
   /// What is added to the products before the scale; without heads where nothing is.
   Slopes slopes;
+  /// What is added behind the scale for each key, times `keyFactor`: for each head of keys, or for
+  /// all of them. Null where nothing is.
+  mlir::Value ofKeys;
+  double keyFactor = 0;
 };
 
 /// The products of queries and keys, the mask, the softmax and the sum of values that make `mixed`;

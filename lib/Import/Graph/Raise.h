@@ -10,6 +10,7 @@
 #ifndef CTXC_IMPORT_RAISE_H
 #define CTXC_IMPORT_RAISE_H
 
+#include "AttentionPattern.h"
 #include "Rotation.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
@@ -162,6 +163,8 @@ private:
   llvm::Error severalTokens(Value value) const;
   std::string whyUnknown(graph::CallOp call) const;
   llvm::Error raiseOpaque(graph::CallOp call, llvm::StringRef why);
+  bool withKeyScores(mlir::Location loc, const AttentionPattern &found, Value &queries,
+                     Value &keys);
   /// Binds `mixed` to an xf.attention, or says what stands in the way.
   llvm::Expected<bool> raiseAttention(Value mixed, std::string &obstacle);
   /// An attention whose result is multiplied by σ(log Σ e^scores − b): b are its sinks.

@@ -168,6 +168,32 @@ static bool isGrouped(ArrayRef<int64_t> shape, ArrayRef<int64_t> of) {
   return true;
 }
 
+/// What is added to a key's scores is one more entry of the key, which meets a number in the query.
+bool Raiser::withKeyScores(Location loc, const AttentionPattern &found, Value &queries,
+                           Value &keys) {
+  const int64_t heads = ranked(queries).getDimSize(0), groups = ranked(keys).getDimSize(0),
+                width = ranked(keys).getDimSize(1);
+  Value added = lookup(found.ofKeys);
+  const float number = float(found.keyFactor / found.scale);
+  auto column = RankedTensorType::get({groups, 1}, builder.getF32Type());
+  if (!added || !isFloat(added) || !std::isfinite(number))
+    return false;
+  if (ranked(added).getNumElements() == 1 && groups > 1)
+    added = repeated(loc, reshaped(loc, added, RankedTensorType::get({1, 1}, builder.getF32Type())),
+                     column);
+  if (!added || ranked(added).getNumElements() != groups)
+    return false;
+  auto wider = [&](Value of, int64_t rows, Value more) -> Value {
+    auto type = RankedTensorType::get({rows, width + 1}, builder.getF32Type());
+    return xf::ConcatOp::create(builder, loc, type, SmallVector<Value>{of, more}, 1);
+  };
+  keys = wider(keys, groups, reshaped(loc, added, column));
+  queries = wider(queries, heads,
+                  xf::TimesOp::create(builder, loc, xf::createOnes(builder, loc, {heads, 1}),
+                                      llvm::APFloat(number)));
+  return true;
+}
+
 llvm::Expected<bool> Raiser::raiseAttention(Value mixed, std::string &obstacle) {
   std::optional<AttentionPattern> found =
       matchAttention(mixed, axes, rotations.numbersOf(), obstacle);
@@ -178,8 +204,15 @@ llvm::Expected<bool> Raiser::raiseAttention(Value mixed, std::string &obstacle) 
     obstacle = "a mask that is neither causal nor a window";
     return false;
   }
-  if (!raiseTokens({found->query, found->key, found->value}, obstacle))
+  SmallVector<Value> wanted{found->query, found->key, found->value};
+  if (found->ofKeys)
+    wanted.push_back(found->ofKeys);
+  if (!raiseTokens(wanted, obstacle))
     return false;
+  if (found->ofKeys && found->cap) {
+    obstacle = "numbers of keys inside of a cap";
+    return false;
+  }
   auto type = tokenType(mixed, axes);
   if (!type)
     return type.takeError();
@@ -210,6 +243,10 @@ llvm::Expected<bool> Raiser::raiseAttention(Value mixed, std::string &obstacle) 
       heads % ranked(keys).getDimSize(0) || heads * width != type->getNumElements() ||
       ranked(keys).getDimSize(1) != ranked(queries).getDimSize(1)) {
     obstacle = "heads of keys and of values that do not fit";
+    return false;
+  }
+  if (found->ofKeys && !withKeyScores(loc, *found, queries, keys)) {
+    obstacle = "numbers of keys that are not one for each head of theirs";
     return false;
   }
   Value sinks = found->sinks ? parameter(found->sinks) : Value();

@@ -330,7 +330,8 @@ llvm::Error ModelRaiser::raiseUnits(Raiser &raiser, const Parts &parts) {
 
 llvm::Error ModelRaiser::raiseModel() {
   builder.setInsertionPointToEnd(module->getBody());
-  auto model = xf::ModelOp::create(builder, program.getLoc(), "program", program.getPositionsAttr());
+  auto model =
+      xf::ModelOp::create(builder, program.getLoc(), "program", program.getPositionsAttr());
   builder.setInsertionPointToEnd(&model.getBody().emplaceBlock());
   auto naming = [](StringRef name) { return name.str(); };
   Raiser raiser(builder, axes, naming, *capture, *rotations);
