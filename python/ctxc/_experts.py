@@ -63,9 +63,22 @@ def some_without_weights(self: Any, hidden_states: torch.Tensor, top_k_index: to
     return result
 
 
+def of_scaled_tokens(self: Any, hidden_states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A mixture whose weights multiply what experts read, as in Llama 4: of those that are not selected it is zero, and so is what they give."""
+    x, experts = hidden_states.reshape(-1, self.hidden_dim), self.experts
+    logits = torch.nn.functional.linear(x, self.router.weight, self.router.bias)
+    values, selected = torch.topk(logits, self.top_k, dim=1)
+    scaled = x.unsqueeze(1) * torch.sigmoid(values.float()).to(x.dtype).unsqueeze(-1)
+    gate, up = by_columns(experts.gate_up_proj[selected], scaled).chunk(2, dim=-1)
+    y = by_columns(experts.down_proj[selected], up * experts.act_fn(gate))
+    return self.shared_expert(x) + y.sum(1), logits
+
+
 def form_of(module: torch.nn.Module) -> Any:
     """The function that computes a module's experts by token, if transformers has only a loop for them; None for all other
     modules."""
+    if type(module).__name__ == "Llama4TextMoe":
+        return of_scaled_tokens
     if list(inspect.signature(module.forward).parameters) != ["hidden_states", "top_k_index", "top_k_weights"]:
         return None
     if all(hasattr(getattr(module, "mlp", None), name) for name in ("w1", "v1", "w2")):

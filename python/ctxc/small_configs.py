@@ -21,7 +21,7 @@ SIZES = {
         linear_num_value_heads num_linear_value_heads index_n_heads num_swa_heads swa_num_attention_heads linear_num_heads
         mamba_num_heads num_experts n_routed_experts num_local_experts moe_num_experts n_experts""",
     8: """mamba_n_heads qk_rope_head_dim rotary_dim mamba_dt_rank time_step_rank sliding_window window_size
-        attention_window local_attention attention_chunk_size chunk_size mamba_chunk_size
+        attention_window local_attention chunk_size mamba_chunk_size
         local_attn_chunk_length lsh_attn_chunk_length window sliding_window_size patch_size""",
     2: """num_key_value_heads num_kv_heads n_head_kv kv_n_heads multi_query_group_num linear_num_key_heads
         swa_num_key_value_heads num_global_key_value_heads attention_num_key_value_heads num_experts_per_tok moe_k
@@ -36,7 +36,7 @@ SIZES = {
     32: """moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size
         moe_shared_expert_intermediate_size expert_intermediate_size expert_ffn_hidden_size expert_dim moe_ffn_dim
         moe_latent_size moe_shared_intermediate_size mlp_intermediate_size image_size expert_ffn_size
-        index_topk""",
+        index_topk attention_chunk_size""",
     VOCABULARY: """vocab_size vocab_size_per_layer_input text_vocab_size bigram_vocab_size ngram_vocab_size n_words
         max_position_embeddings n_positions max_seq_len seq_length max_sequence_length n_ctx context_length
         max_target_positions max_source_positions mamba_d_ssm encoder_hash_byte_group_vocab patch_vocab_size""",

@@ -18,8 +18,8 @@ void spellOut(graph::ProgramOp program);
 /// where a pattern reads that; and erases calls whose results nothing reads.
 void recompose(graph::ProgramOp program);
 
-/// Takes masks of the tokens with the largest scores as those of all tokens, and limits the
-/// program's positions to those up to which they are.
+/// Takes masks of the tokens with the largest scores, and of chunks, as those of all tokens, and
+/// limits the program's positions to those up to which they are.
 void takeWholeSelections(graph::ProgramOp program);
 
 } // namespace ctxc::pt2

@@ -1,6 +1,8 @@
-// The k = min(K, t) largest of a token's scores of all t tokens, of which a mask is made: while
-// t ≤ K they are all tokens, and the mask is the same everywhere. The program is then read for at
-// most K tokens (graph.program's `positions`), as attention without a selection.
+// Masks that are the same everywhere while there are few tokens: of the k = min(K, t) largest of a
+// token's scores of all t tokens, which are all while t ≤ K, and of chunks of K tokens, of which
+// the first is then the only one. The program is read for at most K tokens (graph.program's
+// `positions`), as attention without the mask.
+#include "Follower.h"
 #include "GraphValues.h"
 #include "Spelling.h"
 
@@ -53,33 +55,82 @@ static std::optional<int64_t> tokensOfWhole(graph::CallOp call, Attribute tokens
   return mostOf(cast<graph::SymbolicType>(index.getType()).getSizes()[axis], tokens);
 }
 
-void pt2::takeWholeSelections(graph::ProgramOp program) {
-  graph::CallOp selection; // of the fewest tokens
-  for (auto call : llvm::make_early_inc_range(program.getBody().getOps<graph::CallOp>())) {
-    if (call.getTarget() != "aten.scatter.value" || !call.getArgument("value"))
-      continue;
-    std::optional<int64_t> most = tokensOfWhole(call, program.getTokens());
-    if (!most)
-      continue;
-    if (!program.getPositions() || *most < int64_t(*program.getPositions())) {
-      program.setPositions(*most);
-      selection = callOf(beforeCasts(call.getTensor("index")), "topk");
+/// The K of ⌊p / K⌋, where `value` is that of each token's position p; none where it is another.
+static std::optional<int64_t> chunkOf(Value value, const TokenAxes &axes) {
+  graph::CallOp divided = callOf(value, "floor_divide");
+  std::optional<int64_t> size = divided ? integerOf(divided, "other") : std::nullopt;
+  Value from = size && *size > 0 ? divided.getTensor("self") : Value();
+  if (!from || axes.isData(from) || axes.countAxes(from) != 1)
+    return std::nullopt;
+  Follower::Places at(rankOf(from));
+  for (auto [axis, line] : llvm::enumerate(at)) {
+    if (axes.axis(from) == axis)
+      line.row = 1;
+    else if (!isOne(from, axis))
+      return std::nullopt;
+  }
+  std::string obstacle;
+  Follower::Found found = Follower(axes, writtenNumbers, obstacle).entry(from, at);
+  auto *line = found ? std::get_if<Line>(&*found) : nullptr;
+  return line && line->isCount() && line->row && line->number == 0 ? size : std::nullopt;
+}
+
+namespace {
+/// Replaces calls by what they are for few tokens, and knows how few.
+class FewTokens {
+public:
+  explicit FewTokens(graph::ProgramOp program) : program(program) {}
+
+  /// `call` is `number` everywhere for at most `most` tokens, because of `at`.
+  void fill(graph::CallOp call, Attribute number, int64_t most, Location at, const Twine &why) {
+    if (!program.getPositions() || most < int64_t(*program.getPositions())) {
+      program.setPositions(most);
+      fewest.emplace(at);
+      said = (why + ": the program is read for at most " + Twine(most) + " tokens").str();
     }
     OpBuilder builder(call);
     Value result = call.getResult(0);
-    NamedAttribute arguments[] = {
-        builder.getNamedAttr("fill_value", call.getArgument("value")),
-        builder.getNamedAttr(
-            "size", builder.getArrayAttr(cast<graph::SymbolicType>(result.getType()).getSizes()))};
+    ArrayRef<Attribute> sizes = cast<graph::SymbolicType>(result.getType()).getSizes();
+    NamedAttribute arguments[] = {builder.getNamedAttr("fill_value", number),
+                                  builder.getNamedAttr("size", builder.getArrayAttr(sizes))};
     auto filled =
         graph::CallOp::create(builder, call.getLoc(), result.getType(), "aten.full.default",
                               ValueRange(), builder.getDictionaryAttr(arguments), call.getPath(),
                               /*visible=*/false);
     result.replaceAllUsesWith(filled.getResult(0));
   }
-  if (selection)
-    mlir::emitRemark(selection.getLoc())
-        << "keeps the " << int64_t(*program.getPositions())
-        << " tokens with the largest scores: the program is read for at most as many tokens, of "
-           "which it keeps all";
+  void tell() const {
+    if (fewest)
+      mlir::emitRemark(*fewest) << said;
+  }
+
+private:
+  graph::ProgramOp program;
+  std::optional<Location> fewest;
+  std::string said;
+};
+} // namespace
+
+void pt2::takeWholeSelections(graph::ProgramOp program) {
+  FewTokens few(program);
+  std::optional<TokenAxes> axes; // made where there are chunks
+  auto isQuotient = [](Value operand) { return bool(callOf(operand, "floor_divide")); };
+  for (auto call : llvm::make_early_inc_range(program.getBody().getOps<graph::CallOp>())) {
+    if (call.getTarget() == "aten.scatter.value" && call.getArgument("value")) {
+      if (std::optional<int64_t> most = tokensOfWhole(call, program.getTokens()))
+        few.fill(call, call.getArgument("value"), *most,
+                 callOf(beforeCasts(call.getTensor("index")), "topk").getLoc(),
+                 "keeps the " + Twine(*most) + " tokens with the largest scores");
+    } else if (call.getTarget() == "aten.eq.Tensor" &&
+               llvm::all_of(call.getOperands(), isQuotient)) {
+      if (!axes)
+        axes.emplace(program);
+      std::optional<int64_t> a = chunkOf(call.getOperand(0), *axes),
+                             b = chunkOf(call.getOperands().back(), *axes);
+      if (a && a == b)
+        few.fill(call, BoolAttr::get(program.getContext(), true), *a, call.getLoc(),
+                 "tokens see those of their chunk of " + Twine(*a));
+    }
+  }
+  few.tell();
 }
