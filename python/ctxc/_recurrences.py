@@ -139,12 +139,31 @@ def real_gated_unit(self: Any, activations: torch.Tensor, position_ids: torch.Te
     return linear_attention(one, one, value.float().unsqueeze(-1), decay.float()).squeeze(-1).to(activations.dtype)
 
 
+def heads_of_mamba(self: Any, hidden_states: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    """Zamba's: each head is Mamba's with matrices of its own."""
+    batch, tokens = hidden_states.shape[:2]
+    x, gate = self.in_proj(hidden_states).view(batch, tokens, -1, 2).unbind(-1)
+    x = self.act(self.conv1d(x.transpose(1, 2))[..., :tokens]).transpose(1, 2)
+    x, gate = (each.view(batch, tokens, self.n_mamba_heads, self.mamba_head_dim) for each in (x, gate))
+    results = []
+    for head in range(self.n_mamba_heads):
+        own = x[:, :, head]
+        made = F.linear(own, self.x_proj_weight[head])
+        step, key, query = made.split([self.time_step_rank, self.ssm_state_size, self.ssm_state_size], dim=-1)
+        step = F.softplus(F.linear(step, self.dt_proj_weight[head], self.dt_proj_bias[head]))
+        y = linear_attention(query.unsqueeze(2), key.unsqueeze(2), (step * own).unsqueeze(-1), step,
+                             -torch.exp(self.A_log[head].float())).squeeze(-1)
+        results.append((y + own * self.D[head]) * F.silu(gate[:, :, head]))
+    return self.out_proj(torch.cat(results, -1))
+
+
 # By the names of functions, and of classes of modules.
 FORMS: dict[str, Callable[..., Any]] = {
     "mamba_selective_scan": selective_scan, "mamba2_chunk_scan": chunk_scan,
     "torch_chunk_gated_delta_rule": gated_delta_rule, "chunk_kimi_delta_attention": gated_delta_rule,
     "rwkv_linear_attention": weighted_key_values}
-FORWARDS: dict[str, Callable[..., Any]] = {"MiniMaxLightningAttention": lightning_attention, "RecurrentGemmaRglru": real_gated_unit}
+FORWARDS: dict[str, Callable[..., Any]] = {"MiniMaxLightningAttention": lightning_attention, "RecurrentGemmaRglru": real_gated_unit,
+                                           "ZambaMambaMixer": heads_of_mamba}
 
 
 @contextlib.contextmanager
