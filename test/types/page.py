@@ -39,7 +39,9 @@ weights, nor PyTorch's own table of decompositions (`run_decompositions()`, whic
 verdict or a plan (`test/types/variant.py`).
 
 The column *runs by* says what runs the type: *kernels* are ctxc's own, with a KV cache or another state; *program* is
-the exported program, in float64, because `xf` has no op for some part of it. A table below names this part.
+the exported program, in float64, because `xf` has no op for some part of it. A table below names this part. Attention that keeps the
+tokens with the largest scores (DeepSeek's sparse one), or sees a chunk of them (Llama 4), is read as that of all tokens, up to as many
+as it keeps or as a chunk has: 32 in these small models. A run beyond that is refused.
 
 {summary}
 
