@@ -64,11 +64,13 @@ bool AddedScores::masked(graph::CallOp call, double factor) {
 /// `value` before its heads were repeated for the queries of each, side by side.
 static Value beforeRepeatedHeads(Value value) {
   auto sizesOf = [](Value v) { return cast<graph::SymbolicType>(v.getType()).getSizes(); };
-  graph::CallOp view = callOf(value, "view");
-  graph::CallOp expand =
-      view ? callOf(beforeExactCopies(view.getOperand(0)), "expand") : graph::CallOp();
-  graph::CallOp apart = expand ? callOf(expand.getOperand(0), "unsqueeze") : graph::CallOp();
-  Value from = apart ? apart.getOperand(0) : Value();
+  auto before = [](graph::CallOp call) { return call ? call.getTensor("self") : Value(); };
+  auto madeBy = [](Value made, StringRef name) {
+    return made ? callOf(beforeExactCopies(made), name) : graph::CallOp();
+  };
+  graph::CallOp apart =
+      madeBy(before(madeBy(before(callOf(value, "view")), "expand")), "unsqueeze");
+  Value from = before(apart);
   const size_t rank = from ? sizesOf(from).size() : 0;
   bool isIt = rank == 4 && sizesOf(value).size() == rank && integerOf(apart, "dim") == 2 &&
               sizesOf(from).take_back(2) == sizesOf(value).take_back(2) &&
@@ -78,8 +80,9 @@ static Value beforeRepeatedHeads(Value value) {
 
 /// Takes what is added for each key, whatever the query.
 bool AddedScores::addOfKeys(Value added, double factor) {
-  while (graph::CallOp repeated = callOf(added, "expand"))
-    added = beforeExactCopies(repeated.getOperand(0));
+  for (graph::CallOp call = callOf(added, "expand"); call && call.getTensor("self");
+       call = callOf(added, "expand"))
+    added = beforeExactCopies(call.getTensor("self"));
   auto type = cast<graph::SymbolicType>(added.getType());
   bool isIt = axes.isData(added) && axes.countAxes(added) == 1 && type.getRank() >= 2 &&
               axes.axis(added) == unsigned(type.getRank() - 1) &&

@@ -12,9 +12,10 @@ std::optional<Steps> ctxc::pt2::stepsOf(Value mask, const TokenAxes &axes, const
                                         std::string &obstacle) {
   // A mask that was repeated for the heads is the same for each.
   while (graph::CallOp call = callOf(mask, "expand")) {
-    if (rankOf(call.getOperand(0)) != rankOf(mask))
+    Value one = call.getTensor("self");
+    if (!one || rankOf(one) != rankOf(mask))
       break;
-    mask = call.getOperand(0);
+    mask = one;
   }
   int64_t rank = rankOf(mask);
   Places at(rank);

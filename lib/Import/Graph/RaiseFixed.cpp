@@ -73,7 +73,7 @@ std::optional<Raiser::Place> Raiser::positionOf(Value value) const {
   graph::CallOp call;
   while ((call = from.getDefiningOp<graph::CallOp>()) && isWide(elementOf(from))) {
     std::optional<Sides> sides = callOf(from, "add") ? sidesOf(call) : std::nullopt;
-    if (!callOf(from, "_to_copy") && !(sides && sides->number))
+    if (call.getOperands().empty() || (!callOf(from, "_to_copy") && !(sides && sides->number)))
       break;
     added += sides ? *sides->number : 0;
     from = call.getOperand(0);
@@ -82,6 +82,8 @@ std::optional<Raiser::Place> Raiser::positionOf(Value value) const {
   bool isRounded = name == "floor" || name == "floor_divide" ||
                    (name == "div" && call.getArgument("rounding_mode"));
   if (isRounded) {
+    if (call.getOperands().empty())
+      return std::nullopt;
     by = name == "floor" ? 1 : numberOf(call, "other").value_or(0);
     from = call.getOperand(0);
   }

@@ -92,7 +92,7 @@ static bool isNotNegative(Value value) {
   auto call = value.getDefiningOp<graph::CallOp>();
   StringRef name = call ? call.getBaseName() : StringRef();
   if (name == "mean" || name == "sum")
-    return isNotNegative(call.getOperand(0));
+    return call.getTensor("self") && isNotNegative(call.getTensor("self"));
   if (name == "clamp" || name == "clamp_min")
     return numberOf(call, "min").value_or(-1) >= 0;
   if (name == "pow")
@@ -103,8 +103,8 @@ static bool isNotNegative(Value value) {
 
 /// Of what is not negative: elsewhere PyTorch's is no number, and xf's is 0.
 Raiser::Results Raiser::root(graph::CallOp call) {
-  Value x = lookup(call.getOperand(0));
-  if (!x || !isNotNegative(call.getOperand(0)))
+  Value from = call.getTensor("self"), x = from ? lookup(from) : Value();
+  if (!x || !isNotNegative(from))
     return {};
   return {activation(call.getLoc(), xf::ActivationKind::sqrt, x)};
 }

@@ -183,7 +183,8 @@ std::optional<double> Raiser::fixedNumber(graph::StoredOp stored) const {
 /// Whether `value` is a row of a stored table for each token.
 static bool isRows(Value value, const TokenAxes &axes) {
   graph::CallOp rows = callOf(value, "embedding");
-  return rows && axes.countAxes(value) == 1 && parameterOf(rows.getTensor("weight"));
+  Value table = rows ? rows.getTensor("weight") : Value();
+  return table && axes.countAxes(value) == 1 && parameterOf(table);
 }
 
 /// Whether `value` is a stored tensor or rows of one, or the token's position.
@@ -232,8 +233,9 @@ static bool keepsTokens(graph::CallOp call, const TokenAxes &axes) {
     if (!axes.countAxes(operand))
       continue;
     std::optional<unsigned> axis = axes.axis(operand);
-    int64_t rank = rankOf(operand), dim = integerOf(call, "dim").value_or(0);
-    bool isAlong = divides && (dim + rank) % rank == int64_t(axis.value_or(0)) &&
+    int64_t dim = integerOf(call, "dim").value_or(0);
+    dim += dim < 0 ? rankOf(operand) : 0;
+    bool isAlong = divides && dim == int64_t(axis.value_or(0)) &&
                    operand.getType() != call.getResult(0).getType();
     if (!axis || isAlong)
       return false;

@@ -251,9 +251,10 @@ static void recomposeSqueeze(graph::CallOp call) {
 /// x[:, −t:] of t tokens: as many entries in a row are all of them.
 static void recomposeWhole(graph::CallOp call) {
   Attribute start = call.getArgument("start");
-  if (start && !isa<IntegerAttr>(start) && integerOf(call, "step").value_or(1) == 1 &&
-      call.getOperand(0).getType() == call.getResult(0).getType())
-    call.getResult(0).replaceAllUsesWith(call.getOperand(0));
+  Value from = call.getTensor("self");
+  if (from && start && !isa<IntegerAttr>(start) && integerOf(call, "step").value_or(1) == 1 &&
+      from.getType() == call.getResult(0).getType())
+    call.getResult(0).replaceAllUsesWith(from);
 }
 
 /// A tensor beside one without entries, which any other may stand beside.

@@ -13,9 +13,10 @@ using namespace ctxc::pt2;
 /// `value` before it was copied to other types of integers.
 static Value beforeCasts(Value value) {
   while (graph::CallOp cast = callOf(value, "_to_copy")) {
-    if (!isa<IntegerType>(elementOf(cast.getOperand(0))) || elementOf(value).isInteger(1))
+    Value from = cast.getTensor("self");
+    if (!from || !isa<IntegerType>(elementOf(from)) || elementOf(value).isInteger(1))
       return value;
-    value = cast.getOperand(0);
+    value = from;
   }
   return value;
 }
@@ -41,18 +42,21 @@ static std::optional<int64_t> tokensOfWhole(graph::CallOp call, Attribute tokens
   Value self = call.getTensor("self"), index = call.getTensor("index");
   graph::CallOp top = index ? callOf(beforeCasts(index), "topk") : graph::CallOp();
   Value scores = top ? top.getTensor("self") : Value();
-  std::optional<int64_t> dim = integerOf(call, "dim");
-  if (!self || !scores || !dim || beforeCasts(index) != top.getResult(1))
+  std::optional<int64_t> dim = integerOf(call, "dim"),
+                         along = top && top.getArgument("dim") ? integerOf(top, "dim") : -1;
+  if (!self || !scores || !dim || !along || top.getNumResults() != 2 ||
+      beforeCasts(index) != top.getResult(1))
     return std::nullopt;
-  ArrayRef<Attribute> sizes = cast<graph::SymbolicType>(scores.getType()).getSizes();
-  const int64_t rank = sizes.size(),
-                along = top.getArgument("dim") ? integerOf(top, "dim").value_or(rank) : int64_t(-1);
-  const int64_t axis = (*dim + rank) % std::max<int64_t>(rank, 1);
+  ArrayRef<Attribute> sizes = cast<graph::SymbolicType>(scores.getType()).getSizes(),
+                      places = cast<graph::SymbolicType>(index.getType()).getSizes();
+  const int64_t rank = sizes.size(), axis = *dim < 0 ? *dim + rank : *dim;
   // So that each entry along the axis is written, once.
-  if (cast<graph::SymbolicType>(self.getType()).getSizes() != sizes || along >= rank ||
-      (along + rank) % rank != axis || sizes[axis] != tokens)
+  if (cast<graph::SymbolicType>(self.getType()).getSizes() != sizes || axis < 0 || axis >= rank ||
+      (*along < 0 ? *along + rank : *along) != axis || sizes[axis] != tokens ||
+      int64_t(places.size()) != rank || places.take_front(axis) != sizes.take_front(axis) ||
+      places.drop_front(axis + 1) != sizes.drop_front(axis + 1))
     return std::nullopt;
-  return mostOf(cast<graph::SymbolicType>(index.getType()).getSizes()[axis], tokens);
+  return mostOf(places[axis], tokens);
 }
 
 /// The K of ⌊p / K⌋, where `value` is that of each token's position p; none where it is another.
@@ -121,7 +125,7 @@ void pt2::takeWholeSelections(graph::ProgramOp program) {
         few.fill(call, call.getArgument("value"), *most,
                  callOf(beforeCasts(call.getTensor("index")), "topk").getLoc(),
                  "keeps the " + Twine(*most) + " tokens with the largest scores");
-    } else if (call.getTarget() == "aten.eq.Tensor" &&
+    } else if (call.getTarget() == "aten.eq.Tensor" && call.getNumOperands() == 2 &&
                llvm::all_of(call.getOperands(), isQuotient)) {
       if (!axes)
         axes.emplace(program);
