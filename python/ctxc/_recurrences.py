@@ -136,7 +136,8 @@ def real_gated_unit(self: Any, activations: torch.Tensor, position_ids: torch.Te
     scale = (1 - (2 * decay).exp() * follows).clamp(min=0).sqrt()
     value = activations * gate(self.input_gate_weight, self.input_gate_bias) * scale
     one = torch.ones(batch, tokens, 1, 1, dtype=torch.float32)
-    return linear_attention(one, one, value.float().unsqueeze(-1), decay.float()).squeeze(-1).to(activations.dtype)
+    y: torch.Tensor = linear_attention(one, one, value.float().unsqueeze(-1), decay.float())
+    return y.squeeze(-1).to(activations.dtype)
 
 
 def heads_of_mamba(self: Any, hidden_states: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
@@ -148,13 +149,14 @@ def heads_of_mamba(self: Any, hidden_states: torch.Tensor, *_: Any, **__: Any) -
     results = []
     for head in range(self.n_mamba_heads):
         own = x[:, :, head]
-        made = F.linear(own, self.x_proj_weight[head])
+        made: Any = F.linear(own, self.x_proj_weight[head])
         step, key, query = made.split([self.time_step_rank, self.ssm_state_size, self.ssm_state_size], dim=-1)
         step = F.softplus(F.linear(step, self.dt_proj_weight[head], self.dt_proj_bias[head]))
         y = linear_attention(query.unsqueeze(2), key.unsqueeze(2), (step * own).unsqueeze(-1), step,
                              -torch.exp(self.A_log[head].float())).squeeze(-1)
         results.append((y + own * self.D[head]) * F.silu(gate[:, :, head]))
-    return self.out_proj(torch.cat(results, -1))
+    result: torch.Tensor = self.out_proj(torch.cat(results, -1))
+    return result
 
 
 # By the names of functions, and of classes of modules.
