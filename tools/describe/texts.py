@@ -105,9 +105,11 @@ def read(text: str) -> Program:
     blocks, model = {}, None
     for unit in units:
         if unit[0].startswith("  xf.model"):
-            if not re.match(r"xf\.model @\w+ \{$", unit[0].strip()):
+            head = re.match(r"xf\.model @\w+ (positions \d+ )?\{$", unit[0].strip())
+            if not head:
                 raise NoForm(f"the model's head is {unit[0].strip()}")
-            model = unit[1:-1]
+            limit = [f"    {head[1].strip()}"] if head[1] else []  # a line of its own, in front of all others
+            model = limit + unit[1:-1]
             continue
         name = re.match(r"  xf\.block @([\w.]+)\(", unit[0]).group(1)
         unit[0] = unit[0].replace("@" + name, "@BLOCK", 1)

@@ -264,9 +264,20 @@ std::string Instance::program() {
   for (const auto &rope : ropes)
     if (int64_t own = rope.second.positions)
       positions = positions ? std::min(positions, own) : own;
-  out += "  xf.model @model " + (positions ? "positions " + std::to_string(positions) + " " : "") +
-         "{\n";
+  std::string lines;
+  std::swap(out, lines);
   writeLines(array(*before, "lines"), {}, "    ");
+  std::swap(out, lines);
+  // A limit of the program's own is in front of its ops.
+  StringRef first = lines, own = first;
+  if (own.consume_front("    positions ")) {
+    std::tie(own, first) = own.split('\n');
+    int64_t limit = 0;
+    if (!own.getAsInteger(10, limit) && limit > 0)
+      positions = positions ? std::min(positions, limit) : limit;
+  }
+  out += "  xf.model @model " + (positions ? "positions " + std::to_string(positions) + " " : "") +
+         "{\n" + first.str();
   out += layers;
   writeLines(array(*behind, "lines"), {{"%last", last}}, "    ");
   return failed ? "" : "module {\n" + out + "  }\n}\n";
