@@ -1,5 +1,6 @@
-//===- NamedChanges.h - an adapter by the names of stored parameters ------===//
-//===----------------------------------------------------------------------===//
+// An adapter by the names of stored parameters, for models whose parameters are of no module: for
+// each matrix NAME the factors NAME.u (rows × rank) and NAME.v (columns × rank), for each vector
+// NAME.delta.
 #ifndef CTXC_LIB_EXPORT_NAMEDCHANGES_H
 #define CTXC_LIB_EXPORT_NAMEDCHANGES_H
 
