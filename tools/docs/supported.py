@@ -42,7 +42,8 @@ def table(repository):
                 known[kind] = ["export", how, known[kind][2] if kind in known else {"none"}]
     for kind, verdict, parts, *_ in rows(docs / "described-types.md", "type"):
         kind = kind.strip("`")
-        runs = "kernels" if not parts else known[kind][1] if kind in known else "the exported program"
+        exported = known[kind][1] if kind in known else "the exported program"
+        runs = "kernels" if not parts else exported.replace("kernels", "kernels after `ctxc.export`")
         known[kind] = ["directory", runs, {verdict}]
     families = {}
     for _, kinds, *cells in rows(docs / "families.md", "family"):
