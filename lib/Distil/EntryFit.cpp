@@ -3,6 +3,7 @@
 #include "ctxc/Numerics/Softmax.h"
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 using namespace ctxc;
 

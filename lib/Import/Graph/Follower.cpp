@@ -350,3 +350,14 @@ Found Follower::sums(graph::CallOp call, const Places &at) {
   count.number += 1;
   return join(*line, count, [](double x, double y) { return x * y; }, Form::Product);
 }
+
+std::optional<Follower::Places> pt2::placesOfToken(Value value, const TokenAxes &axes) {
+  Follower::Places at(rankOf(value));
+  for (auto [axis, line] : llvm::enumerate(at)) {
+    if (axes.axis(value) == axis)
+      line.row = 1;
+    else if (!isOne(value, axis))
+      return std::nullopt;
+  }
+  return at;
+}

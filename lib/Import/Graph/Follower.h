@@ -83,6 +83,9 @@ private:
   unsigned followed = 0, depth = 0;
 };
 
+/// The place of each token's own number in `value`; none where a token has several.
+std::optional<Follower::Places> placesOfToken(mlir::Value value, const TokenAxes &axes);
+
 } // namespace ctxc::pt2
 
 #endif // CTXC_IMPORT_FOLLOWER_H

@@ -87,15 +87,11 @@ std::optional<Raiser::Place> Raiser::positionOf(Value value) const {
     by = name == "floor" ? 1 : numberOf(call, "other").value_or(0);
     from = call.getOperand(0);
   }
-  Follower::Places at(rankOf(from));
-  for (auto [axis, line] : llvm::enumerate(at)) {
-    if (axes.axis(from) == axis)
-      line.row = 1;
-    else if (!isOne(from, axis))
-      return std::nullopt;
-  }
+  std::optional<Follower::Places> at = placesOfToken(from, axes);
+  if (!at)
+    return std::nullopt;
   std::string obstacle;
-  auto found = Follower(axes, rotations.numbersOf(), obstacle).entry(from, at);
+  auto found = Follower(axes, rotations.numbersOf(), obstacle).entry(from, *at);
   auto *line = found ? std::get_if<Line>(&*found) : nullptr;
   if (!line || line->column || line->isShifted || line->rounded || !(line->row > 0) || !(by > 0))
     return std::nullopt;

@@ -66,15 +66,11 @@ static std::optional<int64_t> chunkOf(Value value, const TokenAxes &axes) {
   Value from = size && *size > 0 ? divided.getTensor("self") : Value();
   if (!from || axes.isData(from) || axes.countAxes(from) != 1)
     return std::nullopt;
-  Follower::Places at(rankOf(from));
-  for (auto [axis, line] : llvm::enumerate(at)) {
-    if (axes.axis(from) == axis)
-      line.row = 1;
-    else if (!isOne(from, axis))
-      return std::nullopt;
-  }
+  std::optional<Follower::Places> at = placesOfToken(from, axes);
+  if (!at)
+    return std::nullopt;
   std::string obstacle;
-  Follower::Found found = Follower(axes, writtenNumbers, obstacle).entry(from, at);
+  Follower::Found found = Follower(axes, writtenNumbers, obstacle).entry(from, *at);
   auto *line = found ? std::get_if<Line>(&*found) : nullptr;
   return line && line->isCount() && line->row && line->number == 0 ? size : std::nullopt;
 }
