@@ -157,8 +157,7 @@ llvm::Error ctxc::checkRoomToFitEntries(const SplitModel &model, const EntriesRe
     const uint64_t rows = tokens * (shapeOf(at.query)[0] / shapeOf(at.key)[0]),
                    width = shapeOf(at.key)[1], count = std::min<uint64_t>(request.count, places);
     most = std::max<uint64_t>(
-        most, rows * (2 * places + 7 * count + 2 * width + 8 * shapeOf(at.value)[1]) +
-                  4 * count * width * width); // these in float64, and factored
+        most, rows * (2 * places + 10 * count + 4 * width + 9 * shapeOf(at.value)[1]));
   }
   return check(
       "fitting entries to " + llvm::Twine(tokens) + " tokens of text after a context of " +

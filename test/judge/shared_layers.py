@@ -50,10 +50,9 @@ def judged(build, folder):
     without = module(torch.tensor([TEXT]))[0]
     factors = load_file(out / "adapter_model.safetensors")
     weights = dict(module.named_parameters())
-    for name, down in factors.items():
-        if name.endswith(".lora_A.weight"):
-            own = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight") + ".weight"
-            weights[own] += factors[name.replace("lora_A", "lora_B")] @ down
+    for name, u in factors.items():
+        if name.endswith(".u"):
+            weights[name.removesuffix(".u")] += u @ factors[name.removesuffix("u") + "v"].T
     error, control = (float((each - full).abs().max()) for each in (module(torch.tensor([TEXT]))[0], without))
     if not error < 1e-3 * control:
         return f"with the patch the logits differ by {error:.2g}, without by {control:.2g}"
