@@ -166,11 +166,9 @@ class Defaults:
                 fixed[name] = {"value": as_stored(values[0]), "absent": as_stored(self.default[name])}
             elif rules(name) or "chunk" in name or name in samples.STATE_RANGES or isinstance(values[0], float):  # varied, and without effect
                 unread.append(name)
-            elif computed := self.computed_of(name):
-                sizes.update({name: self.size(name), **computed})
-            elif twin := self.twin_of(name, values):
-                equal.append([name, twin])
-                sizes[name] = self.size(name)
+            elif (twin := self.twin_of(name, values)) or self.computed_of(name):
+                sizes.update({name: self.size(name), **self.computed_of(name)})
+                equal += [[name, twin]] if twin else []
             elif self.is_replaced(name) or self.is_idle(name):
                 unread.append(name)
             else:
