@@ -15,6 +15,7 @@ import itertools
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -144,12 +145,24 @@ class Describer:
         flips = {name: flip for name, flip in flips.items() if name not in deciding}
         self.sampler.idle = self.idle_parts()
         found = template.joined(self.sampler, base, flips, self.read, self.together(base, flips, known), self.is_idle)
-        return {**found, **self.around([name for name in samples.SHARED if name in found.get("choices", ())])}
+        computed = self.computed(found)
+        return {**found, **({"computed": computed} if computed else {}),
+                **self.around([name for name in samples.SHARED if name in found.get("choices", ())])}
+
+    def model(self) -> Any:
+        """A model of the first sample, without numbers."""
+        with torch.device("meta"):
+            return export.causal_model(self.sampler.whole(self.sampler.build(self.sampler.settings(samples.FITTED[0]))))
 
     def may_tie(self) -> bool:
         """Whether the class of the models can have the embedding as its head."""
-        with torch.device("meta"):
-            return bool(export.causal_model(self.sampler.whole(self.sampler.build(self.sampler.settings(samples.FITTED[0]))))._tied_weights_keys)
+        return bool(self.model()._tied_weights_keys)
+
+    def computed(self, found: dict[str, Any]) -> list[str]:
+        """The frozen parameters that the class computes, so that no checkpoint has them."""
+        frozen = set(re.findall(r'xf.param "([^"]*)" frozen', json.dumps(found).replace('\\"', '"')))
+        stored = self.model().state_dict() if frozen else {}
+        return sorted(name for name in frozen if not any(key.endswith(name) for key in stored))
 
     def deciding(self, others: dict[str, Any]) -> set[str]:
         """The settings that change, alone or with the others, the lists that the class gives: the rule of a list holds without them."""

@@ -21,10 +21,11 @@ std::vector<llvm::StringRef> types();
 llvm::StringRef descriptionOf(llvm::StringRef type);
 
 /// The module that `description` gives for `config`, which `reader` reads and whose file is `path`,
-/// with the types that `tensors` has stored; null after problems.
+/// with the types that `tensors` has stored; null after problems. `needWeights`: the numbers are
+/// needed, too, which some classes compute.
 mlir::OwningOpRef<mlir::ModuleOp>
 importConfig(llvm::StringRef description, const llvm::json::Object &config, ConfigReader &reader,
-             llvm::StringRef path, hf::StoredTensors &tensors, Problems &problems,
+             llvm::StringRef path, hf::StoredTensors &tensors, bool needWeights, Problems &problems,
              mlir::MLIRContext &context, std::vector<std::string> &warnings);
 
 } // namespace ctxc::described

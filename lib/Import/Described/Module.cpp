@@ -21,16 +21,22 @@ using Types = SmallVector<mlir::RankedTensorType>;
 
 class TypeSetter {
 public:
-  TypeSetter(StoredTensors &tensors, mlir::MLIRContext *context)
-      : tensors(tensors), context(context) {}
+  /// `computed`: the names of what the model's class computes, and no checkpoint has;
+  /// `isWithout` is told of them.
+  TypeSetter(StoredTensors &tensors, const json::Array *computed,
+             function_ref<void(StringRef)> isWithout, mlir::MLIRContext *context)
+      : tensors(tensors), computed(computed), isWithout(isWithout), context(context) {}
 
   void setModel(xf::ModelOp model, mlir::ModuleOp module);
 
 private:
   mlir::RankedTensorType stored(StringRef name, xf::ParamOp param) {
     auto type = cast<mlir::RankedTensorType>(param.getType());
-    if (isPartial && param.getFrozen() && !tensors.has(name))
-      return type; // numbers that the exported program alone has
+    if (computed && llvm::is_contained(*computed, json::Value(param.getName())) &&
+        !tensors.has(name)) {
+      isWithout(name);
+      return type;
+    }
     return isBankName(name) ? tensors.bankType(name, type.getShape(), context)
                             : tensors.type(name, type.getShape(), context);
   }
@@ -38,8 +44,9 @@ private:
   static void set(mlir::Value value, mlir::Type element);
 
   StoredTensors &tensors;
+  const json::Array *computed;
+  function_ref<void(StringRef)> isWithout;
   mlir::MLIRContext *context;
-  bool isPartial = false; ///< of some parts it is known alone what they read
 };
 
 mlir::RankedTensorType typeOf(mlir::Value value) {
@@ -70,8 +77,6 @@ Types TypeSetter::typesOf(xf::BlockOp block, xf::LayerOp layer) {
 }
 
 void TypeSetter::setModel(xf::ModelOp model, mlir::ModuleOp module) {
-  module.walk(
-      [&](mlir::Operation *op) { isPartial |= isa<xf::OpaqueContextualOp, graph::OpaqueOp>(op); });
   model.walk(
       [&](xf::ParamOp param) { set(param, stored(param.getName(), param).getElementType()); });
   StringMap<SmallVector<std::pair<Types, xf::BlockOp>>> versions;
@@ -269,8 +274,9 @@ static bool isSecond(StringRef name, mlir::ModuleOp module, const StoredTensors 
 
 mlir::OwningOpRef<mlir::ModuleOp>
 described::importConfig(StringRef description, const json::Object &config, ConfigReader &reader,
-                        StringRef path, StoredTensors &tensors, Problems &problems,
-                        mlir::MLIRContext &context, std::vector<std::string> &warnings) {
+                        StringRef path, StoredTensors &tensors, bool needWeights,
+                        Problems &problems, mlir::MLIRContext &context,
+                        std::vector<std::string> &warnings) {
   json::Object described = *cantFail(json::parse(description)).getAsObject(); // one of ours
   std::string program = programOf(described, reader, problems, context);
   if (!problems.empty())
@@ -295,7 +301,13 @@ described::importConfig(StringRef description, const json::Object &config, Confi
   if (takeStoredHead(model, tensors))
     warnings.push_back(ownHeadWarning(path));
   takeConventions(*module, tensors.conventions());
-  TypeSetter(tensors, &context).setModel(model, *module);
+  auto isWithout = [&](StringRef name) {
+    if (needWeights)
+      problems.add(path + ": has no numbers of " + quoted(name) +
+                   ", which the model's class computes; expected a program by python -m "
+                   "ctxc.export (docs/check-your-architecture.md)");
+  };
+  TypeSetter(tensors, described.getArray("computed"), isWithout, &context).setModel(model, *module);
   tensors.rename(*module);
   placeAll(*module, path);
   OtherHead other(task, withHead, head.stem);

@@ -233,8 +233,8 @@ static Expected<ImportedModel> importConfig(const json::Object &config, StringRe
   imported.module =
       description.empty()
           ? importFamily(config, own, configPath, tensors, problems, context, imported.warnings)
-          : described::importConfig(description, config, own, configPath, tensors, problems,
-                                    context, imported.warnings);
+          : described::importConfig(description, config, own, configPath, tensors,
+                                    options.needWeights, problems, context, imported.warnings);
   if (text)
     reader.finish();
   if (!problems.empty())

@@ -174,7 +174,7 @@ TEST_F(Described, OtherNamesOfTheSameTensors) {
   EXPECT_HAS(model->warnings.front(), "the stored head is not the embedding");
 }
 
-TEST_F(Described, NumbersOfAProgramThatNoCheckpointHas) {
+TEST_F(Described, NumbersThatTheClassComputesAndNoCheckpointHas) {
   config = json::Object{{"model_type", "xglm"}, {"d_model", 16},        {"ffn_dim", 12},
                         {"num_layers", 2},      {"attention_heads", 4}, {"vocab_size", 20}};
   StoredTensorMap tensors = zeros();
@@ -185,6 +185,8 @@ TEST_F(Described, NumbersOfAProgramThatNoCheckpointHas) {
   tensors.erase("model.embed_positions.weights");
   writeTensors(tensors);
   EXPECT_EQ(imported(directory(), toCheck), alone);
+  EXPECT_HAS(imported(directory()),
+             "has no numbers of 'model.embed_positions.weights', which the model's class computes");
   tensors.erase("model.layers.1.self_attn.v_proj.weight");
   writeTensors(tensors);
   EXPECT_HAS(imported(directory(), toCheck),
