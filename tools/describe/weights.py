@@ -41,10 +41,11 @@ class StoredWeights:
         one head, and rotations that depend on the length of the run."""
         sizes, found = self.description["sizes"], []
         is_width = "head_dim" not in sizes or self.description.get("made_with") == "heads as width"
+        widths = {"hidden_size", *(name for pair in self.description.get("equal", ()) if "hidden_size" in pair for name in pair if name in sizes)}
         for names in ((samples.KV_NAMES,), (samples.KV_NAMES, samples.ATTENTION_HEADS)):
             ones = {name: 1 for some in names for name in some if sizes.get(name, {}).get("least") == 1}
             if ones and (len(names) == 1 or set(ones) & set(samples.ATTENTION_HEADS)):
-                found.append({**ones, **({"hidden_size": 72} if len(names) > 1 and is_width else {})})
+                found.append({**ones, **(dict.fromkeys(widths, 72) if len(names) > 1 and is_width else {})})
         # Slopes of a power of two of heads have a rule of their own.
         found += [{heads: 8} for heads in sorted({heads for layer in self.description["layers"] for heads in re.findall(r"slopes\((\w+),", layer["call"])})]
         rope = self.description.get("ropes", {}).get("rope_parameters", {})

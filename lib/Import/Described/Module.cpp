@@ -4,6 +4,7 @@
 #include "../ParseText.h"
 #include "Described.h"
 #include "Instance.h"
+#include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Program/SliceName.h"
 #include "dialects/Graph/Graph.h"
