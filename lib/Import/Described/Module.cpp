@@ -7,7 +7,6 @@
 #include "ctxc/Checkpoint/StrictJson.h"
 #include "ctxc/Program/ModelEnds.h"
 #include "ctxc/Program/SliceName.h"
-#include "dialects/Graph/Graph.h"
 #include "dialects/XF/XF.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringMap.h"
