@@ -51,6 +51,14 @@ void Explanation::notePathPastGoals() {
 void Explanation::undecided() {
   verdict.kind = VerdictKind::Undecided;
   SmallVector<ChainBreak> breaks;
+  // Several outputs may break at one op, for the same reason or for others.
+  auto add = [&](const ChainBreak &b) {
+    auto known = llvm::find_if(breaks, [&](const ChainBreak &o) { return o.op == b.op; });
+    if (known == breaks.end())
+      breaks.push_back(b);
+    else if (!StringRef(known->reason).contains(b.reason))
+      known->reason += ", and " + b.reason;
+  };
   bool anyChain = false;
   unsigned outputs = 0;
   int64_t wanted = 0, supplied = 0; // entries of the outputs, and of what solves for them
@@ -67,11 +75,11 @@ void Explanation::undecided() {
       bool alone = leavesOthersAlone(facts.graph, chain, output);
       anyChain |= alone;
       if (!alone)
-        breaks.push_back({chain.site,
-                          "a patch of '" + Sites::name(chain.site) +
-                              "' would also change another "
-                              "output, which is right as it is or differs in another way",
-                          /*isSite=*/true});
+        add({chain.site,
+             "a patch of '" + Sites::name(chain.site) +
+                 "' would also change another "
+                 "output, which is right as it is or differs in another way",
+             /*isSite=*/true});
     }
     for (const OutputChain &chain : found.partial)
       for (ChainLink link : chain.links)
@@ -84,11 +92,7 @@ void Explanation::undecided() {
     for (const ChainBreak &b : found.breaks) {
       if (facts.sites.inContextualPart(b.op) && !facts.sites.followsContext(b.op))
         continue;
-      auto known = llvm::find_if(breaks, [&](const ChainBreak &o) { return o.op == b.op; });
-      if (known == breaks.end())
-        breaks.push_back(b);
-      else if (known->reason != b.reason)
-        known->reason += ", and " + b.reason;
+      add(b);
     }
   }
   std::string what =

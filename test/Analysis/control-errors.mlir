@@ -406,3 +406,22 @@ xf.block @output_without_context(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8x
   %y = xf.add %v, %d : tensor<8xf32>
   xf.yield %y, %d : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// Both outputs break at one op: its reason is said once.
+xf.block @both_outputs_break_at_one_op(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+  %C = xf.param "conv" : tensor<3x3xf32>
+  %c = xf.conv %C, %x : tensor<3x3xf32>, tensor<3xf32>
+  %v = xf.add %x, %c : tensor<3xf32>
+  %m = xf.param "m" : tensor<3xf32>
+  %s = xf.scale %v by %m offset 1.0 : tensor<3xf32>, tensor<3xf32>
+  %W = xf.param "fixed" frozen : tensor<3x3xf32>
+  // expected-error @below {{whether block 'both_outputs_break_at_one_op' can take the context into its parameters is undecided: 'fixed' is frozen, and a fixed matrix reaches only the span of its columns [no-solvable-chain]}}
+  // expected-note @below {{give the block a bias, a scale or a matrix of its own between this op and its output, or patch a parameter of the contextual part instead}}
+  %h = xf.linear %W * %s : tensor<3x3xf32>, tensor<3xf32>
+  %y = xf.add %h, %v : tensor<3xf32>
+  %d = xf.sub %v, %y : tensor<3xf32>
+  %u = xf.add %x, %y : tensor<3xf32>
+  xf.yield %d, %u : tensor<3xf32>, tensor<3xf32>
+}
