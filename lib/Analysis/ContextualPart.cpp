@@ -134,21 +134,25 @@ std::optional<unsigned> PartEnds::newStream(unsigned from) const {
 
 /// Ops that read the stream itself and the context beside it, whatever they make of them: a
 /// concatenation, a gate. The part ends with the stream that begins anew behind them, else there.
+/// It ends with a concatenation of the context and a branch beside it, too: the matrix that reads
+/// both, [W_o W_down], is the branch's own.
 void PartEnds::addMeetings() {
   BlockGraph::Set itself = handedOn(graph, context, graph.none());
   for (Operation &op : graph.getBlock().getBody().front().without_terminator()) {
     unsigned v = graph.vertex(&op);
     if (stream.test(v) || before.test(v) || graph.reach(ends, contextualOps).test(v))
       continue;
-    bool readsStream = false, readsContext = false;
-    for (Value operand : op.getOperands()) {
+    bool readsStream = false, readsBranch = false, readsContext = false;
+    auto parts = dyn_cast<xf::PartsOpInterface>(op);
+    for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
       unsigned from = graph.vertex(operand);
       readsStream |= itself.test(from);
+      readsBranch |= parts && parts.isPartOfResult(index) && stream.test(from);
       readsContext |= context.depends(operand) && !stream.test(from);
     }
-    if (!readsStream || !readsContext)
+    if (!(readsStream || readsBranch) || !readsContext)
       continue;
-    std::optional<unsigned> anew = newStream(v);
+    std::optional<unsigned> anew = readsStream ? newStream(v) : std::nullopt;
     streamsAnew |= anew.has_value();
     if (anew)
       addReaders(*anew);

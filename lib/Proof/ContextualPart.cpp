@@ -113,7 +113,8 @@ Value PartWalk::newStream(Value from) const {
   return {};
 }
 
-/// Ops that read the stream itself and the context beside it.
+/// Ops that read the stream itself and the context beside it, and concatenations of the context
+/// and a branch beside it.
 void PartWalk::meet() {
   Values itself = streamOf({});
   for (Operation &op : flow.body().without_terminator()) {
@@ -122,9 +123,15 @@ void PartWalk::meet() {
       continue;
     bool readsContext = llvm::any_of(
         op.getOperands(), [&](Value v) { return ofContext.contains(v) && !stream.contains(v); });
-    if (!readsContext || !anyIn(op.getOperands(), itself))
+    bool readsStream = anyIn(op.getOperands(), itself);
+    auto parts = dyn_cast<xf::PartsOpInterface>(op);
+    bool readsBranch =
+        parts && llvm::any_of(op.getOpOperands(), [&](OpOperand &part) {
+          return parts.isPartOfResult(part.getOperandNumber()) && stream.contains(part.get());
+        });
+    if (!readsContext || !(readsStream || readsBranch))
       continue;
-    if (Value anew = newStream(op.getResult(0))) {
+    if (Value anew = readsStream ? newStream(op.getResult(0)) : Value()) {
       isAnew = true;
       takeUsersOf(anew);
     } else {

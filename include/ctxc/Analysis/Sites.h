@@ -15,6 +15,8 @@
 //   - if an op reads both the stream itself and the context ([x; a], a gate): with the later value
 //     that the whole context passes and that begins a new stream, because several ops read it
 //     (v = W [x; a], the gated sum of GTrXL); with the op itself if there is no such value;
+//   - with a concatenation of the context and a branch beside it ([a; m]), whose matrix is the
+//     branch's outer one too;
 //   - with such a value behind the last contextual op, if no stream goes past it (v = W_o a);
 //   - behind the first matrix, the output projection, if another matrix follows it.
 //
