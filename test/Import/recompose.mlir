@@ -131,3 +131,23 @@ graph.program @others tokens "s" {
   %d = graph.call "aten.convolution.default"(%t, %k) {input = #graph.operand<0>, weight = #graph.operand<1>, stride = [1], padding = [2], dilation = [1], transposed = true, output_padding = [0], groups = 4} in "" : (!graph.tensor<[1, 4, "s"], f32>, !graph.tensor<[4, 1, 3], f32>) -> !graph.tensor<[1, 4, "s - 2"], f32>
   graph.return %m#0, %s, %c, %d : !wide, !graph.tensor<[1, "s"], f32>, !graph.tensor<[1, 4, "s + 2"], f32>, !graph.tensor<[1, 4, "s - 2"], f32>
 }
+
+// CHECK-LABEL: graph.program @composed
+graph.program @composed tokens "s" {
+  %x = graph.input "x" as "activation" : !graph.tensor<[1, "s", 6], f32>
+  %w = graph.stored "w" : !graph.tensor<[6, 4], f32>
+  %a = graph.stored "a" : !graph.tensor<[6, 2], f32>
+  %b = graph.stored "b" : !graph.tensor<[2, 4], f32>
+  %ab = graph.call "aten.matmul.default"(%a, %b) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[6, 2], f32>, !graph.tensor<[2, 4], f32>) -> !graph.tensor<[6, 4], f32>
+  %scaled = graph.call "aten.mul.Tensor"(%ab) {self = #graph.operand<0>, other = 2.000000e+00 : f64} in "" : (!graph.tensor<[6, 4], f32>) -> !graph.tensor<[6, 4], f32>
+  %sum = graph.call "aten.add.Tensor"(%w, %scaled) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[6, 4], f32>, !graph.tensor<[6, 4], f32>) -> !graph.tensor<[6, 4], f32>
+  // x (W + 2 A B) = x W + 2 (x A) B
+  // CHECK: [[OWN:%.*]] = graph.call "aten.matmul.default"(%{{.*}}, %{{.*}}) {{.*}} : (!graph.tensor<[1, "s", 6], f32>, !graph.tensor<[6, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  // CHECK: [[THIN:%.*]] = graph.call "aten.matmul.default"{{.*}} -> !graph.tensor<[1, "s", 2], f32>
+  // CHECK: [[BACK:%.*]] = graph.call "aten.matmul.default"([[THIN]], %{{.*}}) {{.*}} -> !graph.tensor<[1, "s", 4], f32>
+  // CHECK: [[TWICE:%.*]] = graph.call "aten.mul.Tensor"([[BACK]])
+  // CHECK: [[ALL:%.*]] = graph.call "aten.add.Tensor"([[OWN]], [[TWICE]])
+  // CHECK: graph.return [[ALL]]
+  %y = graph.call "aten.matmul.default"(%x, %sum) {self = #graph.operand<0>, other = #graph.operand<1>} in "" : (!graph.tensor<[1, "s", 6], f32>, !graph.tensor<[6, 4], f32>) -> !graph.tensor<[1, "s", 4], f32>
+  graph.return %y : !graph.tensor<[1, "s", 4], f32>
+}

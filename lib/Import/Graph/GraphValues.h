@@ -18,6 +18,10 @@ inline mlir::Type elementOf(mlir::Value value) {
   return mlir::cast<graph::SymbolicType>(value.getType()).getElementType();
 }
 
+inline llvm::ArrayRef<mlir::Attribute> sizesOf(mlir::Value value) {
+  return mlir::cast<graph::SymbolicType>(value.getType()).getSizes();
+}
+
 /// Whether `setting` is a matrix that a value is multiplied with.
 bool isMatrix(xf::SettingOp setting);
 

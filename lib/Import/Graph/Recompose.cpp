@@ -7,10 +7,6 @@ using namespace mlir;
 using namespace ctxc;
 using namespace ctxc::pt2;
 
-static ArrayRef<Attribute> sizesOf(Value value) {
-  return cast<graph::SymbolicType>(value.getType()).getSizes();
-}
-
 namespace {
 /// The arguments of a call that is made anew.
 struct NewCall {

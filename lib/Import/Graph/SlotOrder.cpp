@@ -10,9 +10,6 @@ using namespace ctxc::pt2;
 namespace {
 
 int64_t rankOf(Value value) { return cast<graph::SymbolicType>(value.getType()).getRank(); }
-ArrayRef<Attribute> sizesOf(Value value) {
-  return cast<graph::SymbolicType>(value.getType()).getSizes();
-}
 
 /// Follows the axis of the slots from a selection to what is computed of it.
 class Follower {

@@ -105,15 +105,62 @@ static void spellSumOfProduct(graph::CallOp call) {
       write.of("aten.add.Tensor", self, write.times(product, factorOf(call, "value")), {}, type));
 }
 
+/// The matrices whose sum `matrix` is; none where it is no sum of two of its shape.
+static std::optional<Sides> summandsOf(Value matrix) {
+  graph::CallOp sum = callOf(matrix, "add");
+  std::optional<Sides> sides = sum ? sidesOf(sum) : std::nullopt;
+  bool areAlike = sides && sides->right && sides->left.getType() == matrix.getType() &&
+                  sides->right.getType() == matrix.getType();
+  return areAlike ? sides : std::nullopt;
+}
+
+/// What `call`, a product with a matrix, gives for x and this matrix: of a sum that of its parts,
+/// of a product one after the other.
+static Value timesMatrix(Writer &write, graph::CallOp call, Value x, Value matrix) {
+  bool isTransposed = call.getBaseName() == "linear";
+  if (std::optional<Sides> sides = summandsOf(matrix)) {
+    Value left = timesMatrix(write, call, x, sides->left);
+    return write.of("aten.add.Tensor", left, timesMatrix(write, call, x, sides->right), {},
+                    left.getType());
+  }
+  graph::CallOp scaled = callOf(matrix, "mul");
+  if (std::optional<Sides> sides = scaled ? sidesOf(scaled) : std::nullopt;
+      sides && sides->number && sides->left.getType() == matrix.getType())
+    return write.times(timesMatrix(write, call, x, sides->left), scaled.getArgument("other"));
+  for (StringRef name : {"matmul", "mm"})
+    if (graph::CallOp inner = callOf(matrix, name)) {
+      Value first = inner.getOperand(0), second = inner.getOperand(1);
+      if (sizesOf(first).size() != 2 || sizesOf(second).size() != 2)
+        break;
+      if (isTransposed)
+        std::swap(first, second);
+      return timesMatrix(write, call, timesMatrix(write, call, x, first), second);
+    }
+  SmallVector<Attribute> sizes(sizesOf(x));
+  sizes.back() = sizesOf(matrix)[isTransposed ? 0 : 1];
+  Type type = graph::SymbolicType::get(call.getContext(), sizes, elementOf(call.getResult(0)));
+  return isTransposed ? write.product(x, matrix, type)
+                      : write.of(call.getTarget(), x, matrix, {}, type);
+}
+
 /// x Wᵀ + b of a matrix that is computed: what is known of the sum does not wait for the product.
-static void spellLinear(graph::CallOp call) {
-  Value input = call.getTensor("input"), weight = call.getTensor("weight"),
-        bias = call.getTensor("bias");
-  if (!input || !weight || !bias || !computedBy(weight))
+/// x (W + B A) = x W + (x B) A: a change of a stored matrix W adds to the result.
+static void spellProduct(graph::CallOp call) {
+  bool isLinear = call.getBaseName() == "linear";
+  Value x = call.getTensor(isLinear ? "input" : "self"), bias = call.getTensor("bias"),
+        matrix = call.getTensor(isLinear ? "weight" : "other");
+  if (!x || !matrix)
+    return;
+  std::optional<Sides> sides = summandsOf(matrix);
+  auto isStored = [](Value value) { return bool(value.getDefiningOp<graph::StoredOp>()); };
+  bool isSummed =
+      sides && sizesOf(matrix).size() == 2 && (isStored(sides->left) || isStored(sides->right));
+  if (!isSummed && (!bias || !computedBy(matrix)))
     return;
   Writer write(call);
   Type type = call.getResult(0).getType();
-  write.replace(write.of("aten.add.Tensor", write.product(input, weight, type), bias, {}, type));
+  Value product = isSummed ? timesMatrix(write, call, x, matrix) : write.product(x, matrix, type);
+  write.replace(bias ? write.of("aten.add.Tensor", product, bias, {}, type) : product);
 }
 
 void pt2::spellOut(graph::ProgramOp program) {
@@ -121,7 +168,8 @@ void pt2::spellOut(graph::ProgramOp program) {
       {"add", spellSum},
       {"sub", spellSum},
       {"rsub", spellSum},
-      {"linear", spellLinear},
+      {"linear", spellProduct},
+      {"matmul", spellProduct},
       {"lerp", spellInterpolation},
       {"addcmul", spellSumOfProduct},
       {"addcdiv", spellSumOfProduct}};
