@@ -128,7 +128,7 @@ Error GraphBuilder::checkFixedLength() {
         return makeError(where + ": the program is for " + Twine(fixed.getInt()) +
                          " tokens alone, which does not tell their axis from one of the " +
                          Twine(size) + " entries of " + quoted(tensor.getName()) +
-                         "; export it with a length that divides no size, such as 13");
+                         "; export it with another length, which divides no size");
   }
   return Error::success();
 }
