@@ -11,6 +11,7 @@ from ctxc._axes import Anything, Filled, Known, Part, Tensor, filled, identity, 
 from ctxc._program import Graph, Place, Unsupported, is_known, product, same_sizes
 from ctxc.jax import _jax_internals as internals
 from ctxc.jax._build import Builder
+from ctxc.jax._complex import Complex, in_pairs, is_complex
 
 MOST_FOLDED = 1 << 20  # numbers of a constant that is computed while reading
 MOST_STEPS = 1024  # of a loop
@@ -19,13 +20,13 @@ UNREAD = Known(np.zeros(()))
 
 class Walk:
     def __init__(self, graph: Graph):
-        from ctxc.jax._primitives import table
+        from ctxc.jax._primitives import REFUSED, table
         self.graph, self.build = graph, Builder(graph)
         self.turned: dict[Any, list[int]] = {}  # the order in which a variable's axes are taken at once
-        self.table, self.outer = table(), ()  # type: tuple[dict[str, Any], tuple[str, ...]]
+        self.table, self.refused, self.outer = table(), REFUSED, ()  # type: tuple[dict[str, Any], dict[str, str], tuple[str, ...]]
 
-    def run(self, called: Any, arguments: Sequence[Anything]) -> list[Anything]:
-        """What a function gives for these arguments."""
+    def run(self, called: Any, arguments: Sequence[Anything], place: Optional[Place] = None) -> list[Anything]:
+        """What a function gives for these arguments; its lines are the author's, or all that of `place`."""
         jaxpr, constants = internals.unpacked(called)
         values: dict[Any, Anything] = dict(zip(jaxpr.constvars, [Known(np.asarray(each)) for each in constants]))
         values.update(zip(jaxpr.invars, arguments))
@@ -38,7 +39,7 @@ class Walk:
         for equation in jaxpr.eqns:
             if all(map(internals.is_dropped, equation.outvars)):
                 continue
-            self.graph.place = internals.place_of(equation, outer, self.graph.place)
+            self.graph.place = place or internals.place_of(equation, outer, self.graph.place)
             self.outer = self.graph.place.scope
             made = self.equation(equation, [read(variable) for variable in equation.invars])
             for variable, each in zip(equation.outvars, made):
@@ -59,6 +60,8 @@ class Walk:
             return loops[name](equation, inputs)
         if not name.startswith("random_") and (known := self.folded(equation, inputs)) is not None:
             return known
+        if name not in self.refused and any(map(is_complex, [*inputs, *[variable.aval for variable in equation.outvars]])):
+            return in_pairs(self, equation, inputs)
         if name not in self.table:
             raise self.unsupported(f"primitive '{name}' is not read")
         made = self.table[name](self, equation, *inputs)
@@ -70,7 +73,7 @@ class Walk:
     def folded(self, equation: Any, inputs: Sequence[Anything]) -> Optional[list[Anything]]:
         """The results, if they are known numbers that have no axis of tokens."""
         shapes = [variable.aval.shape for variable in equation.outvars]
-        if not inputs or any(isinstance(each, Tensor) for each in inputs):
+        if not inputs or any(isinstance(each, (Tensor, Complex)) for each in inputs):
             return None
         of_tokens = any(self.graph.counts_tokens(size) for shape in shapes for size in shape)
         small = is_known([size for each in inputs for size in each.shape]) and \
@@ -129,6 +132,9 @@ class Walk:
             return Known(value.array[i])
         if isinstance(value, Filled):
             return Filled(value.number, value.shape[1:], value.dtype)
+        if isinstance(value, Complex):
+            real, imag = (None if part is None else self.row(part, i, stem) for part in (value.real, value.imag))
+            return Complex(real, imag, value.shape[1:], value.dtype)
         if isinstance(value.base, Part) and len(value.axes[0]) == 1 and isinstance(value.axes[0][0], int):
             layer = value.base.element[1] < 0
             part = value.base.cut(value.axes[0][0], i, i + 1, note=not layer)
