@@ -40,6 +40,13 @@ def not_negative(value: Any) -> bool:
     return base == "full" and not_negative(arguments["fill_value"])
 
 
+def is_chosen(value: Value) -> bool:
+    """Whether they are places that the model chooses, as those of experts."""
+    while value.call is not None and value.call.op in SAME_ENTRIES:
+        value = value.call.arguments["self"]
+    return value.call is not None and value.call.base in ("topk", "argmax", "sort")
+
+
 def without_wrap(which: Anything, index: Anything) -> Optional[Anything]:
     """i of where(i < 0, i + n, i), if no i is negative: JAX lets an index count from the end."""
     if not isinstance(which, Tensor) or not isinstance(index, Tensor) or not isinstance(which.base, Value):
@@ -111,7 +118,7 @@ def gather(walk: Walk, equation: Any, x: Anything, index: Anything) -> Anything:
     order = rows + list(numbers.offset_dims)
     if at not in numbers.collapsed_slice_dims:  # the axis stays, with one entry
         rest = (*rest[:at], 1, *rest[at:])
-    if len(turned.shape) == 2:
+    if len(turned.shape) == 2 and not is_chosen(line):
         made = walk.graph.emit("embedding.default", (*line.dims, turned.shape[1]), tensor.dtype, weight=walk.build.real(turned), indices=line)
     else:
         made = walk.graph.emit("index.Tensor", (*line.dims, *turned.shape[1:]), tensor.dtype, self=walk.build.real(turned),

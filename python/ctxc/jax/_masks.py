@@ -13,6 +13,7 @@ from ctxc.jax import _jax_internals as internals
 HIDDEN = -1e4  # below it an entry of an additive mask hides a token
 ENTRYWISE = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
              "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or}
+OF_ONE = {"bitwise_not": np.invert, "exp": np.exp, "neg": np.negative, "abs": np.abs}
 
 
 def computed(graph: Graph, value: Value, known: dict[int, Optional[np.ndarray]]) -> Optional[np.ndarray]:
@@ -46,8 +47,8 @@ def of_call(graph: Graph, value: Value, call: Call, known: dict[int, Optional[np
         return np.asarray(given["self"].transpose(given["dims"]))
     if base == "where":
         return np.asarray(np.where(given["condition"], given["self"], given["other"]))
-    if base == "bitwise_not":
-        return np.asarray(~given["self"])
+    if base in OF_ONE:
+        return np.asarray(OF_ONE[base](given["self"]))
     return np.asarray(given["self"].astype(value.dtype)) if base == "_to_copy" else None
 
 

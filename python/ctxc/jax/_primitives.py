@@ -11,11 +11,12 @@ import numpy as np
 from ctxc._axes import Anything, Filled, Known, Part, Repeat, Tensor, identity, number_of
 from ctxc._program import Value, is_known, product, same, same_sizes
 from ctxc.jax import _indexing, _jax_internals as internals, _products
+from ctxc.jax._patterns import summands
 
 if TYPE_CHECKING:
     from ctxc.jax._walk import Walk
 
-UNARY = {"exp": "exp", "exp2": "exp2", "log": "log", "log1p": "log1p", "expm1": "expm1", "tanh": "tanh", "logistic": "sigmoid", "erf": "erf",
+UNARY = {"exp2": "exp2", "log": "log", "log1p": "log1p", "expm1": "expm1", "tanh": "tanh", "logistic": "sigmoid", "erf": "erf",
          "erfc": "erfc", "rsqrt": "rsqrt", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "abs": "abs", "neg": "neg",
          "sign": "sign", "floor": "floor", "ceil": "ceil", "round": "round", "not": "bitwise_not"}
 BINARY = {"add": "add", "add_any": "add", "sub": "sub", "mul": "mul", "div": "div", "max": "maximum", "min": "minimum", "pow": "pow",
@@ -29,6 +30,8 @@ REFUSED = {
     "psum": "adds over devices; export the function of one device",
     "all_gather": "reads other devices; export the function of one device",
     "custom_partitioning": "divides the function over devices; export the function of one device",
+    "fft": "reads all tokens for each frequency; write a long convolution with a filter h as a product with the matrix "
+           "jnp.where(i >= j, h[abs(i - j)], 0) of the tokens' numbers i and j",
     "pure_callback": "calls Python, which is not read", "io_callback": "calls Python, which is not read",
     "random_bits": "draws random numbers; export the function as it is used, without dropout",
     "random_unwrap": "draws random numbers; export the function as it is used, without dropout",
@@ -99,6 +102,17 @@ def tile(walk: Walk, equation: Any, x: Anything) -> Anything:
     return Tensor(tensor.base, tuple(axis if same(n, 1) else (Repeat(n), *axis) for n, axis in zip(equation.params["reps"], tensor.axes)))
 
 
+def of_padded(walk: Walk, x: Value, axis: int, start: Any, stop: Any, dims: Sequence[Any]) -> Optional[Value]:
+    """A slice of what is padded, as the same padded less: so a shift of the tokens is one op."""
+    whole, at = x.made_by("constant_pad_nd.default"), 2 * (len(x.dims) - 1 - axis)
+    if not whole or not is_known([start, x.dims[axis] - stop]) or at >= len(whole["pad"]):
+        return None
+    pads = list(whole["pad"])
+    pads[at:at + 2] = [pads[at] - int(start), pads[at + 1] - int(x.dims[axis] - stop)]
+    of: Value = whole["self"]
+    return walk.graph.emit("constant_pad_nd.default", dims, x.dtype, self=of, pad=pads, value=whole["value"]) if any(pads) else of
+
+
 def cut(walk: Walk, x: Tensor, axis: int, start: int, stop: int, step: int, size: Any) -> Tensor:
     """Entries start, start + step, … of an axis."""
     if same(size, x.shape[axis]) and step == 1:
@@ -125,7 +139,8 @@ def cut(walk: Walk, x: Tensor, axis: int, start: int, stop: int, step: int, size
             at = x.axes[axis][0]
             assert isinstance(at, int)
         dims = [size if i == at else n for i, n in enumerate(x.base.dims)]
-        base = walk.graph.emit("slice.Tensor", dims, x.dtype, self=x.base, dim=at, start=start, end=stop, step=step)
+        less = of_padded(walk, x.base, at, start, stop, dims) if step == 1 else None
+        base = less or walk.graph.emit("slice.Tensor", dims, x.dtype, self=x.base, dim=at, start=start, end=stop, step=step)
     return Tensor(base, (*x.axes[:axis], () if same(size, 1) else (at,), *x.axes[axis + 1:]))
 
 
@@ -262,7 +277,7 @@ def along_one(op: str) -> Callable[..., Any]:
 def running_sum(walk: Walk, equation: Any, x: Anything) -> Anything:
     axis, dtype = equation.params["axis"], x.dtype
     if equation.params["reverse"]:
-        raise walk.unsupported("primitive 'cumsum' from behind is not read")
+        raise walk.unsupported(f"primitive '{equation.primitive.name}' from behind is not read")
     return walk.build.along("cumsum.default", x, axis, dtype)
 
 
@@ -302,18 +317,41 @@ def by_behaviour(walk: Walk, name: str, called: Any, inputs: Sequence[Anything])
 
 
 def recurrence(walk: Walk, decay: Anything, step: Anything) -> Anything:
-    """h = a h + b along axis 1, as heads of one number: ctxc.linear_attention with the decay log a."""
-    shape, dtype = step.shape, step.dtype
+    """h = a h + b along axis 1."""
     tensor = walk.build.concrete(decay)
     power = tensor.base.made_by("exp.default") if isinstance(tensor.base, Value) else {}
-    logarithm = Tensor(power["self"], tensor.axes) if power else walk.build.unary("log.default", decay, dtype)
+    logarithm = Tensor(power["self"], tensor.axes) if power else walk.build.unary("log.default", decay, step.dtype)
+    return by_logarithm(walk, walk.build.broadcast_to(logarithm, step.shape), step)
+
+
+def by_logarithm(walk: Walk, logarithm: Anything, step: Anything) -> Anything:
+    """h = eᵃ h + b along axis 1, as heads of one number: ctxc.linear_attention with the decay a."""
+    shape, dtype = step.shape, step.dtype
     heads = product(shape[2:])
     flat: Callable[..., Any] = lambda value, dims: walk.build.view(walk.build.real(value), dims)
     one = walk.build.expand(walk.build.full(1.0, dtype), (shape[0], shape[1], 1, 1))
     made = walk.graph.emit("ctxc.linear_attention.default", (shape[0], shape[1], heads, 1), dtype, query=one, key=one,
-                           value=flat(step, (shape[0], shape[1], heads, 1)),
-                           decay=flat(walk.build.broadcast_to(logarithm, shape), (shape[0], shape[1], heads)))
+                           value=flat(step, (shape[0], shape[1], heads, 1)), decay=flat(logarithm, (shape[0], shape[1], heads)))
     return identity(walk.build.view(made, shape))
+
+
+def running_logsumexp(walk: Walk, equation: Any, x: Anything) -> Anything:
+    powers = walk.build.unary("exp.default", x, x.dtype)
+    return walk.build.unary("log.default", running_sum(walk, equation, powers), x.dtype)
+
+
+def exponential(walk: Walk, equation: Any, x: Anything) -> Anything:
+    """eˣ; with x = c + log Σ exp(b − c) for running sums Σ and c = Σ a, it is what the recurrence h = eᵃ h + eᵇ gives."""
+    of = walk.build.concrete(x)
+    for running, logarithm in summands(of.base):
+        total = logarithm.made_by("log.default").get("self") if isinstance(logarithm, Value) else None
+        along = total.made_by("cumsum.default") if total is not None else {}
+        difference = along["self"].made_by("exp.default").get("self") if along else None
+        steps, decays = difference.made_by("sub.Tensor") if difference is not None else {}, running.made_by("cumsum.default")
+        if steps and decays and steps["other"] is running and decays["dim"] == along["dim"] and of.axes[1:2] == ((along["dim"],),):
+            named: Callable[[Value], Tensor] = lambda value: Tensor(value, of.axes)
+            return by_logarithm(walk, named(decays["self"]), walk.build.unary("exp.default", named(steps["self"]), x.dtype))
+    return walk.build.unary("exp.default", of, x.dtype)
 
 
 @functools.lru_cache(maxsize=None)
@@ -327,7 +365,7 @@ def table() -> dict[str, Callable[..., Any]]:
         "stack": stack, "unstack": unstack, "pad": pad, "rev": rev, "convert_element_type": convert, "integer_pow": integer_pow, "square": square, "is_finite": is_finite,
         "clamp": clamp, "select_n": select_n, "reduce_sum": reduction("sum.dim_IntList"), "reduce_max": reduction("amax.default"),
         "reduce_min": reduction("amin.default"), "argmax": along_one("argmax.default"), "reduce_and": along_one("all.dim"),
-        "reduce_or": along_one("any.dim"), "reduce_prod": along_one("prod.dim_int"), "cumsum": running_sum, "top_k": top_k, "sort": sort,
-        "dynamic_slice": _indexing.dynamic_slice, "gather": _indexing.gather, "dot_general": _products.dot_general,
-        "conv_general_dilated": _products.convolution,
+        "reduce_or": along_one("any.dim"), "reduce_prod": along_one("prod.dim_int"), "cumsum": running_sum, "cumlogsumexp": running_logsumexp,
+        "exp": exponential, "top_k": top_k, "sort": sort, "dynamic_slice": _indexing.dynamic_slice, "gather": _indexing.gather,
+        "dot_general": _products.dot_general, "conv_general_dilated": _products.convolution,
     }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
 
 from ctxc._axes import Anything, Part, Tensor, identity
 from ctxc._program import Size, product, same
+from ctxc.jax._decays import retained
 
 if TYPE_CHECKING:
     from ctxc.jax._walk import Walk
@@ -28,7 +29,8 @@ def linear(walk: Walk, x: Anything, w: Tensor, cx: Sequence[int], cw: Sequence[i
     columns = [w.shape[i] for i in fw]
     matrix = walk.build.real(w.transposed([*[j for _, j in pairs], *fw]), (inner, int(product(columns))))
     made = walk.graph.emit("matmul.default", [*left.dims[:-1], matrix.dims[1]], left.dtype, self=left, other=matrix)
-    return walk.build.reshape(identity(made), [*left.dims[:-1], *columns])  # type: ignore[return-value]
+    shape = [*left.dims[:-1], *columns]
+    return walk.build.reshape(identity(made), shape) if columns else identity(walk.build.view(made, shape))  # type: ignore[return-value]
 
 
 def by_experts(walk: Walk, x: Anything, w: Tensor, cx: Sequence[int], cw: Sequence[int], bx: int, bw: int) -> Tensor:
@@ -124,7 +126,8 @@ class Product:
                                     [*batch, *extra_a, *[1] * len(eb), length(a, ra), size])
         right = self.walk.build.real(b.transposed([*dropped(b, fb, rb, eb), *bb, *eb, *cb, *one(rb)]),
                                      [*batch, *[1] * len(ea), *extra_b, size, length(b, rb)])
-        made = graph.emit("matmul.default", [*batch, *extra_a, *extra_b, length(a, ra), length(b, rb)], self.aval.dtype, self=left, other=right)
+        made = retained(self.walk, left, right) or graph.emit(
+            "matmul.default", [*batch, *extra_a, *extra_b, length(a, ra), length(b, rb)], self.aval.dtype, self=left, other=right)
         names = [*[("batch", i) for i in range(len(batch))], *[(first, fa.index(i)) for i in ea], *[(second, fb.index(i)) for i in eb],
                  (first, fa.index(ra)) if ra is not None else None, (second, fb.index(rb)) if rb is not None else None]
         axes = dict(zip(names, identity(made).axes))
