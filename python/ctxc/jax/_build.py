@@ -88,9 +88,22 @@ class Builder:
             part = value.base.ordered(own)
             return Tensor(self.stored(part, part.dims), tuple(tuple(map(rename, axis)) for axis in value.axes))
         if isinstance(value, Known) and value.number is None:
-            return identity(self.graph.store(np.ascontiguousarray(value.array)))
+            return self.constant(value.array)
         one = self.full(number_of(value), value.dtype)
         return identity(one).broadcast(value.shape, ()) if not one.dims else identity(one)
+
+    def constant(self, array: np.ndarray) -> Tensor:
+        """Numbers; where the number of tokens is fixed, those of an axis of so many are its positions' rows, as of a table."""
+        at = [axis for axis, size in enumerate(array.shape) if size == self.graph.length]
+        if not is_known([self.graph.tokens]) or len(at) != 1:
+            return identity(self.graph.store(np.ascontiguousarray(array)))
+        first = np.moveaxis(array, at[0], 0)
+        line = self.graph.emit("arange.default", first.shape[:1], np.int64, end=len(first))
+        table = first.reshape(len(first), -1)
+        weight = self.graph.store(np.concatenate([table, table[-1:]]))  # a row more: its rows are not the tokens
+        rows = self.graph.emit("embedding.default", table.shape, array.dtype, weight=weight, indices=line)
+        order = list(range(1, array.ndim))
+        return identity(self.view(rows, first.shape)).transposed([*order[:at[0]], 0, *order[at[0]:]])
 
     def full(self, number: Any, dtype: Any) -> Value:
         return self.graph.emit("full.default", (), dtype, size=[], fill_value=number)
