@@ -37,7 +37,11 @@ def element_of(name: str) -> Optional[Element]:
 
 def joins_tokens(graph: Graph, call: Call) -> bool:
     tokens: Callable[..., Any] = lambda value: sum(graph.counts_tokens(size) for size in value.dims)
-    return call.base in ("linear_attention", "cumsum", "conv1d", "flip", "scaled_dot_product_attention") or any(tokens(result) > 1 for result in call.results) or \
+    if call.base == "constant_pad_nd":  # a shift of the tokens
+        sizes, pads = call.results[0].dims[::-1], call.arguments["pad"]
+        return any(graph.counts_tokens(size) and any(pads[2 * i:2 * i + 2]) for i, size in enumerate(sizes))
+    return call.base in ("linear_attention", "cumsum", "conv1d", "flip", "scaled_dot_product_attention") or \
+        any(tokens(each) > 1 for each in [*call.results, *call.operands()]) or \
         any(tokens(each) and not tokens(call.results[0]) for each in call.operands() if each.data)
 
 

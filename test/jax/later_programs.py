@@ -75,6 +75,19 @@ def latent():
     return decoder(layer, block)
 
 
+def long_convolution():
+    """A filter of each distance between two tokens, as a matrix of all of them."""
+    def block(w):
+        return {**attention_block(w), "filter": w(MOST, WIDTH)}
+
+    def layer(p, x, positions):
+        distance = jnp.arange(x.shape[1])[:, None] - jnp.arange(x.shape[1])
+        matrix = jnp.where(distance[..., None] >= 0, p["filter"][jnp.abs(distance)], 0)
+        x = x + jnp.einsum("ijd,bjd->bid", matrix, rms_norm(x, p["norm1"]))
+        return x + jax.nn.gelu(rms_norm(x, p["norm2"]) @ p["up"]) @ p["down"]
+    return decoder(layer, block)
+
+
 def ngpt():
     """Vectors of length 1 all along."""
     unit = lambda x: x / jnp.linalg.norm(x, axis=-1, keepdims=True)
@@ -302,5 +315,5 @@ def scan_over_tokens():
     return f, params
 
 
-PROGRAMS = [alibi, latent, ngpt, mixture_taken, skips_unnamed, skips_in_scopes, folded_net, last_norm_without_scale, nnx_scanned, linen_flat, linen_scanned, table_of_positions, half_precision,
+PROGRAMS = [alibi, latent, long_convolution, ngpt, mixture_taken, skips_unnamed, skips_in_scopes, folded_net, last_norm_without_scale, nnx_scanned, linen_flat, linen_scanned, table_of_positions, half_precision,
             vision_block, bare, scaled]
