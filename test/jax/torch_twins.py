@@ -10,11 +10,12 @@ from torch.nn import functional as F
 
 import later_programs
 import programs
+import published_programs
 
 # They use what has no counterpart here, such as NumPy's arrays beside tensors, or a library.
 WITH_TWINS = [programs.gpt2_plain, programs.llama_scanned, programs.mixture_dense, programs.parallel_block, later_programs.latent,
               later_programs.ngpt, later_programs.mixture_taken, later_programs.skips_unnamed, later_programs.folded_net,
-              later_programs.last_norm_without_scale, later_programs.one_layer_for_several]
+              later_programs.last_norm_without_scale, later_programs.one_layer_for_several, published_programs.lora]
 # The products with all experts of a stack are several in JAX's graph, and one in PyTorch's: the same verdict, by other names.
 OTHER_SITES = [programs.mixture_dense]
 
@@ -75,6 +76,7 @@ class Twin(torch.nn.Module):
         self.params = Tree(params)
 
     def forward(self, input_ids, position_ids):
-        with mock.patch.multiple(programs, jnp=JNP, jax=JAX), mock.patch.multiple(later_programs, jnp=JNP, jax=JAX), \
-                mock.patch.object(torch.Tensor, "transpose", transpose):
+        with contextlib.ExitStack() as stack, mock.patch.object(torch.Tensor, "transpose", transpose):
+            for module in (programs, later_programs, published_programs):
+                stack.enter_context(mock.patch.multiple(module, jnp=JNP, jax=JAX))
             return self.f(self.params.tree(), input_ids, position_ids)
