@@ -88,6 +88,18 @@ def long_convolution():
     return decoder(layer, block)
 
 
+def far_shift():
+    """Scores of what stands three tokens before, which fall with the distance and are no softmax: one token alone has nothing there."""
+    def layer(p, x, positions):
+        h = rms_norm(x, p["norm1"])
+        q, k, v = (jnp.pad(jnp.einsum("btd,dnh->btnh", h, p[name]), ((0, 0), (3, 0), (0, 0), (0, 0)))[:, :-3] for name in "qkv")
+        distance = jnp.arange(x.shape[1])[:, None] - jnp.arange(x.shape[1])
+        scores = jnp.einsum("btnh,bsnh->bnts", q, k) * jnp.where(distance >= 0, 1 / (1 + jnp.abs(distance)), 0)
+        x = x + jnp.einsum("btnh,nhd->btd", jnp.einsum("bnts,bsnh->btnh", scores, v), p["o"])
+        return x + jax.nn.gelu(rms_norm(x, p["norm2"]) @ p["up"]) @ p["down"]
+    return decoder(layer, attention_block)
+
+
 def ngpt():
     """Vectors of length 1 all along."""
     unit = lambda x: x / jnp.linalg.norm(x, axis=-1, keepdims=True)
@@ -315,5 +327,5 @@ def scan_over_tokens():
     return f, params
 
 
-PROGRAMS = [alibi, latent, long_convolution, ngpt, mixture_taken, skips_unnamed, skips_in_scopes, folded_net, last_norm_without_scale, nnx_scanned, linen_flat, linen_scanned, table_of_positions, half_precision,
+PROGRAMS = [alibi, latent, long_convolution, far_shift, ngpt, mixture_taken, skips_unnamed, skips_in_scopes, folded_net, last_norm_without_scale, nnx_scanned, linen_flat, linen_scanned, table_of_positions, half_precision,
             vision_block, bare, scaled]

@@ -228,15 +228,17 @@ Results meanings::pad(Call &c) {
   Array place = result;
   for (int64_t i = 0; 2 * i + 1 < int64_t(by.size()) && c.failure().empty(); ++i) {
     int64_t axis = x.rank() - 1 - i, before = by[2 * i], behind = by[2 * i + 1];
-    // What is padded by less than nothing is cut.
-    int64_t cutBefore = std::max<int64_t>(0, -before), cutBehind = std::max<int64_t>(0, -behind);
-    int64_t left = x.size(axis) - cutBefore - cutBehind;
-    if (axis < 0 || left < 0 || std::max<int64_t>(0, before) + left > result.size(axis)) {
+    if (axis < 0 || result.size(axis) != x.size(axis) + before + behind) {
       c.fail("pads by more than its operand has");
       return {};
     }
-    x = x.sliced(axis, cutBefore, left);
-    place = place.sliced(axis, std::max<int64_t>(0, before), left);
+    // What is padded by less than nothing is cut: a shift by more tokens than there are leaves
+    // none.
+    int64_t start = std::max<int64_t>(0, -before),
+            end = std::min(x.size(axis), x.size(axis) + behind);
+    int64_t left = std::max<int64_t>(0, end - start);
+    x = x.sliced(axis, left ? start : 0, left);
+    place = place.sliced(axis, left ? start + before : 0, left);
   }
   assign(place, x, c);
   return {result};
