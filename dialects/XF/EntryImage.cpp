@@ -11,6 +11,8 @@ using namespace mlir;
 using namespace ctxc::xf;
 
 static constexpr double infinite = HUGE_VAL;
+/// Where what is not zero at zero, or grows by its slope there, is rounded to that.
+static constexpr double nearZero = 1e-4;
 
 namespace {
 
@@ -154,9 +156,10 @@ public:
   /// Of all values that the root takes by its facts, rounded outwards.
   Interval image(const Facts &ofRoot) const;
   double at(double x) const { return evaluate({x, x}).f.low; }
-  /// Adds what it is rounded to where the root is large.
+  /// Adds what it is rounded to where the root is large, or nearly zero.
   void addTails(const Facts &ofRoot, Saturation &tails) const;
-  /// Whether it comes close to `limit`, but near zero, where it only passes.
+  /// Whether it comes close to `limit`; near zero, where it may only pass, whether it is rounded to
+  /// that.
   bool comesTo(double limit, const Facts &ofRoot) const;
   Value getRoot() const { return root; }
 
@@ -392,20 +395,24 @@ void ctxc::xf::tightenImage(Operation *op, Facts &facts,
 void EntryFunction::addTails(const Facts &ofRoot, Saturation &tails) const {
   // From here on float32 rounds: gelu_tanh to 0 below −5, exp to 0 below −103.
   constexpr double first = 5;
-  auto isAtMost = [&](std::optional<double> side) {
-    return std::min(side.value_or(infinite), ofRoot.bound.value_or(infinite)) <= first;
-  };
+  const double bound = ofRoot.bound.value_or(infinite),
+               low = std::max(ofRoot.floor.value_or(-infinite), -bound),
+               high = std::min(ofRoot.ceiling.value_or(infinite), bound);
   for (double sign : {-1.0, 1.0}) {
-    if (sign > 0 ? isAtMost(ofRoot.ceiling)
-                 : isAtMost(ofRoot.floor ? std::optional(-*ofRoot.floor) : std::nullopt))
-      continue;
-    // Exponentials are flat soon, and quotients where float32 ends.
-    for (auto [near, far] : {std::pair(50.0, 60.0), {1e30, 2e30}}) {
-      double x = sign * near, y = sign * far, a = at(x), b = at(y);
+    const double least = sign > 0 ? low : -high, most = sign > 0 ? high : -low;
+    // Exponentials are flat soon, and quotients where float32 ends; tanh is its data near zero.
+    for (auto [near, far] : {std::pair(nearZero, 2 * nearZero), {50.0, 60.0}, {1e30, 2e30}}) {
+      if (near == nearZero ? least > near || most < far : most <= first)
+        continue;
+      double x = sign * near, y = sign * far, a = at(x), b = at(y), slope = float(a / x);
+      auto isKnown = [&](const Followed &other) {
+        return other.value == root && other.factor == slope;
+      };
       if (float(a) == float(b) && std::isfinite(float(a)))
         tails.limits.push_back(a);
-      else if (a != 0 && float(a / x) == float(b / y) && std::isfinite(float(a)))
-        tails.followed.push_back({root, a / x});
+      else if (a != 0 && slope == float(b / y) && std::isfinite(float(a)) &&
+               llvm::none_of(tails.followed, isKnown))
+        tails.followed.push_back({root, slope});
     }
   }
 }
@@ -416,10 +423,16 @@ bool EntryFunction::comesTo(double limit, const Facts &ofRoot) const {
         at(std::clamp(x, ofRoot.floor.value_or(-infinite), ofRoot.ceiling.value_or(infinite)));
     return !(std::abs(y - limit) > 1e-6 * std::max(1.0, std::abs(limit)));
   };
+  auto isRounded = [&](double x) {
+    constexpr double half = 0x1p-25;
+    return std::abs(at(x) - limit) <= half * std::max(std::abs(x), std::abs(limit));
+  };
   constexpr double first = 0.5, last = 1e4, step = 1.2;
   for (double x = first; x < last; x *= step)
     if (isNear(x) || isNear(-x))
       return true;
+  if (isRounded(nearZero) || isRounded(-nearZero))
+    return true;
   return isNear(1e30) || isNear(-1e30) || llvm::any_of(ofRoot.limits, isNear);
 }
 

@@ -149,7 +149,8 @@ def minimized(residual, start, rows, steps, factors, together=0):
         jacobian = (around[:, :n] - around[:, n:]) / (2 * h[:, :, None])
         # Numbers of very different sizes: every other attempt counts each by what it changes.
         norms = np.sqrt(np.einsum("ijk,ijk->ij", jacobian, jacobian))
-        units[active] = np.maximum(units[active], norms)
+        # What it changed most, or changes now: of a root of a large number, less and less.
+        units[active] = np.where(active[:, None] % 4 == 3, norms, np.maximum(units[active], norms))
         sizes = np.where(active[:, None] % 2, 1 / (units[active] + 1e-12), 1)
         jacobian *= sizes[:, :, None]
         finite = np.isfinite(jacobian).all((1, 2))
