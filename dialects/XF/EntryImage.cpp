@@ -12,7 +12,7 @@ using namespace ctxc::xf;
 
 static constexpr double infinite = HUGE_VAL;
 /// Where what is not zero at zero, or grows by its slope there, is rounded to that.
-static constexpr double nearZero = 1e-4;
+static constexpr double nearZero = 0x1p-14;
 
 namespace {
 
@@ -156,6 +156,8 @@ public:
   /// Of all values that the root takes by its facts, rounded outwards.
   Interval image(const Facts &ofRoot) const;
   double at(double x) const { return evaluate({x, x}).f.low; }
+  /// What float32 makes of it.
+  double rounded(double x) const { return evaluate({x, x}, steps.size() - 1, true).f.low; }
   /// Adds what it is rounded to where the root is large, or nearly zero.
   void addTails(const Facts &ofRoot, Saturation &tails) const;
   /// Whether it comes close to `limit`; near zero, where it may only pass, whether it is rounded to
@@ -178,7 +180,7 @@ private:
     return places[made] = steps.size() - 1;
   }
   Jet evaluate(Interval x) const { return evaluate(x, steps.size() - 1); }
-  Jet evaluate(Interval x, unsigned last) const;
+  Jet evaluate(Interval x, unsigned last, bool isRounded = false) const;
   Jet evaluate(unsigned step, ArrayRef<Jet> operands, Interval x) const;
   /// `known`: values between its ends are taken elsewhere, so that segments with such values alone
   /// need no halving; it grows.
@@ -302,7 +304,7 @@ Jet EntryFunction::evaluate(unsigned step, ArrayRef<Jet> a, Interval x) const {
       .Default([](auto) { return Jet{everything, everything}; });
 }
 
-Jet EntryFunction::evaluate(Interval x, unsigned last) const {
+Jet EntryFunction::evaluate(Interval x, unsigned last, bool isRounded) const {
   SmallVector<Jet, mostOps + 2> jets{{x, {1, 1}}};
   for (unsigned i = 1; i <= last; ++i) {
     const Step &step = steps[i];
@@ -315,6 +317,8 @@ Jet EntryFunction::evaluate(Interval x, unsigned last) const {
       for (double *end : {&jet.f.low, &jet.f.high, &jet.d.low, &jet.d.high})
         if (std::isnan(*end))
           *end = end == &jet.f.low || end == &jet.d.low ? -infinite : infinite;
+      if (isRounded)
+        jet.f = {float(jet.f.low), float(jet.f.high)};
     }
     jets.push_back(jet);
   }
@@ -402,9 +406,11 @@ void EntryFunction::addTails(const Facts &ofRoot, Saturation &tails) const {
     const double least = sign > 0 ? low : -high, most = sign > 0 ? high : -low;
     // Exponentials are flat soon, and quotients where float32 ends; tanh is its data near zero.
     for (auto [near, far] : {std::pair(nearZero, 2 * nearZero), {50.0, 60.0}, {1e30, 2e30}}) {
-      if (near == nearZero ? least > near || most < far : most <= first)
+      const bool isNear = near == nearZero;
+      if (isNear ? least > near || most < far : most <= first)
         continue;
-      double x = sign * near, y = sign * far, a = at(x), b = at(y), slope = float(a / x);
+      auto value = [&](double z) { return isNear ? rounded(z) : at(z); };
+      double x = sign * near, y = sign * far, a = value(x), b = value(y), slope = float(a / x);
       auto isKnown = [&](const Followed &other) {
         return other.value == root && other.factor == slope;
       };
@@ -424,8 +430,7 @@ bool EntryFunction::comesTo(double limit, const Facts &ofRoot) const {
     return !(std::abs(y - limit) > 1e-6 * std::max(1.0, std::abs(limit)));
   };
   auto isRounded = [&](double x) {
-    constexpr double half = 0x1p-25;
-    return std::abs(at(x) - limit) <= half * std::max(std::abs(x), std::abs(limit));
+    return rounded(x) == float(limit) && rounded(2 * x) == float(limit);
   };
   constexpr double first = 0.5, last = 1e4, step = 1.2;
   for (double x = first; x < last; x *= step)

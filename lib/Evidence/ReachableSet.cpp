@@ -174,7 +174,7 @@ llvm::Expected<std::optional<Eigen::MatrixXd>> Tracer::jacobian(Operation *op,
     return std::nullopt;
   // Both signs of each: a relu of one entry is affine on either side of zero.
   // Beside a large constant a small column would be rounded away.
-  constexpr double large = 0x1p100;
+  const double large = 0x1p100;
   Random random(n);
   Matrix rows = Matrix::Zero(n + 5, n);
   rows.topRows(n).diagonal().setConstant(large);

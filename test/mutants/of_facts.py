@@ -30,6 +30,8 @@ MUTANTS = [
            "a divisor may be too small for any number but zero"),
     Mutant("sums-that-do-not-saturate", SUMS, "if (rounded.terms.empty())", "if (false)",
            "the terms of a sum may be rounded to numbers that cancel"),
+    Mutant("functions-that-are-exact-near-zero", "dialects/XF/EntryImage.cpp", "isNear ? least > near || most < far : most <= first",
+           "isNear || most <= first", "near zero tanh is rounded to its data"),
     Mutant("functions-without-limits", "dialects/XF/EntryImage.cpp",
            "if (float(a) == float(b) && std::isfinite(float(a)))", "if (false)",
            "a function that comes close to a bound is rounded to it"),
@@ -55,7 +57,7 @@ MUTANTS = [
            "!(*llvm::min_element(pivots) > smallest * pivots.front())", "*llvm::min_element(pivots) < smallest * pivots.front()",
            "a matrix of one zero has no inverse"),
     # What a counterexample rests on.
-    Mutant("constants-that-hide-columns", "lib/Evidence/ReachableSet.cpp", "constexpr double large = 0x1p100;", "constexpr double large = 1;",
+    Mutant("constants-that-hide-columns", "lib/Evidence/ReachableSet.cpp", "const double large = 0x1p100;", "const double large = 1;",
            "what a patch does is rounded away beside a large constant"),
     Mutant("counterexamples-that-underflow", "lib/Evidence/Witness.cpp", "if (resolution.small || reachable->isBounded())", "if (true)",
            "a factor that is too small for float64 is not zero"),
