@@ -18,8 +18,9 @@ namespace ctxc::xf {
 void tightenImage(mlir::Operation *op, Facts &facts,
                   llvm::function_ref<const Facts &(mlir::Value)> of);
 
-/// What the result of `op` is rounded to for large entries of its operand, or of the one value that
-/// it is a function of by several ops; and for the limits of its operand.
+/// What the result of `op` is rounded to for large entries of its operand and for entries near
+/// zero, or for such entries of the one value that it is a function of by several ops; and for the
+/// limits of its operand.
 Saturation tailsOf(mlir::Operation *op, llvm::function_ref<const Facts &(mlir::Value)> of);
 
 /// Drops limits of the result that a function of one value does not come close to: of softplus(x)

@@ -2,8 +2,9 @@
 //
 // σ(u) comes close to 1 and reaches it nowhere; as a number of floating point it is 1 on an open
 // set. So an entry has limits (Facts): numbers that it is rounded to. It may also follow another
-// value: silu(u) is rounded to u, and tanh(u) w to w. Where a choice of limits and of what is
-// followed makes a sum vanish, the sum is zero on an open set (SumFacts.h).
+// value: silu(u) is rounded to u where u is large, tanh(u) to u where it is nearly zero, and
+// tanh(u) w to w. Where a choice of limits and of what is followed makes a sum vanish, the sum is
+// zero on an open set (SumFacts.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CTXC_DIALECTS_XF_SATURATION_H
