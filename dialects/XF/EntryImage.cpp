@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace ctxc::xf;
 
 static constexpr double infinite = HUGE_VAL;
-/// Where what is not zero at zero, or grows by its slope there, is rounded to that.
+/// So near to zero a function may be rounded to its value there, or to its slope times its data.
 static constexpr double nearZero = 0x1p-14;
 
 namespace {
