@@ -5,6 +5,7 @@
 #include "Regression.h"
 #include "Room.h"
 #include "Sinks.h"
+#include "ctxc/Distil/Entries.h"
 #include "ctxc/Numerics/Selection.h"
 #include "ctxc/Support/Error.h"
 #include "llvm/ADT/StringSet.h"
@@ -358,20 +359,39 @@ llvm::Expected<Distilled> Distiller::run() {
   }
   result.adapter.prefix = request.prefix;
   result.adapter.seen = request.seen;
-  teacher.reset();
-  student.reset();
-  if (request.fit.passes > 0) {
-    result.closedForm = result.adapter;
-    if (llvm::Error error = refine(model, request, result))
-      return std::move(error);
-  }
   return std::move(result);
 }
 
 } // namespace
 
+/// The entries, and how many tokens were fitted.
+static llvm::Expected<Distilled> distilToEntries(SplitModel model, const DistilRequest &request) {
+  if (request.fit.otherRank > 0)
+    return makeError("virtual entries change no matrix; expected no rank of other matrices");
+  if (!request.others.empty())
+    return makeError("found several contexts, expected one: virtual entries stand for one");
+  Distilled made;
+  for (const TextSequence &text : request.texts)
+    made.tokens += text.tokens.size();
+  if (llvm::Error error = fitEntries(model, request).moveInto(made.adapter.entries))
+    return std::move(error);
+  return made;
+}
+
+/// The closed form, and the passes behind it.
+static llvm::Expected<Distilled> fitAndRefine(SplitModel model, const DistilRequest &request) {
+  auto made =
+      request.fit.entries > 0 ? distilToEntries(model, request) : Distiller(model, request).run();
+  if (!made || request.fit.passes == 0)
+    return made;
+  made->closedForm = made->adapter;
+  if (llvm::Error error = refine(model, request, *made))
+    return std::move(error);
+  return made;
+}
+
 llvm::Expected<Distilled> ctxc::distil(SplitModel model, const DistilRequest &request) {
-  auto tried = Distiller(model, request).run();
+  auto tried = fitAndRefine(model, request);
   if (!tried || request.fit.passes == 0 || request.choosing.empty())
     return tried;
   // The number of passes is chosen: nothing has to be left out any more.
@@ -383,7 +403,7 @@ llvm::Expected<Distilled> ctxc::distil(SplitModel model, const DistilRequest &re
     other.choosing.clear();
   }
   whole.fit.passes = tried->passes;
-  auto made = Distiller(model, whole).run();
+  auto made = fitAndRefine(model, whole);
   if (!made)
     return made;
   made->divergenceBefore = tried->divergenceBefore;

@@ -47,7 +47,7 @@ namespace {
 
 class EntryFitter {
 public:
-  EntryFitter(SplitModel model, const EntriesRequest &request) : model(model), request(request) {}
+  EntryFitter(SplitModel model, const DistilRequest &request) : model(model), request(request) {}
   llvm::Expected<VirtualEntries> run();
 
 private:
@@ -59,7 +59,7 @@ private:
                int64_t head, int64_t to, EntryRows &rows) const;
 
   SplitModel model;
-  const EntriesRequest &request;
+  const DistilRequest &request;
   VirtualEntries entries;
   gradient::TapeTokens tokens;          ///< of the texts, as the adapted run has them
   std::vector<int32_t> placesOfContext; ///< relative to these
@@ -80,9 +80,7 @@ llvm::Error EntryFitter::start() {
     return makeError("the context is empty");
   if (request.texts.empty())
     return makeError("there is no text to fit");
-  if (request.count < 1)
-    return makeError("found no entry, expected at least one");
-  const int64_t places = request.context.size(), count = std::min(request.count, places);
+  const int64_t places = request.context.size(), count = std::min(request.fit.entries, places);
   if (llvm::Error error = shapesOfEntries(model, count).moveInto(entries))
     return error;
   std::vector<PassageSequence> taught, learned;
@@ -231,6 +229,6 @@ llvm::Expected<VirtualEntries> EntryFitter::run() {
 
 } // namespace
 
-llvm::Expected<VirtualEntries> ctxc::fitEntries(SplitModel model, const EntriesRequest &request) {
+llvm::Expected<VirtualEntries> ctxc::fitEntries(SplitModel model, const DistilRequest &request) {
   return EntryFitter(model, request).run();
 }

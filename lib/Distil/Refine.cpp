@@ -29,6 +29,8 @@ private:
   llvm::Error pass(int64_t number);
   void move(int64_t step, int64_t steps);
   llvm::Expected<double> judge();
+  size_t firstStep() const;
+  std::optional<size_t> entriesOf(size_t step) const;
   llvm::Expected<Passage> read(const Group &group, size_t first);
   llvm::Expected<double> pullBack(const Group &group);
   llvm::Expected<double> pullThroughHead(const Group &group, const Passage &passage);
@@ -52,6 +54,7 @@ private:
   llvm::StringMap<size_t> numberOf;    ///< of a matrix in the adapter
   size_t sites = 0;                    ///< so many of these matrices are sites, the first ones
   llvm::StringMap<Variable> vectors;
+  std::vector<Variable> keys, values; ///< of the adapter's entries, attention by attention
   llvm::DenseMap<Value, Rows> gradients;
 };
 
@@ -158,6 +161,9 @@ llvm::Error Refiner::pullThrough(size_t step, const Group &group, const Passage 
   if (llvm::none_of(ofOutputs, [](const Rows *rows) { return rows; }))
     return llvm::Error::success();
   Tape tape(weights, layer, group.tokens, model.steps.parallelFor());
+  const std::optional<size_t> read = entriesOf(step);
+  if (read)
+    tape.setEntries(adapter.entries.attentions[*read]);
   for (const VectorChange &change : adapter.vectors)
     tape.requestGradient(change.parameter);
   if (sites < adapter.matrices.size())
@@ -169,6 +175,10 @@ llvm::Error Refiner::pullThrough(size_t step, const Group &group, const Passage 
     return error;
   if (llvm::Error error = tape.pullBack(ofOutputs))
     return error;
+  if (read) {
+    keys[*read].add(tape.ofEntries().keys);
+    values[*read].add(tape.ofEntries().values);
+  }
   for (const auto &sum : tape.ofParameters())
     if (sum.second.size())
       vectors.find(sum.first())->second.add(sum.second);
@@ -209,6 +219,20 @@ void Refiner::addFactors(const SplitSite &site, const Passage &passage) {
              found->second);
 }
 
+/// The first step that reads something that the passes change.
+size_t Refiner::firstStep() const {
+  return adapter.entries.empty() ? model.split.sites.front().step
+                                 : model.split.attentions.front().step;
+}
+
+/// The number of the entries that this step reads, if it is an attention.
+std::optional<size_t> Refiner::entriesOf(size_t step) const {
+  for (size_t number = 0; number < adapter.entries.attentions.size(); ++number)
+    if (model.split.attentions[number].step == step)
+      return number;
+  return std::nullopt;
+}
+
 /// Has read the group up to the head, and keeps what layers from step `first` on read.
 llvm::Expected<Passage> Refiner::read(const Group &group, size_t first) {
   auto passage = Passage::start(model.steps, weights, group.sequences);
@@ -225,7 +249,7 @@ llvm::Expected<Passage> Refiner::read(const Group &group, size_t first) {
 
 /// Adds a group's gradient to the variables'. Returns its loss.
 llvm::Expected<double> Refiner::pullBack(const Group &group) {
-  const size_t first = model.split.sites.front().step;
+  const size_t first = firstStep();
   auto passage = read(group, first);
   if (!passage)
     return passage.takeError();
@@ -236,7 +260,7 @@ llvm::Expected<double> Refiner::pullBack(const Group &group) {
     for (const SplitSite &site : model.split.sites)
       if (site.step == step)
         addFactors(site, *passage);
-    if (step > first)
+    if (step > first || !adapter.entries.empty())
       if (llvm::Error error = pullThrough(step, group, *passage))
         return std::move(error);
   }
@@ -274,6 +298,9 @@ void Refiner::move(int64_t step, int64_t steps) {
   }
   for (auto &vector : vectors)
     vector.second.move(step + 1, length);
+  for (std::vector<Variable> *entries : {&keys, &values})
+    for (Variable &ofAttention : *entries)
+      ofAttention.move(step + 1, length);
 }
 
 /// A step for each group of the texts, with one of what should not change beside it.
@@ -338,14 +365,19 @@ llvm::Error Refiner::start() {
   }
   for (VectorChange &change : adapter.vectors)
     vectors.try_emplace(change.parameter, change.delta, request.fit.rate);
-  if (llvm::Error error = OwnedFront::make(model, request.prefix, request.seen).moveInto(prefix))
+  for (KeysAndValues &ofAttention : adapter.entries.attentions) {
+    keys.emplace_back(ofAttention.keys, request.fit.rate);
+    values.emplace_back(ofAttention.values, request.fit.rate);
+  }
+  if (llvm::Error error = OwnedFront::make(model, adapter).moveInto(prefix))
     return error;
   if (llvm::Error error = addGroups(request.context, request.texts, request.choosing))
     return error;
   for (const OtherContext &other : request.others)
     if (llvm::Error error = addGroups(other.context, other.texts, other.choosing))
       return error;
-  if (request.protection <= 0)
+  // Entries do to any text what the context does.
+  if (request.protection <= 0 || !adapter.entries.empty())
     return llvm::Error::success();
   return groupsOf(request.unrelated, plainFront(request), together / 2, request.protection)
       .moveInto(still);

@@ -6,7 +6,8 @@
 
 namespace ctxc {
 
-/// Takes `request.fit.steps` steps of Adam over the factors and scales of the adapter, on the KL
+/// Makes `request.fit.passes` passes of Adam over the adapter's numbers (factors and scales, or
+/// virtual entries), on the KL
 /// from the full run's predictions to the student's over the texts, and from the plain model's over
 /// what is protected. docs/distil-method.md has the formulas. Errors: a model without a head; an op
 /// without a gradient; numbers that are not finite.

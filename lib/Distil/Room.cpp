@@ -96,11 +96,17 @@ static uint64_t bytesToRefine(const SplitModel &model, const DistilRequest &requ
   constexpr uint64_t predicted = 320 * (sizeof(int32_t) + sizeof(float)), ofNumber = 48,
                      group = 192;
   uint64_t numbers = 0, widest = 0, longest = 0;
-  for (const SplitSite &site : model.split.sites) {
-    const uint64_t most = std::min(site.shape[0], site.shape[1]);
-    const uint64_t rank = request.fit.rank == 0 ? most : std::min<uint64_t>(request.fit.rank, most);
-    numbers += rank * (site.shape[0] + site.shape[1]);
-  }
+  if (request.fit.entries > 0)
+    for (const SplitAttention &at : model.split.attentions)
+      for (Value kept : {at.key, at.value})
+        numbers += request.fit.entries * cast<RankedTensorType>(kept.getType()).getNumElements();
+  else
+    for (const SplitSite &site : model.split.sites) {
+      const uint64_t most = std::min(site.shape[0], site.shape[1]);
+      const uint64_t rank =
+          request.fit.rank == 0 ? most : std::min<uint64_t>(request.fit.rank, most);
+      numbers += rank * (site.shape[0] + site.shape[1]);
+    }
   uint64_t others = 0; // bytes of changed matrices that are no sites
   for (const MatrixChange &change : request.fit.otherRank > 0
                                         ? changesOfOthers(model, request.fit.otherRank)
@@ -147,15 +153,16 @@ llvm::Error ctxc::checkRoomToFit(const SplitModel &model, const DistilRequest &r
                "fit fewer texts, shorten the context");
 }
 
-llvm::Error ctxc::checkRoomToFitEntries(const SplitModel &model, const EntriesRequest &request,
+llvm::Error ctxc::checkRoomToFitEntries(const SplitModel &model, const DistilRequest &request,
                                         llvm::ArrayRef<PassageSequence> full,
                                         llvm::ArrayRef<PassageSequence> adapted) {
-  const uint64_t tokens = tokensIn(request.texts), places = request.context.size();
+  const uint64_t tokens = tokensIn(request.texts), places = request.context.size(),
+                 count = std::min<uint64_t>(request.fit.entries, places);
   uint64_t most = 0; // of a head of keys: what its queries read (EntryRows), and the fit beside it
   for (const SplitAttention &at : model.split.attentions) {
     auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
     const uint64_t rows = tokens * (shapeOf(at.query)[0] / shapeOf(at.key)[0]),
-                   width = shapeOf(at.key)[1], count = std::min<uint64_t>(request.count, places);
+                   width = shapeOf(at.key)[1];
     most = std::max<uint64_t>(
         most, rows * (2 * places + 10 * count + 4 * width + 9 * shapeOf(at.value)[1]));
   }
@@ -164,7 +171,8 @@ llvm::Error ctxc::checkRoomToFitEntries(const SplitModel &model, const EntriesRe
           llvm::Twine(places) + " tokens",
       {{"while the model reads them with the context and with the entries",
         Passage::sizeOf(model.steps, full).most + Passage::sizeOf(model.steps, adapted).most},
-       {"for what a head reads", most * sizeof(float)}},
+       {"for what a head reads", most * sizeof(float)},
+       {"to refine the fit", bytesToRefine(model, request, tokens)}},
       "fit fewer texts, shorten the context");
 }
 

@@ -13,8 +13,8 @@ llvm::Error checkRoomToFit(const SplitModel &model, const DistilRequest &request
                            llvm::ArrayRef<PassageSequence> full,
                            llvm::ArrayRef<PassageSequence> reduced);
 
-/// For the closed form of virtual entries, of both runs' sequences.
-llvm::Error checkRoomToFitEntries(const SplitModel &model, const EntriesRequest &request,
+/// The same for virtual entries.
+llvm::Error checkRoomToFitEntries(const SplitModel &model, const DistilRequest &request,
                                   llvm::ArrayRef<PassageSequence> full,
                                   llvm::ArrayRef<PassageSequence> adapted);
 

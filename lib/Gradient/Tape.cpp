@@ -19,6 +19,13 @@ void ctxc::registerGradientModels(DialectRegistry &registry) {
   });
 }
 
+void Tape::setEntries(const KeysAndValues &seen) {
+  entries = &seen;
+  entryGradients = seen;
+  for (std::vector<float> *sums : {&entryGradients.keys, &entryGradients.values})
+    sums->assign(sums->size(), 0);
+}
+
 llvm::Error Tape::evaluate(xf::BlockOp evaluated, ArrayRef<const std::vector<float> *> inputs,
                            Operation *last) {
   block = evaluated;

@@ -187,18 +187,10 @@ Expected<int64_t> Model::jointCapacity() {
       /*isAddedTo=*/false);
 }
 
-Expected<VirtualEntries> Model::fitEntries(const EntriesRequest &request) {
+Expected<ChosenEntries> Model::chooseEntries(const DistilRequest &request) {
   return withSplit([&](SplitModel model) {
     warnOfLength(longestOf(request));
-    return ctxc::fitEntries(model, request);
-  });
-}
-
-Expected<ChosenEntries> Model::chooseEntries(const EntriesRequest &request,
-                                             llvm::ArrayRef<int64_t> front) {
-  return withSplit([&](SplitModel model) {
-    warnOfLength(longestOf(request));
-    return ctxc::chooseEntries(model, request, front);
+    return ctxc::chooseEntries(model, request);
   });
 }
 

@@ -21,7 +21,7 @@ OptionSpec driver::entriesOption() {
 
 /// The first given option that says how weights change, or what stays as tokens.
 static std::optional<StringRef> optionOfWeights(const Arguments &arguments) {
-  for (StringRef option : {"--rank", "--refine", "--refine-others", "--ridge", "--protection",
+  for (StringRef option : {"--rank", "--refine-others", "--ridge", "--protection",
                            "--matrices-only", "--gguf", "--curve", "--strength", "--objective",
                            "--keep", "--keep-share", "--keep-cache", "--keep-unit", "--contexts"})
     if (arguments.has(option))
@@ -66,18 +66,17 @@ Expected<EntriesChoice> driver::chooseForm(const Arguments &arguments, Model &mo
 }
 
 Expected<Fitted> driver::fitEntries(int64_t count, Model &model, const DistilRequest &all) {
-  EntriesRequest request{all.context, all.texts, count, progressOnTerminal("attentions")};
+  DistilRequest request = all;
+  request.fit.entries = count;
+  request.fitted = progressOnTerminal("attentions");
   Fitted fitted;
-  for (const TextSequence &text : request.texts)
-    fitted.made.tokens += text.tokens.size();
-  VirtualEntries &entries = fitted.made.adapter.entries;
   if (count == 0) {
-    auto chosen = model.chooseEntries(request, all.front.value_or(all.prefix));
+    auto chosen = model.chooseEntries(request);
     if (!chosen)
       return chosen.takeError();
-    entries = std::move(chosen->entries);
+    fitted.made = std::move(chosen->made);
     fitted.entriesTried = std::move(chosen->tried);
-  } else if (Error error = model.fitEntries(request).moveInto(entries)) {
+  } else if (Error error = model.distil(request).moveInto(fitted.made)) {
     return std::move(error);
   }
   return fitted;

@@ -41,6 +41,8 @@ struct TextSequence {
 
 /// How each site is fitted.
 struct FitOptions {
+  int64_t entries = 0;      ///< so many virtual entries of each head (Entries.h) in the place of
+                            ///< changed weights; 0: weights change
   int64_t rank = 16;        ///< of each matrix's change; 0: no limit
   double lambda = 1e-2;     ///< strength of a matrix's ridge penalty, relative to the data of a
                             ///< few hundred tokens; with more tokens it is less (ridgeStrength)
@@ -129,7 +131,8 @@ struct Distilled {
   std::optional<Adapter> closedForm; ///< what the passes began with, where there were some
 };
 
-/// Errors: less memory than it needs, which is known before anything is computed; no site; no text,
+/// Errors: those of fitEntries where entries are asked for, or else: less memory than it needs,
+/// which is known before anything is computed; no site; no text,
 /// or fewer tokens than the rank; positions that the model does not have;
 /// a matrix that the texts do not determine; numbers that are not finite.
 llvm::Expected<Distilled> distil(SplitModel model, const DistilRequest &request);

@@ -13,22 +13,16 @@
 
 namespace ctxc {
 
-struct EntriesRequest {
-  std::vector<int64_t> context;    ///< with the tokens that the tokenizer puts in front
-  std::vector<TextSequence> texts; ///< each directly follows the context
-  int64_t count = 16;              ///< of the entries of each head; at most as many as the context
-                                   ///< has tokens
-  ProgressCall fitted;             ///< progress over the attentions; may be empty
-};
-
 /// `count` entries without numbers, of the shapes that the model's attentions have. Quick. Errors:
 /// a layer keeps something else of a token than keys and values; positions are told both by
 /// rotations and otherwise.
 llvm::Expected<VirtualEntries> shapesOfEntries(const SplitModel &model, int64_t count);
 
-/// Errors: those of shapesOfEntries; less memory than it needs; no context, no text, or no entry;
-/// positions that the model does not have; numbers that are not finite.
-llvm::Expected<VirtualEntries> fitEntries(SplitModel model, const EntriesRequest &request);
+/// The closed form: `request.fit.entries` entries for the request's context, or as many as it has
+/// tokens, if these are fewer, fitted to its texts. The progress is over the attentions. Errors:
+/// those of shapesOfEntries; less memory than it needs; no context or no text; positions that the
+/// model does not have; numbers that are not finite.
+llvm::Expected<VirtualEntries> fitEntries(SplitModel model, const DistilRequest &request);
 
 /// What so many entries, fitted to some of the texts, recover on the others.
 struct EntriesTried {
@@ -37,18 +31,16 @@ struct EntriesTried {
 };
 
 struct ChosenEntries {
-  VirtualEntries entries;
+  Distilled made;
   std::vector<EntriesTried> tried;
 };
 
 /// Fits 8, 16, 32 and 64 entries, and of a long context up to one for twenty tokens, to four fifths
 /// of the texts, and chooses the least number that recovers 95 % of what the best one recovers on
-/// the other texts, where the plain model has `front` in the context's place. None is tried behind
-/// one that recovers 95 % of everything, or is as many as the context has tokens. Then all texts
-/// are fitted with that number; `request.count` is not read. Errors: those of fitEntries and of
-/// evaluate.
-llvm::Expected<ChosenEntries> chooseEntries(SplitModel model, const EntriesRequest &request,
-                                            llvm::ArrayRef<int64_t> front);
+/// the other texts. None is tried behind one that recovers 95 % of everything, or is as many as the
+/// context has tokens. Then the request is distilled with that number in the place of
+/// `fit.entries`. Errors: those of distil and of evaluate.
+llvm::Expected<ChosenEntries> chooseEntries(SplitModel model, const DistilRequest &request);
 
 } // namespace ctxc
 

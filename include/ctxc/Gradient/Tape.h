@@ -9,8 +9,8 @@
 #ifndef CTXC_GRADIENT_TAPE_H
 #define CTXC_GRADIENT_TAPE_H
 
+#include "ctxc/Program/Adapter.h"
 #include "ctxc/Program/ParallelFor.h"
-#include "ctxc/Program/Weights.h"
 #include "dialects/XF/XF.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -26,7 +26,7 @@ using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajo
 /// The tokens of some sequences, one after the other.
 struct TapeTokens {
   struct Sequence {
-    int64_t first = 0, count = 0; ///< its rows
+    int64_t first = 0, count = 0; ///< its rows; none: it stands for the tape's entries
     std::optional<size_t> after;  ///< the earlier sequence whose tokens it sees before its own
   };
   std::vector<int32_t> ids, positions;
@@ -58,6 +58,13 @@ public:
   /// over the heads and over the queries of sequences that continue another one.
   void countReads(Eigen::VectorXd &reads) { ofReads = &reads; }
   Eigen::VectorXd *getReads() const { return ofReads; }
+
+  /// What the block's attention sees in the place of a sequence without rows, at the positions from
+  /// 0 on; must outlive the tape.
+  void setEntries(const KeysAndValues &seen);
+  const KeysAndValues *getEntries() const { return entries; }
+  /// After pullBack: the gradients of the entries' keys and values, of the same shapes.
+  const KeysAndValues &ofEntries() const { return entryGradients; }
 
   /// Computes the values of `block` from its arguments', row after row. Errors: an op without a
   /// gradient; a parameter that is not stored in float32. With `last`, it ends with that op.
@@ -94,6 +101,7 @@ public:
   void add(mlir::Value operand, const Rows &rows);
   /// The numbers of a stored parameter. Errors: it is not one, or not in float32.
   llvm::Expected<const float *> parameter(mlir::Operation *reader, mlir::Value value) const;
+  KeysAndValues &sumOfEntries() { return entryGradients; }
   /// The sum for the gradient of a parameter; null if it was not requested.
   Eigen::VectorXd *sumOf(mlir::Value parameter);
   /// Calls what tellProducts was given.
@@ -112,6 +120,8 @@ private:
   const ParallelFor &threads;
   mutable xf::BlockOp block; // its accessors are not const
   Eigen::VectorXd *ofReads = nullptr;
+  const KeysAndValues *entries = nullptr;
+  KeysAndValues entryGradients;
   bool needsOutputs = true;
   llvm::DenseMap<mlir::Value, Rows> values, gradients;
   llvm::DenseSet<mlir::Value> active;

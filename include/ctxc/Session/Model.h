@@ -225,11 +225,8 @@ public:
   llvm::Expected<JointRun> jointRun(const JointRequest &request, int64_t most,
                                     bool comparesControl);
   llvm::Expected<int64_t> jointCapacity();
-  /// Virtual entries that stand for the request's context (ctxc::fitEntries). Runs as distil does.
-  llvm::Expected<VirtualEntries> fitEntries(const EntriesRequest &request);
-  /// The same with as many as a context needs (ctxc::chooseEntries).
-  llvm::Expected<ChosenEntries> chooseEntries(const EntriesRequest &request,
-                                              llvm::ArrayRef<int64_t> front);
+  /// The same by as many virtual entries as the context needs (ctxc::chooseEntries).
+  llvm::Expected<ChosenEntries> chooseEntries(const DistilRequest &request);
   /// The shapes of such entries. Errors: those of ctxc::shapesOfEntries; transformers' cache holds
   /// something else than a key and a value of each head of keys.
   llvm::Expected<VirtualEntries> shapesOfEntries(int64_t count);

@@ -6,15 +6,17 @@ using namespace ctxc::test;
 
 namespace {
 
-Adapter fitted(Model &model, int64_t count, int64_t texts = 6) {
-  EntriesRequest request;
+DistilRequest requestFor(int64_t count) {
+  DistilRequest request;
   request.context = context();
-  request.count = count;
-  for (int64_t i = 0; i < texts; ++i)
+  request.fit.entries = count;
+  for (int64_t i = 0; i < 6; ++i)
     request.texts.push_back({someTokens(8, 20 + i), 2});
-  Adapter adapter;
-  adapter.entries = llvm::cantFail(model.fitEntries(request));
-  return adapter;
+  return request;
+}
+
+Adapter fitted(Model &model, int64_t count) {
+  return llvm::cantFail(model.distil(requestFor(count))).adapter;
 }
 
 } // namespace
@@ -69,20 +71,21 @@ TEST(Entries, DoNotDependOnThreads) {
 /// texts that are left out.
 TEST(Entries, AreAsManyAsNeeded) {
   auto model = modelOf("llama");
-  EntriesRequest request;
+  DistilRequest request;
+  request.front = front;
   request.context = front;
   llvm::append_range(request.context, someTokens(19, 1));
   for (int64_t i = 0; i < 10; ++i)
     request.texts.push_back({someTokens(8, 20 + i), 2});
-  ChosenEntries chosen = llvm::cantFail(model->chooseEntries(request, front));
+  ChosenEntries chosen = llvm::cantFail(model->chooseEntries(request));
   ASSERT_EQ(chosen.tried.size(), 3u);
   EXPECT_EQ(chosen.tried[0].count, 8);
   EXPECT_EQ(chosen.tried[1].count, 16);
   EXPECT_EQ(chosen.tried[2].count, 20);
   EXPECT_NEAR(chosen.tried[2].share, 1, 1e-6); // the context itself
   for (const EntriesTried &tried : llvm::ArrayRef(chosen.tried).drop_back())
-    EXPECT_EQ(tried.share >= 0.95 && tried.count <= chosen.entries.count(),
-              tried.count == chosen.entries.count());
+    EXPECT_EQ(tried.share >= 0.95 && tried.count <= chosen.made.adapter.entries.count(),
+              tried.count == chosen.made.adapter.entries.count());
 }
 
 /// A prompt that is behind the entries is answered, and an empty one has no answer.
@@ -103,14 +106,18 @@ TEST(Entries, AreSeenByAnswers) {
 
 TEST(Entries, RefuseBadInput) {
   auto model = modelOf("llama");
-  EntriesRequest request;
-  auto message = [&] { return messageOf(model->fitEntries(request).takeError()); };
+  DistilRequest request;
+  request.fit.entries = 4;
+  auto message = [&] { return messageOf(model->distil(request).takeError()); };
   EXPECT_EQ(message(), "the context is empty");
   request.context = context();
   EXPECT_EQ(message(), "there is no text to fit");
   request.texts.push_back({someTokens(8, 20), 2});
-  request.count = 0;
-  EXPECT_EQ(message(), "found no entry, expected at least one");
+  request.fit.otherRank = 2;
+  EXPECT_EQ(message(), "virtual entries change no matrix; expected no rank of other matrices");
+  request.fit.otherRank = 0;
+  request.others.emplace_back();
+  EXPECT_EQ(message(), "found several contexts, expected one: virtual entries stand for one");
   Adapter adapter = fitted(*model, 4);
   adapter.entries.attentions.pop_back();
   std::string found = messageOf(model->evaluate(adapter, heldOut()).takeError());

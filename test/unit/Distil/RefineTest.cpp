@@ -105,6 +105,25 @@ TEST(Refining, ChangesOtherMatrices) {
   }
 }
 
+/// Virtual entries are refined as matrices are, whatever attention does with its scores.
+TEST(Refining, BringsEntriesNearer) {
+  for (llvm::StringRef name : {"gemma3", "gemma2", "llama", "gpt2", "falcon-alibi", "mistral"}) {
+    auto model = modelOf(name);
+    EvaluateRequest seen = heldOut();
+    seen.texts = training(0).texts;
+    double share[2];
+    for (int i : {0, 1}) {
+      DistilRequest request = training(3);
+      request.fit.entries = 4;
+      request.fit.passes = i * 12;
+      Distilled made = llvm::cantFail(model->distil(request));
+      EXPECT_EQ(made.divergenceAfter < made.divergenceBefore, i == 1) << name.str();
+      share[i] = llvm::cantFail(model->evaluate(made.adapter, seen)).all.share();
+    }
+    EXPECT_GT(share[1], share[0] + 0.02) << name.str() << " " << share[0] << " " << share[1];
+  }
+}
+
 TEST(Refining, RefusesWhatHasNoGradient) {
   auto model = modelOf("mixtral");
   DistilRequest request = training(3);

@@ -229,6 +229,54 @@ TEST_F(GradientTest, OfSequencesThatShareTheirPast) {
   }
 }
 
+/// Entries are as tokens of which only the keys and values are seen.
+TEST_F(GradientTest, OfEntries) {
+  const std::string text =
+      blockOf("6xf32",
+              "%q = xf.reshape %x : tensor<6xf32> to tensor<2x3xf32>\n"
+              "%w = xf.setting \"w\" : index = 3\n"
+              "%y = xf.attention %q, %q, %q scale 1.0 softcap 2.0 window %w : tensor<2x3xf32>, "
+              "tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x3xf32>\n",
+              "2x3xf32");
+  const Rows past = noise(2, 6).cast<float>(), own = noise(3, 6).cast<float>();
+  KeysAndValues entries{2, 2, 3, 3, {}, {}};
+  for (int head : {0, 1})
+    for (int token : {0, 1})
+      for (int i : {0, 1, 2})
+        entries.keys.push_back(past(token, 3 * head + i));
+  entries.values = entries.keys;
+  ParallelFor threads;
+  auto run = [&](Tape &tape, const Rows &x) {
+    std::vector<float> input(x.data(), x.data() + x.size());
+    llvm::cantFail(tape.evaluate(block(parse(text)), {&input}));
+    Rows seed = tape.output(0);
+    seed.topRows(x.rows() - 3).setZero();
+    llvm::cantFail(tape.pullBack({&seed}));
+    return Rows(*tape.ofInput(0));
+  };
+  Rows all(5, 6);
+  all << past, own;
+  TapeTokens written, seen;
+  written.ids.assign(5, 0);
+  written.positions = {0, 1, 2, 3, 2};
+  written.sequences = {{0, 2, std::nullopt}, {2, 2, 0}, {4, 1, 0}};
+  seen.ids.assign(3, 0);
+  seen.positions = {2, 3, 2};
+  seen.sequences = {{0, 0, std::nullopt}, {0, 2, 0}, {2, 1, 0}};
+  Tape first(weights, nullptr, written, threads), second(weights, nullptr, seen, threads);
+  second.setEntries(entries);
+  const Rows expected = run(first, all), found = run(second, own);
+  EXPECT_TRUE(found.isApprox(expected.bottomRows(3), 1e-5));
+  const KeysAndValues &sums = second.ofEntries();
+  for (int head : {0, 1})
+    for (int token : {0, 1})
+      for (int i : {0, 1, 2}) {
+        const int at = (2 * head + token) * 3 + i;
+        EXPECT_NEAR(sums.keys[at] + sums.values[at], expected(token, 3 * head + i), 1e-5) << at;
+        EXPECT_NE(sums.keys[at], sums.values[at]) << at;
+      }
+}
+
 TEST_F(GradientTest, RefusesWhatHasNone) {
   TapeTokens tokens = oneSequence();
   ParallelFor threads;
