@@ -194,6 +194,36 @@ def assigned(draws, op, target, parameters):
     return {**parameters, parameter.parameter: new}
 
 
+def inverted(function, target):
+    """Where a rising or a falling function of one number has the values `target`: by halving between all numbers of float64."""
+    def number(place):
+        return np.copysign(np.abs(place).view(float), place)
+
+    most = np.full(target.shape, np.finfo(float).max).view(np.int64)
+    low, high = -most, most
+    falls = function(np.ones(target.shape)) < function(-np.ones(target.shape))
+    for _ in range(64):
+        middle = (low >> 1) + (high >> 1) + (low & high & 1)
+        is_below = (function(number(middle)) < target) != falls
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return number(high)
+
+
+def along_chain(draws, sites, values):
+    """What the first patched op of an output should give, by the inverse of each op behind it; none where these are not
+    functions of one number each."""
+    ops, chain = {op.name: op for op in draws.block.ops}, sites.get("chain", [])
+    if sites["goal"] not in draws.full or not chain or chain[0] != sites["patches"][0]["op"] or any(name not in ops for name in chain):
+        return None
+    target = draws.full[sites["goal"]]
+    for inner, outer in reversed(list(zip(chain, chain[1:]))):
+        names = [operand.name for operand in ops[outer].operands]
+        if ops[outer].function is None or ops[outer].shape != ops[inner].shape or names.count(inner) != 1:
+            return None
+        target = inverted(lambda z: ops[outer].function(*[z if name == inner else values[name] for name in names]), target)  # noqa: B023
+    return target.reshape(len(target), -1)
+
+
 def patched(draws, claim, attempts=3):
     """The parameters with the patch of a success: first its cut, then its outputs."""
     order = {op.name: i for i, op in enumerate(draws.block.ops)}
@@ -206,7 +236,11 @@ def patched(draws, claim, attempts=3):
     ops = {op.name: op for op in draws.block.ops}
     # Several ops that ctxc writes in the place of one have its name and a number; the last gives its value.
     goals = [ops.get(sites["goal"].partition("_")[0]) for sites in claim["outputs"]]
-    search = Search(draws, groups, draws.reduced(parameters) if claim["cut"] else draws.values, goals if all(goals) else None)
+    values = draws.reduced(parameters) if claim["cut"] else draws.values
+    search = Search(draws, groups, values, goals if all(goals) else None)
+    for sites, (_, _, place) in zip(claim["outputs"], search.places):
+        if (target := along_chain(draws, sites, values)) is not None:
+            search.start[:, place] = np.where(np.isfinite(target), target, search.start[:, place])
     found, errors = search.least(np.arange(len(draws.wanted)), 1, None)
     if found.shape[1] <= LARGE and (left := np.flatnonzero(errors > EXACT)).size:
         found[left], _ = search.least(left, attempts, np.random.default_rng(1))

@@ -53,6 +53,14 @@ class Judge(unittest.TestCase):
         b, op = block(lambda b, d: b.unary("softcap @ at 3.0", d, lambda a: 3 * np.tanh(a / 3)))
         self.assertEqual(judge(b, {**PLAIN, "verdict": "rejected"}, 0, 1), "")
 
+    def test_patches_that_no_search_finds(self):
+        b, op = block(lambda b, d: b.unary("power @ to 2", b.mul(d, b.setting("m", [1e-12] * 4)), lambda a: a * abs(a)))
+        claim = success(b, op)
+        self.assertNotEqual(judge(b, claim, 0, 1), "")
+        names = [each.name for each in b.ops if each.kind != "setting"]
+        claim["outputs"][0]["chain"] = names[names.index(op.name):]
+        self.assertEqual(judge(b, claim, 0, 1), "")
+
     def test_false_claims(self):
         for change in (lambda b, d: b.mul(d, b.setting("m", [1.0, 0.0, 1.0, 1.0])), lambda b, d: b.activation("relu", d)):
             b, op = block(change)

@@ -2,7 +2,7 @@
 // block, and whatever its contextual op.
 #include "../Transforms/Blocks.h"
 #include "ctxc/Evidence/Witness.h"
-#include "lib/Evidence/ReachableSet.h"
+#include "lib/Evidence/Subject.h"
 
 using namespace ctxc;
 using namespace ctxc::test;
@@ -120,6 +120,21 @@ TEST(Refute, SmallFactorsReachAsFarAsLargeOnes) {
     ASSERT_TRUE(blocks.module);
     EXPECT_NE(judge(blocks.block("b")).kind, VerdictKind::Rejected);
   }
+}
+
+/// What patches move is seen beside a constant that float64 holds no smaller number beside.
+TEST(Refute, NothingIsRoundedAwayBesideAConstant) {
+  Blocks blocks(block("b", "    %K = xf.param \"conv\" : tensor<6x3xf32>\n"
+                           "    %a = xf.conv %K, %x : tensor<6x3xf32>, tensor<6xf32>\n" +
+                               add("v", "x", "a") + linear("up", "v", 6, 6) +
+                               "    %c = xf.times %x by 1.0e18 : tensor<6xf32>\n" +
+                               add("y", "c", "up")));
+  ASSERT_TRUE(blocks.module);
+  Subject subject(blocks.block("b"), SiteScope());
+  auto weights = randomWeights(1);
+  ConvexSum reached =
+      llvm::cantFail(subject.reachable(randomSample(subject.block, SampleOptions()), *weights));
+  EXPECT_EQ(reached.support(Vector::Unit(6, 2)), HUGE_VAL);
 }
 
 TEST(Refute, ALargeBlocksWitnessIsOfItsStructure) {

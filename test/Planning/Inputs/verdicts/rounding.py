@@ -41,7 +41,6 @@ GROW = {
     "an exponential": lambda b, v: b.activation("exp", v),
     "an exponential of a multiple": lambda b, v: b.activation("exp", b.times(v, 3)),
     "a power of 32": squared,
-    "a multiple by 1e18": lambda b, v: b.times(v, 1e18),
     "a product of exponentials": lambda b, v: b.mul(b.activation("exp", v), b.activation("exp", b.matrix("up", v.size, v))),
 }
 
