@@ -210,17 +210,23 @@ def inverted(function, target):
 
 
 def along_chain(draws, sites, values):
-    """What the first patched op of an output should give, by the inverse of each op behind it; none where these are not
-    functions of one number each."""
+    """What the first patched op of an output should give, by the inverse of each op behind it; none where these are neither
+    functions of one number each nor matrices."""
     ops, chain = {op.name: op for op in draws.block.ops}, sites.get("chain", [])
     if sites["goal"] not in draws.full or not chain or chain[0] != sites["patches"][0]["op"] or any(name not in ops for name in chain):
         return None
     target = draws.full[sites["goal"]]
     for inner, outer in reversed(list(zip(chain, chain[1:]))):
         names = [operand.name for operand in ops[outer].operands]
-        if ops[outer].function is None or ops[outer].shape != ops[inner].shape or names.count(inner) != 1:
+        if names.count(inner) != 1:
             return None
-        target = inverted(lambda z: ops[outer].function(*[z if name == inner else values[name] for name in names]), target)  # noqa: B023
+        if ops[outer].kind == "linear" and names[1] == inner:
+            matrix = np.swapaxes(values[names[0]], -1, -2) if ops[outer].transposed else values[names[0]]
+            target = (np.linalg.pinv(matrix) @ target[..., None])[..., 0]
+        elif ops[outer].shape == ops[inner].shape:
+            target = inverted(lambda z: draws.block.run(ops[outer], {**values, inner: z}, HERE), target)  # noqa: B023
+        else:
+            return None
     return target.reshape(len(target), -1)
 
 
