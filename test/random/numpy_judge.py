@@ -58,12 +58,13 @@ def joined(ops, values):
 
 
 class Search:
-    """Looks for values of the ops `names` with which a reduced run of `values` has the full run's `goals`."""
+    """Looks for values of the ops `names` with which a reduced run of `values` has the full run's `goals`, or in these what is
+    `wanted`."""
 
-    def __init__(self, draws, names, values, goals=None):
+    def __init__(self, draws, names, values, goals=None, wanted=None):
         self.draws, self.block = draws, draws.block
         self.goals = goals or self.block.outputs
-        self.wanted = joined(self.goals, draws.full)[:, 0]
+        self.wanted = joined(self.goals, wanted or draws.full)[:, 0]
         ops = {op.name: op for op in self.block.ops}
         self.places, at = [], 0
         for name in names:
@@ -209,25 +210,36 @@ def inverted(function, target):
     return number(high)
 
 
-def along_chain(draws, sites, values):
-    """What the first patched op of an output should give, by the inverse of each op behind it; none where these are neither
-    functions of one number each nor matrices."""
-    ops, chain = {op.name: op for op in draws.block.ops}, sites.get("chain", [])
-    if sites["goal"] not in draws.full or not chain or chain[0] != sites["patches"][0]["op"] or any(name not in ops for name in chain):
+def pulled_back(draws, outputs, values):
+    """The first op that the chains of all outputs go through, and what it should give, by the inverse of each op behind it;
+    none where these are neither functions of one number each nor matrices."""
+    ops, chains = {op.name: op for op in draws.block.ops}, [sites.get("chain", []) for sites in outputs]
+    goal = outputs[0]["goal"]
+    if any(sites["goal"] != goal for sites in outputs) or any(chain[-1:] != [goal] for chain in chains) or goal not in draws.full:
         return None
-    target = draws.full[sites["goal"]]
-    for inner, outer in reversed(list(zip(chain, chain[1:]))):
+    shared = [name for name in chains[0] if all(name in chain for chain in chains)]
+    if any(chain[-len(shared):] != shared for chain in chains) or any(name not in ops for name in shared):
+        return None
+    target = draws.full[goal]
+    for inner, outer in reversed(list(zip(shared, shared[1:]))):
         names = [operand.name for operand in ops[outer].operands]
         if names.count(inner) != 1:
             return None
+
+        def made_of(z):
+            return draws.block.run(ops[outer], {**values, inner: z}, HERE)  # noqa: B023
+
         if ops[outer].kind == "linear" and names[1] == inner:
             matrix = np.swapaxes(values[names[0]], -1, -2) if ops[outer].transposed else values[names[0]]
-            target = (np.linalg.pinv(matrix) @ target[..., None])[..., 0]
+            found = (np.linalg.pinv(matrix) @ target[..., None])[..., 0]
         elif ops[outer].shape == ops[inner].shape:
-            target = inverted(lambda z: draws.block.run(ops[outer], {**values, inner: z}, HERE), target)  # noqa: B023
+            found = inverted(made_of, target)
         else:
             return None
-    return target.reshape(len(target), -1)
+        if not np.allclose(made_of(found), target, rtol=EXACT, atol=EXACT, equal_nan=True):
+            return None
+        target = found
+    return ops[shared[0]], target
 
 
 def patched(draws, claim, attempts=3):
@@ -244,9 +256,11 @@ def patched(draws, claim, attempts=3):
     goals = [ops.get(sites["goal"].partition("_")[0]) for sites in claim["outputs"]]
     values = draws.reduced(parameters) if claim["cut"] else draws.values
     search = Search(draws, groups, values, goals if all(goals) else None)
-    for sites, (_, _, place) in zip(claim["outputs"], search.places):
-        if (target := along_chain(draws, sites, values)) is not None:
-            search.start[:, place] = np.where(np.isfinite(target), target, search.start[:, place])
+    if (pulled := pulled_back(draws, claim["outputs"], values)) is not None:
+        op, target = pulled
+        search = Search(draws, groups, values, [op], {op.name: target})
+        if groups == [op.name]:
+            search.start = np.where(np.isfinite(target), target, values[op.name]).reshape(search.start.shape)
     found, errors = search.least(np.arange(len(draws.wanted)), 1, None)
     if found.shape[1] <= LARGE and (left := np.flatnonzero(errors > EXACT)).size:
         found[left], _ = search.least(left, attempts, np.random.default_rng(1))

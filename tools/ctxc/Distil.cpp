@@ -346,9 +346,9 @@ Command driver::distilCommand() {
       entriesOption(),
       {"--rank", "K", "the rank of each matrix's change; default 16; 0: do not truncate it"},
       {"--refine", "N",
-       "after the closed form, make N passes of gradient descent over the texts. With 40 texts\n"
-       "or more, a fifth is left out at first, and decides the number of passes, up to N.\n"
-       "Default 0"},
+       "after the closed form, of entries or weights, make N passes of gradient descent over the\n"
+       "texts. With 40 texts or more, a fifth is left out at first, and decides the number of\n"
+       "passes, up to N. Default 0"},
       {"--refine-others", "K",
        "let the passes also change all other matrices of the layers, by rank K. Default 0"},
       {"--ridge", "X",
