@@ -195,8 +195,11 @@ def assigned(draws, op, target, parameters):
     return {**parameters, parameter.parameter: new}
 
 
-def inverted(function, target):
+def inverted(function, target, shape):
     """Where a rising or a falling function of one number has the values `target`: by halving between all numbers of float64."""
+    if target.shape[3:] != shape:
+        return None
+
     def number(place):
         return np.copysign(np.abs(place).view(float), place)
 
@@ -210,9 +213,22 @@ def inverted(function, target):
     return number(high)
 
 
+def solved(function, target, shape):
+    """Where an affine function of few numbers has the values `target`."""
+    count, n = len(target), int(np.prod(shape))
+    if n > LARGE:
+        return None
+    constant = function(np.zeros((count, 1, 1, *shape)))
+    units = np.eye(n).reshape(n, 1, 1, 1, *shape)
+    matrix = np.stack([(function(np.broadcast_to(unit, (count, 1, 1, *shape))) - constant).reshape(count, -1) for unit in units], -1)
+    if not np.isfinite(matrix).all():
+        return None
+    return (np.linalg.pinv(matrix) @ (target - constant).reshape(count, -1, 1)).reshape(count, 1, 1, *shape)
+
+
 def pulled_back(draws, outputs, values):
     """The first op that the chains of all outputs go through, and what it should give, by the inverse of each op behind it;
-    none where these are neither functions of one number each nor matrices."""
+    none where these are neither functions of one number each nor affine."""
     ops, chains = {op.name: op for op in draws.block.ops}, [sites.get("chain", []) for sites in outputs]
     goal = outputs[0]["goal"]
     if any(sites["goal"] != goal for sites in outputs) or any(chain[-1:] != [goal] for chain in chains) or goal not in draws.full:
@@ -229,14 +245,11 @@ def pulled_back(draws, outputs, values):
         def made_of(z):
             return draws.block.run(ops[outer], {**values, inner: z}, HERE)  # noqa: B023
 
-        if ops[outer].kind == "linear" and names[1] == inner:
-            matrix = np.swapaxes(values[names[0]], -1, -2) if ops[outer].transposed else values[names[0]]
-            found = (np.linalg.pinv(matrix) @ target[..., None])[..., 0]
-        elif ops[outer].shape == ops[inner].shape:
-            found = inverted(made_of, target)
+        for inverse in (inverted, solved):
+            found = inverse(made_of, target, ops[inner].shape)
+            if found is not None and np.allclose(made_of(found), target, rtol=EXACT, atol=EXACT, equal_nan=True):
+                break
         else:
-            return None
-        if not np.allclose(made_of(found), target, rtol=EXACT, atol=EXACT, equal_nan=True):
             return None
         target = found
     return ops[shared[0]], target
