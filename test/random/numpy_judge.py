@@ -269,13 +269,17 @@ def patched(draws, claim, attempts=3):
     goals = [ops.get(sites["goal"].partition("_")[0]) for sites in claim["outputs"]]
     values = draws.reduced(parameters) if claim["cut"] else draws.values
     search = Search(draws, groups, values, goals if all(goals) else None)
-    if (pulled := pulled_back(draws, claim["outputs"], values)) is not None:
-        op, target = pulled
-        search = Search(draws, groups, values, [op], {op.name: target})
-        if groups == [op.name]:
-            search.start = np.where(np.isfinite(target), target, values[op.name]).reshape(search.start.shape)
     found, errors = search.least(np.arange(len(draws.wanted)), 1, None)
-    if found.shape[1] <= LARGE and (left := np.flatnonzero(errors > EXACT)).size:
+    left = np.flatnonzero(errors > EXACT)
+    if left.size and (pulled := pulled_back(draws, claim["outputs"], values)) is not None:
+        op, target = pulled
+        near = Search(draws, groups, values, [op], {op.name: target})
+        if groups == [op.name]:
+            near.start = np.where(np.isfinite(target), target, values[op.name]).reshape(near.start.shape)
+        points, _ = near.least(left, 1, None)
+        close = np.abs(search.residual(points[:, None], left)[:, 0]).max(1) < EXACT * (1 + np.abs(search.wanted[left]).max(1))
+        found[left[close]], left = points[close], left[~close]
+    if found.shape[1] <= LARGE and left.size:
         found[left], _ = search.least(left, attempts, np.random.default_rng(1))
     return given(draws, search.split(found[:, None]), parameters)
 
