@@ -39,7 +39,7 @@ struct TextSequence {
   int64_t turn = 1;   ///< of a conversation, which turn the answer is in
 };
 
-/// How each site is fitted.
+/// What is fitted, and how each site is.
 struct FitOptions {
   int64_t entries = 0;      ///< so many virtual entries of each head (Entries.h) in the place of
                             ///< changed weights; 0: weights change
@@ -131,10 +131,10 @@ struct Distilled {
   std::optional<Adapter> closedForm; ///< what the passes began with, where there were some
 };
 
-/// Errors: those of fitEntries where entries are asked for, or else: less memory than it needs,
-/// which is known before anything is computed; no site; no text,
-/// or fewer tokens than the rank; positions that the model does not have;
-/// a matrix that the texts do not determine; numbers that are not finite.
+/// Errors: less memory than it needs, which is known before anything is computed; no site; no text,
+/// or fewer tokens than the rank; positions that the model does not have; a matrix that the texts
+/// do not determine; numbers that are not finite. With virtual entries those of fitEntries, and
+/// several contexts, or a rank of other matrices.
 llvm::Expected<Distilled> distil(SplitModel model, const DistilRequest &request);
 
 } // namespace ctxc

@@ -213,6 +213,8 @@ public:
   /// Fits an adapter that stands for the request's context (ctxc::distil). Runs on compiled
   /// kernels, over weights in float32 (LoadOptions::storage).
   llvm::Expected<Distilled> distil(const DistilRequest &request);
+  /// The same with as many virtual entries as the context needs (ctxc::chooseEntries).
+  llvm::Expected<ChosenEntries> chooseEntries(const DistilRequest &request);
   /// One patch that is exact for all tokens of some texts, and how the patched model reads them
   /// (ctxc::patchJointly, ctxc::checkJointly); one that grows while the model generates `count`
   /// tokens (ctxc::verifyJointly), or with a text that a caller gives token by token
@@ -225,10 +227,8 @@ public:
   llvm::Expected<JointRun> jointRun(const JointRequest &request, int64_t most,
                                     bool comparesControl);
   llvm::Expected<int64_t> jointCapacity();
-  /// The same by as many virtual entries as the context needs (ctxc::chooseEntries).
-  llvm::Expected<ChosenEntries> chooseEntries(const DistilRequest &request);
-  /// The shapes of such entries. Errors: those of ctxc::shapesOfEntries; transformers' cache holds
-  /// something else than a key and a value of each head of keys.
+  /// The shapes of virtual entries. Errors: those of ctxc::shapesOfEntries; transformers' cache
+  /// holds something else than a key and a value of each head of keys.
   llvm::Expected<VirtualEntries> shapesOfEntries(int64_t count);
   /// The places of the tokens of a context that stay in front of texts beside an adapter
   /// (ctxc::mostTelling). Runs as distil does.
