@@ -261,7 +261,9 @@ Jet EntryFunction::evaluate(unsigned step, ArrayRef<Jet> a, Interval x) const {
                      times(a[0].f * a[0].d, 2)};
         return Jet{a[0].f * a[1].f, a[0].f * a[1].d + a[0].d * a[1].f};
       })
-      .Case<DivOp>([&](auto) {
+      .Case<DivOp>([&](auto) -> Jet {
+        if (isPoint(x) && isPoint(a[1].f) && a[1].f.low == 0) // a zero counts as 1
+          return a[0];
         Jet quotient{a[0].f / a[1].f, (a[0].d * a[1].f - a[0].f * a[1].d) / (a[1].f * a[1].f)};
         // (n + ∫ n') / (m + ∫ m') lies between n / m at an end and the values of n' / m'.
         bool isAbove = a[1].f.low > 0, grows = a[1].d.low > 0, falls = a[1].d.high < 0;

@@ -147,7 +147,8 @@ static Limits limitsOf(Operation *op, FactsOf of, IsFixed isFixed) {
         return ofProduct(scale.getData(), scale.getScale(), offset, of, isFixed);
       })
       .Case<DivOp>([&](auto div) {
-        Limits result = pairs(of0(), of(div.getRhs()).limits, std::divides<>());
+        Limits result = pairs(of0(), of(div.getRhs()).limits,
+                              [](double a, double b) { return b == 0 ? a : a / b; });
         llvm::append_range(result, isFixed(div.getLhs()) ? Limits{} : zeroOf(of0()));
         if (of(div.getRhs()).overflows())
           result.push_back(0);
@@ -184,9 +185,12 @@ Saturation ctxc::xf::saturationOf(Operation *op, FactsOf of, IsFixed isFixed) {
   llvm::append_range(result.limits, limitsOf(op, of, isFixed));
   auto follow = [&](Value value, Value beside, bool isDivided) {
     if (value.getType() == op->getResult(0).getType() && !isFixed(beside))
-      for (double limit : of(beside).limits)
+      for (double limit : of(beside).limits) {
+        if (isDivided && limit == 0) // a zero counts as 1
+          limit = 1;
         if (!isZero(limit))
           result.followed.push_back({value, isDivided ? 1 / limit : limit});
+      }
   };
   // Beside a large entry of x the others are rounded away, and Wᵀx is Wx there.
   if (auto linear = dyn_cast<LinearOp>(op))

@@ -43,6 +43,8 @@ MUTANTS = [
            "a product underflows with a factor"),
     Mutant("divisors-that-stay-finite", "dialects/XF/Saturation.cpp", "if (of(div.getRhs()).overflows())", "if (false)",
            "a quotient by an exponential underflows"),
+    Mutant("quotients-by-no-zero", "dialects/XF/Saturation.cpp", "return b == 0 ? a : a / b;", "return a / b;",
+           "a zero that is divided by counts as 1"),
     Mutant("factors-of-one-entry-each", "dialects/XF/Saturation.cpp", "facts.zeroedBy = through ? std::min(through, width) : width;", "facts.zeroedBy = width;",
            "one factor that underflows takes all entries to zero"),
     Mutant("squares-that-stay-finite", "dialects/XF/Saturation.cpp", "if (of.overflows(2))", "if (false)",

@@ -93,6 +93,8 @@ CANCELS = {
     "tanh - twice sigmoid + 1": lambda b, u, w: plus(b, b.sub(tanh(b, u), b.times(sigmoid(b, w), 2)), 1),
     "tanh times tanh + 1": lambda b, u, w: plus(b, b.mul(tanh(b, u), tanh(b, w)), 1),
     "tanh by sigmoid - 1": lambda b, u, w: plus(b, b.div(tanh(b, u), sigmoid(b, w)), -1),
+    "tanh by exp + 1": lambda b, u, w: plus(b, b.div(tanh(b, u), b.activation("exp", w)), 1),
+    "w by exp, - w": lambda b, u, w: b.sub(w, b.div(w, b.activation("exp", u))),
     "tanh and a clamp": lambda b, u, w: b.sub(tanh(b, u), b.op(f"clamp {w.name} to 1.0", w.shape)),
     "relu + tanh + 1": lambda b, u, w: plus(b, b.add(b.activation("relu", u), tanh(b, w)), 1),
     "gelu + tanh + 1": lambda b, u, w: plus(b, b.add(b.activation("gelu", u), tanh(b, w)), 1),
