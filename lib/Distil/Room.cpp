@@ -96,10 +96,11 @@ static uint64_t bytesToRefine(const SplitModel &model, const DistilRequest &requ
   constexpr uint64_t predicted = 320 * (sizeof(int32_t) + sizeof(float)), ofNumber = 48,
                      group = 192;
   uint64_t numbers = 0, widest = 0, longest = 0;
-  if (request.fit.entries > 0)
+  const uint64_t entries = std::min<uint64_t>(request.fit.entries, request.context.size());
+  if (entries > 0)
     for (const SplitAttention &at : model.split.attentions)
       for (Value kept : {at.key, at.value})
-        numbers += request.fit.entries * cast<RankedTensorType>(kept.getType()).getNumElements();
+        numbers += entries * cast<RankedTensorType>(kept.getType()).getNumElements();
   else
     for (const SplitSite &site : model.split.sites) {
       const uint64_t most = std::min(site.shape[0], site.shape[1]);
