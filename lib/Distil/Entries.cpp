@@ -1,6 +1,7 @@
 // The pass over the attentions: the full run, and the run with the entries that are known so far.
 #include "ctxc/Distil/Entries.h"
 #include "EntryFit.h"
+#include "EntryValues.h"
 #include "Groups.h"
 #include "Room.h"
 #include "ctxc/Distil/Prefix.h"
@@ -53,6 +54,15 @@ public:
 private:
   llvm::Error start();
   llvm::Error fit(size_t attention);
+  std::optional<size_t> siteBehind(const SplitAttention &at) const;
+  llvm::Error fitTogether(const SplitAttention &at, size_t site, ReadEntries read,
+                          KeysAndValues &made);
+  llvm::Error runTo(const SplitAttention &at, size_t site);
+  llvm::Expected<FloatMatrix> targetOf(size_t site) const;
+  llvm::Error findMissing(size_t site, ReadEntries &read) const;
+  /// The texts' rows of a value, in both runs.
+  FloatMatrix taught(Value value) const;
+  FloatMatrix learned(Value value) const;
   EntryRows rowsOf(xf::AttentionOp op, const gradient::AttentionScores &scores,
                    gradient::Tape &tape, const SplitAttention &at, int64_t group) const;
   void addText(const gradient::AttentionScores &scores, const FloatMatrix &ownKeys, size_t text,
@@ -196,6 +206,7 @@ llvm::Error EntryFitter::fit(size_t number) {
   if (!scores)
     return scores.takeError();
   KeysAndValues &made = entries.attentions[number];
+  ReadEntries read;
   for (int64_t group = 0; group < made.heads; ++group) {
     EntryRows rows = rowsOf(op, *scores, tape, at, group);
     if (!rows.queries.allFinite() || !rows.target.allFinite() || !rows.values.allFinite() ||
@@ -203,15 +214,155 @@ llvm::Error EntryFitter::fit(size_t number) {
       return makeError("what attention " + llvm::Twine(number + 1) + " reads is not finite");
     EntryFit fit = made.tokens < int64_t(request.context.size())
                        ? fitEntries(rows, made.tokens, model.steps.parallelFor())
-                       : EntryFit{rows.keys, rows.values};
+                       : EntryFit{rows.keys, rows.values, {}};
     if (!fit.keys.allFinite() || !fit.values.allFinite())
       return makeError("the entries of attention " + llvm::Twine(number + 1) + " are not finite");
     llvm::append_range(made.keys, llvm::ArrayRef(fit.keys.data(), fit.keys.size()));
     llvm::append_range(made.values, llvm::ArrayRef(fit.values.data(), fit.values.size()));
+    read.weights.push_back(std::move(fit.weights));
   }
+  std::optional<size_t> site = siteBehind(at);
+  if (site && made.tokens < int64_t(request.context.size()))
+    if (llvm::Error error = fitTogether(at, *site, std::move(read), made))
+      return error;
   for (Value value : {at.key, at.value, at.result})
     full->release(value);
   return adapted->run(at.step);
+}
+
+/// What `value`, a step's result, is a reshaped form of.
+static Value unshaped(const SplitModel &model, Value value) {
+  for (ProgramStep step : model.split.program.steps) {
+    if (value.getDefiningOp() != step.layer)
+      continue;
+    const unsigned number = cast<OpResult>(value).getResultNumber();
+    Value inside = step.block.getBody().front().getTerminator()->getOperand(number);
+    while (auto reshape = inside.getDefiningOp<xf::ReshapeOp>())
+      inside = reshape.getData();
+    if (auto argument = dyn_cast<BlockArgument>(inside))
+      return step.layer.getInputs()[argument.getArgNumber()];
+  }
+  return value;
+}
+
+/// That of the matrix which reads an attention's result alone.
+std::optional<size_t> EntryFitter::siteBehind(const SplitAttention &at) const {
+  for (auto [i, site] : llvm::enumerate(model.split.sites))
+    if (!site.experts && unshaped(model, site.data) == at.result)
+      return i;
+  return std::nullopt;
+}
+
+FloatMatrix EntryFitter::taught(Value value) const {
+  const std::vector<float> &all = full->values(value);
+  return partOf(all, full->rows(), full->firstRow(firstText), adapted->rows(), 0,
+                all.size() / full->rows());
+}
+
+FloatMatrix EntryFitter::learned(Value value) const {
+  const std::vector<float> &all = adapted->values(value);
+  return partOf(all, adapted->rows(), 0, adapted->rows(), 0, all.size() / adapted->rows());
+}
+
+/// Takes both runs to where it is known what the site's matrix should write.
+llvm::Error EntryFitter::runTo(const SplitAttention &at, size_t number) {
+  const SplitSite &site = model.split.sites[number];
+  llvm::ArrayRef<ProgramStep> steps = model.split.program.steps;
+  const size_t goal = llvm::find_if(steps.drop_front(site.step),
+                                    [&](const ProgramStep &step) {
+                                      return step.layer == site.goal.getDefiningOp();
+                                    }) -
+                      steps.begin();
+  xf::LayerOp target = model.split.targets.steps[number].layer, attention = steps[at.step].layer;
+  full->keep(site.goal);
+  full->keep(site.product);
+  SmallVector<Value> read(target.getInputs());
+  llvm::append_range(read, attention.getInputs());
+  read.push_back(site.product);
+  for (Value value : read)
+    adapted->keep(value);
+  if (llvm::Error error = full->runUpTo(goal + 1))
+    return error;
+  return adapted->runUpTo(site.step + 1);
+}
+
+/// What the site's matrix, or the scale behind it, should write.
+llvm::Expected<FloatMatrix> EntryFitter::targetOf(size_t number) const {
+  std::vector<std::vector<float>> inputs;
+  xf::LayerOp target = model.split.targets.steps[number].layer;
+  for (auto [i, value] : llvm::enumerate(target.getInputs())) {
+    const FloatMatrix rows = i == 0 ? taught(value) : learned(value);
+    inputs.emplace_back(rows.data(), rows.data() + rows.size());
+  }
+  auto pointers = llvm::map_to_vector(inputs, [](const auto &input) { return &input; });
+  auto made = model.targets.call(number, model.weights, adapted->rows(), pointers);
+  if (!made)
+    return made.takeError();
+  const std::vector<float> &all = made->front();
+  return partOf(all, adapted->rows(), 0, adapted->rows(), 0, all.size() / adapted->rows());
+}
+
+/// The matrix, and what it does not write of its target. Behind a norm what counts is what the
+/// scale makes of it, and it is relative to the product's length.
+llvm::Error EntryFitter::findMissing(size_t number, ReadEntries &read) const {
+  const SplitSite &site = model.split.sites[number];
+  auto type = RankedTensorType::get(site.shape, Float32Type::get(site.goal.getContext()));
+  auto stored = model.weights.get(site.matrix, type);
+  if (!stored)
+    return stored.takeError();
+  Eigen::Map<const FloatMatrix> matrix(static_cast<const float *>(*stored), site.shape[0],
+                                       site.shape[1]);
+  read.output = site.transposed ? FloatMatrix(matrix.transpose()) : FloatMatrix(matrix);
+  auto wanted = targetOf(number);
+  if (!wanted)
+    return wanted.takeError();
+  const FloatMatrix product = learned(site.product);
+  if (site.scale.empty()) {
+    read.missing = *wanted - product;
+    return llvm::Error::success();
+  }
+  auto scale = normScaleOf(model, site);
+  if (!scale)
+    return scale.takeError();
+  const FloatMatrix near = taught(site.product);
+  read.missing.resize(product.rows(), product.cols());
+  Eigen::RowVectorXf inverse(product.rows());
+  model.steps.parallelFor()(product.rows(), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      read.missing.row(t) =
+          nearestThroughNorm(wanted->row(t).transpose().cast<double>(),
+                             near.row(t).transpose().cast<double>(), *scale, site.eps, request.fit)
+              .transpose()
+              .cast<float>() -
+          product.row(t);
+      inverse[t] = 1 / std::sqrt(product.row(t).squaredNorm() / product.cols() + site.eps);
+    }
+  });
+  const Eigen::VectorXf gain = scale->cwiseAbs().cast<float>();
+  read.missing = inverse.asDiagonal() * read.missing * gain.asDiagonal();
+  read.output = gain.asDiagonal() * read.output;
+  for (FloatMatrix &weights : read.weights)
+    for (int64_t at = 0; at < weights.cols(); at += inverse.size())
+      weights.middleCols(at, inverse.size()) *= inverse.asDiagonal();
+  return llvm::Error::success();
+}
+
+/// Changes the values so that the matrix behind the attention writes what brings the stream to that
+/// of the full run, with what the layers before have left missing.
+llvm::Error EntryFitter::fitTogether(const SplitAttention &at, size_t number, ReadEntries read,
+                                     KeysAndValues &made) {
+  if (llvm::Error error = runTo(at, number))
+    return error;
+  if (llvm::Error error = findMissing(number, read))
+    return error;
+  if (!read.missing.allFinite())
+    return makeError(model.split.sites[number].matrix + ": what it should write is not finite");
+  float *value = made.values.data();
+  for (const Matrix &change : fitValues(read, model.steps.parallelFor()))
+    for (double each : llvm::ArrayRef(change.data(), change.size()))
+      *value++ += float(each);
+  adapted->goBackTo(at.step);
+  return llvm::Error::success();
 }
 
 llvm::Expected<VirtualEntries> EntryFitter::run() {

@@ -425,7 +425,8 @@ EntryFit Fit::run() {
   sumClusters();
   fitKeys();
   Solved solved = refine(solveValues(keys));
-  return {product(solved.keys, transposedOf(axes), threads), std::move(solved.values)};
+  return {product(solved.keys, transposedOf(axes), threads), std::move(solved.values),
+          std::move(solved.weights)};
 }
 
 } // namespace

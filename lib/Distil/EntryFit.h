@@ -23,6 +23,7 @@ struct EntryRows {
 
 struct EntryFit {
   FloatMatrix keys, values; ///< m × d, m × e
+  FloatMatrix weights;      ///< how each row reads them: m × R
 };
 
 /// `count` entries that are read like the P places; count < P.

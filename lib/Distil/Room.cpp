@@ -159,20 +159,26 @@ llvm::Error ctxc::checkRoomToFitEntries(const SplitModel &model, const DistilReq
                                         llvm::ArrayRef<PassageSequence> adapted) {
   const uint64_t tokens = tokensIn(request.texts), places = request.context.size(),
                  count = std::min<uint64_t>(request.fit.entries, places);
-  uint64_t most = 0; // of a head of keys: what its queries read (EntryRows), and the fit beside it
+  auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
+  uint64_t written = 0; // by the matrix behind an attention, for a token
+  for (const SplitSite &site : model.split.sites)
+    written = std::max<uint64_t>(written, shapeOf(site.product).back());
+  uint64_t head = 0, all = 0; // EntryRows and the fit beside it; ReadEntries and its equations
   for (const SplitAttention &at : model.split.attentions) {
-    auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
-    const uint64_t rows = tokens * (shapeOf(at.query)[0] / shapeOf(at.key)[0]),
-                   width = shapeOf(at.key)[1];
-    most = std::max<uint64_t>(
-        most, rows * (2 * places + 10 * count + 4 * width + 9 * shapeOf(at.value)[1]));
+    const uint64_t heads = shapeOf(at.query)[0], rows = tokens * (heads / shapeOf(at.key)[0]),
+                   width = shapeOf(at.key)[1], valueWidth = shapeOf(at.value)[1],
+                   weights = heads * count, results = heads * valueWidth;
+    head = std::max(head, rows * (2 * places + 10 * count + 4 * width + 9 * valueWidth));
+    all = std::max(all, tokens * (2 * weights + 6 * written) + 3 * written * results +
+                            2 * (weights * weights + results * results + weights * written));
   }
   return check(
       "fitting entries to " + llvm::Twine(tokens) + " tokens of text after a context of " +
           llvm::Twine(places) + " tokens",
       {{"while the model reads them with the context and with the entries",
         Passage::sizeOf(model.steps, full).most + Passage::sizeOf(model.steps, adapted).most},
-       {"for what a head reads", most * sizeof(float)},
+       {"for what a head reads", head * sizeof(float)},
+       {"for the values of all heads", all * sizeof(float)},
        {"to refine the fit", bytesToRefine(model, request, tokens)}},
       "fit fewer texts, shorten the context");
 }

@@ -1,5 +1,6 @@
 // The closed form of one site against direct computations.
 #include "lib/Distil/Regression.h"
+#include "lib/Distil/EntryValues.h"
 #include "lib/Distil/JointFit.h"
 #include "gtest/gtest.h"
 #include <random>
@@ -248,4 +249,29 @@ TEST(JointFit, LeavesARowAsItIs) {
   EXPECT_TRUE(fit.grow(row(0, 1, 1), Vector::Constant(2, 1e3), scale, least));
   EXPECT_LT((written() - before).norm(), 1e-6);
   EXPECT_EQ(fit.left().cols(), 2); // two rows are written
+}
+
+/// Four heads of queries that read two heads of keys: the least squares of all changes together.
+TEST(EntryValues, AreTheRidgeOfAllHeads) {
+  const int64_t tokens = 30, count = 3, repeat = 2, heads = 4, width = 5, outputs = 7;
+  ReadEntries read{{}, randomRows(outputs, heads * width, 1), randomRows(tokens, outputs, 2)};
+  for (unsigned group = 0; group < heads / repeat; ++group)
+    read.weights.push_back(randomRows(count, repeat * tokens, 3 + group).cwiseAbs());
+  const int64_t each = count * width, unknowns = heads / repeat * each;
+  Matrix design = Matrix::Zero(tokens * outputs, unknowns);
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t head = 0; head < heads; ++head)
+      for (int64_t j = 0; j < count; ++j)
+        design.block(t * outputs, head / repeat * each + j * width, outputs, width) +=
+            read.weights[head / repeat](j, head % repeat * tokens + t) *
+            read.output.middleCols(head * width, width).cast<double>();
+  Matrix gram = design.transpose() * design;
+  gram.diagonal().array() += 0.03 * gram.diagonal().mean();
+  const Vector missing = Eigen::Map<const Eigen::VectorXf>(read.missing.data(), design.rows())
+                             .cast<double>(),
+               expected = gram.ldlt().solve(design.transpose() * missing);
+  Vector found(unknowns);
+  for (auto [group, change] : llvm::enumerate(fitValues(read, oneThread)))
+    found.segment(group * each, each) = Eigen::Map<const Vector>(change.data(), each);
+  EXPECT_LT((found - expected).norm(), 1e-2 * expected.norm());
 }
