@@ -1,7 +1,6 @@
 // The pass over the attentions: the full run, and the run with the entries that are known so far.
 #include "ctxc/Distil/Entries.h"
-#include "EntryFit.h"
-#include "EntryValues.h"
+#include "EntryHeads.h"
 #include "Groups.h"
 #include "Room.h"
 #include "ctxc/Distil/Prefix.h"
@@ -55,11 +54,9 @@ private:
   llvm::Error start();
   llvm::Error fit(size_t attention);
   std::optional<size_t> siteBehind(const SplitAttention &at) const;
-  llvm::Error fitTogether(const SplitAttention &at, size_t site, ReadEntries read,
-                          KeysAndValues &made);
   llvm::Error runTo(const SplitAttention &at, size_t site);
   llvm::Expected<FloatMatrix> targetOf(size_t site) const;
-  llvm::Error findMissing(size_t site, ReadEntries &read) const;
+  llvm::Expected<MatrixBehind> matrixBehind(size_t site) const;
   /// The texts' rows of a value, in both runs.
   FloatMatrix taught(Value value) const;
   FloatMatrix learned(Value value) const;
@@ -206,25 +203,45 @@ llvm::Error EntryFitter::fit(size_t number) {
   if (!scores)
     return scores.takeError();
   KeysAndValues &made = entries.attentions[number];
-  ReadEntries read;
+  std::vector<EntryFit> heads;
+  auto put = [&] {
+    made.keys.clear();
+    made.values.clear();
+    for (const EntryFit &head : heads) {
+      const FloatMatrix keys = head.keys(), &values = head.now().values;
+      llvm::append_range(made.keys, llvm::ArrayRef(keys.data(), keys.size()));
+      llvm::append_range(made.values, llvm::ArrayRef(values.data(), values.size()));
+    }
+  };
   for (int64_t group = 0; group < made.heads; ++group) {
     EntryRows rows = rowsOf(op, *scores, tape, at, group);
     if (!rows.queries.allFinite() || !rows.target.allFinite() || !rows.values.allFinite() ||
         !rows.keys.allFinite())
       return makeError("what attention " + llvm::Twine(number + 1) + " reads is not finite");
-    EntryFit fit = made.tokens < int64_t(request.context.size())
-                       ? fitEntries(rows, made.tokens, model.steps.parallelFor())
-                       : EntryFit{rows.keys, rows.values, {}};
-    if (!fit.keys.allFinite() || !fit.values.allFinite())
-      return makeError("the entries of attention " + llvm::Twine(number + 1) + " are not finite");
-    llvm::append_range(made.keys, llvm::ArrayRef(fit.keys.data(), fit.keys.size()));
-    llvm::append_range(made.values, llvm::ArrayRef(fit.values.data(), fit.values.size()));
-    read.weights.push_back(std::move(fit.weights));
+    if (made.tokens < int64_t(request.context.size())) {
+      heads.emplace_back(std::move(rows), made.tokens, model.steps.parallelFor());
+      continue;
+    }
+    llvm::append_range(made.keys, llvm::ArrayRef(rows.keys.data(), rows.keys.size()));
+    llvm::append_range(made.values, llvm::ArrayRef(rows.values.data(), rows.values.size()));
   }
-  std::optional<size_t> site = siteBehind(at);
-  if (site && made.tokens < int64_t(request.context.size()))
-    if (llvm::Error error = fitTogether(at, *site, std::move(read), made))
+  if (std::optional<size_t> site = siteBehind(at); site && !heads.empty()) {
+    put(); // to run up to the matrix
+    if (llvm::Error error = runTo(at, *site))
       return error;
+    auto matrix = matrixBehind(*site);
+    if (!matrix)
+      return matrix.takeError();
+    if (!matrix->missing.allFinite())
+      return makeError(model.split.sites[*site].matrix + ": what it should write is not finite");
+    fitTogether(heads, std::move(*matrix), model.steps.parallelFor());
+    adapted->goBackTo(at.step);
+  }
+  if (!heads.empty())
+    put();
+  if (!llvm::all_of(made.keys, [](float x) { return std::isfinite(x); }) ||
+      !llvm::all_of(made.values, [](float x) { return std::isfinite(x); }))
+    return makeError("the entries of attention " + llvm::Twine(number + 1) + " are not finite");
   for (Value value : {at.key, at.value, at.result})
     full->release(value);
   return adapted->run(at.step);
@@ -302,9 +319,8 @@ llvm::Expected<FloatMatrix> EntryFitter::targetOf(size_t number) const {
   return partOf(all, adapted->rows(), 0, adapted->rows(), 0, all.size() / adapted->rows());
 }
 
-/// The matrix, and what it does not write of its target. Behind a norm what counts is what the
-/// scale makes of it, and it is relative to the product's length.
-llvm::Error EntryFitter::findMissing(size_t number, ReadEntries &read) const {
+/// Behind a norm what counts is what the scale makes of an error, relative to the product's length.
+llvm::Expected<MatrixBehind> EntryFitter::matrixBehind(size_t number) const {
   const SplitSite &site = model.split.sites[number];
   auto type = RankedTensorType::get(site.shape, Float32Type::get(site.goal.getContext()));
   auto stored = model.weights.get(site.matrix, type);
@@ -312,57 +328,33 @@ llvm::Error EntryFitter::findMissing(size_t number, ReadEntries &read) const {
     return stored.takeError();
   Eigen::Map<const FloatMatrix> matrix(static_cast<const float *>(*stored), site.shape[0],
                                        site.shape[1]);
-  read.output = site.transposed ? FloatMatrix(matrix.transpose()) : FloatMatrix(matrix);
   auto wanted = targetOf(number);
   if (!wanted)
     return wanted.takeError();
   const FloatMatrix product = learned(site.product);
-  if (site.scale.empty()) {
-    read.missing = *wanted - product;
-    return llvm::Error::success();
-  }
+  MatrixBehind made{site.transposed ? FloatMatrix(matrix.transpose()) : FloatMatrix(matrix),
+                    *wanted - product,
+                    {}};
+  if (site.scale.empty())
+    return made;
   auto scale = normScaleOf(model, site);
   if (!scale)
     return scale.takeError();
   const FloatMatrix near = taught(site.product);
-  read.missing.resize(product.rows(), product.cols());
-  Eigen::RowVectorXf inverse(product.rows());
+  made.tokenSizes.resize(product.rows());
   model.steps.parallelFor()(product.rows(), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      read.missing.row(t) =
+      const Vector nearest =
           nearestThroughNorm(wanted->row(t).transpose().cast<double>(),
-                             near.row(t).transpose().cast<double>(), *scale, site.eps, request.fit)
-              .transpose()
-              .cast<float>() -
-          product.row(t);
-      inverse[t] = 1 / std::sqrt(product.row(t).squaredNorm() / product.cols() + site.eps);
+                             near.row(t).transpose().cast<double>(), *scale, site.eps, request.fit);
+      made.missing.row(t) = nearest.transpose().cast<float>() - product.row(t);
+      made.tokenSizes[t] = 1 / std::sqrt(product.row(t).squaredNorm() / product.cols() + site.eps);
     }
   });
   const Eigen::VectorXf gain = scale->cwiseAbs().cast<float>();
-  read.missing = inverse.asDiagonal() * read.missing * gain.asDiagonal();
-  read.output = gain.asDiagonal() * read.output;
-  for (FloatMatrix &weights : read.weights)
-    for (int64_t at = 0; at < weights.cols(); at += inverse.size())
-      weights.middleCols(at, inverse.size()) *= inverse.asDiagonal();
-  return llvm::Error::success();
-}
-
-/// Changes the values so that the matrix behind the attention writes what brings the stream to that
-/// of the full run, with what the layers before have left missing.
-llvm::Error EntryFitter::fitTogether(const SplitAttention &at, size_t number, ReadEntries read,
-                                     KeysAndValues &made) {
-  if (llvm::Error error = runTo(at, number))
-    return error;
-  if (llvm::Error error = findMissing(number, read))
-    return error;
-  if (!read.missing.allFinite())
-    return makeError(model.split.sites[number].matrix + ": what it should write is not finite");
-  float *value = made.values.data();
-  for (const Matrix &change : fitValues(read, model.steps.parallelFor()))
-    for (double each : llvm::ArrayRef(change.data(), change.size()))
-      *value++ += float(each);
-  adapted->goBackTo(at.step);
-  return llvm::Error::success();
+  made.missing = made.tokenSizes.asDiagonal() * made.missing * gain.asDiagonal();
+  made.output = gain.asDiagonal() * made.output;
+  return made;
 }
 
 llvm::Expected<VirtualEntries> EntryFitter::run() {

@@ -1,5 +1,5 @@
 #include "EntryFit.h"
-#include "ctxc/Numerics/Dense.h"
+#include "Products.h"
 #include "ctxc/Numerics/Softmax.h"
 #include <cmath>
 #include <numeric>
@@ -20,31 +20,6 @@ constexpr int roundsOfSteps = 6;
 constexpr double leastRest = 5e-2;
 constexpr int roundsOfGradients = 40;
 
-/// A column of each is a row of the texts: sums over rows then run along memory.
-FloatMatrix transposedOf(const FloatMatrix &matrix) {
-  FloatMatrix made(matrix.cols(), matrix.rows());
-  constexpr int64_t together = 64;
-  for (int64_t at = 0; at < matrix.rows(); at += together) {
-    const int64_t count = std::min(together, matrix.rows() - at);
-    made.middleCols(at, count) = matrix.middleRows(at, count).transpose();
-  }
-  return made;
-}
-
-/// a b, in float32.
-FloatMatrix product(const FloatMatrix &a, const FloatMatrix &b, const ParallelFor &threads) {
-  FloatMatrix c(a.rows(), b.cols());
-  multiply(a.data(), a.rows(), b.data(), b.cols(), a.cols(), c.data(), threads);
-  return c;
-}
-
-/// a bᵀ, with sums in float64.
-Matrix exactProduct(const FloatMatrix &a, const FloatMatrix &b, const ParallelFor &threads) {
-  Matrix c(a.rows(), b.rows());
-  multiplyTransposed(a.data(), a.rows(), b.data(), b.rows(), a.cols(), c.data(), threads);
-  return c;
-}
-
 /// log(eᵃ + eᵇ).
 double addLogarithms(double a, double b) {
   const double largest = std::max(a, b);
@@ -52,85 +27,33 @@ double addLogarithms(double a, double b) {
                               : largest + std::log(std::exp(a - largest) + std::exp(b - largest));
 }
 
-class Fit {
-public:
-  Fit(const EntryRows &rows, int64_t count, const ParallelFor &threads)
-      : rows(rows), count(count), places(rows.keys.rows()), size(rows.queries.rows()),
-        threads(threads), target(transposedOf(rows.target)),
-        ownResult(transposedOf(rows.ownResult)) {}
-  EntryFit run();
+} // namespace
 
-private:
-  /// Keys, the best values for them, and what both give.
-  struct Solved {
-    FloatMatrix keys, values;
-    FloatMatrix weights; ///< the softmax's: m × R
-    FloatMatrix slopes;  ///< the softcap's derivative: m × R; empty without one
-    FloatMatrix error;   ///< of attention's result: e × R
-    double loss = 0;     ///< the sum of its squares
-  };
-  /// What keys are solved of, both m × R.
-  struct KeyRows {
-    FloatMatrix weights, wanted;
-  };
-
-  void findAxes();
-  void findReads();
-  FloatMatrix features() const;
-  std::vector<int64_t> firstCentres(const FloatMatrix &features) const;
-  void cluster();
-  void sumClusters();
-  FloatMatrix solveKeys(const KeyRows &some) const;
-  void fitKeys();
-  FloatMatrix weigh(FloatMatrix &scores, FloatMatrix &slopes) const;
-  Solved solveValues(FloatMatrix keys) const;
-  KeyRows rowsOfStep(const Solved &at) const;
-  Solved refine(Solved at) const;
-
-  /// body(begin, count) over rows whose numbers of all entries stay in the caches.
-  template <typename Body> void overBlocks(Body body) const {
-    constexpr int64_t together = 64;
-    threads((size + together - 1) / together, [&](int64_t begin, int64_t end) {
-      for (int64_t at = begin * together; at < std::min(size, end * together); at += together)
-        body(at, std::min(together, size - at));
-    });
-  }
-
-  const EntryRows &rows;
-  const int64_t count, places, size; // m, P, R
-  const ParallelFor &threads;
-  const FloatMatrix target, ownResult; ///< e × R
-  FloatMatrix axes;                    ///< of the queries, in columns: d × d
-  FloatMatrix queries, contextKeys;    ///< by these axes: d × R, P × d
-  FloatMatrix squares;                 ///< of `queries`
-  Vector spread;                       ///< of the queries along each axis, d
-  Vector full;                         ///< the logarithm of each row's whole sum
-  FloatMatrix read;                    ///< how much of the softmax each place has: R × P
-  Vector reads;                        ///< the same over all rows, of their sum
-  std::vector<int64_t> label;          ///< of each place, the entry that stands for it
-  FloatMatrix logSums;                 ///< of each row, over an entry's places: m × R
-  FloatMatrix means, keys;
-};
+/// body(begin, count) over rows whose numbers of all entries stay in the caches.
+template <typename Body> void EntryFit::overBlocks(Body body) const {
+  constexpr int64_t together = 64;
+  (*threads)((size + together - 1) / together, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin * together; at < std::min(size, end * together); at += together)
+      body(at, std::min(together, size - at));
+  });
+}
 
 /// Turns queries and keys to the queries' principal axes, which leaves scores as they are: Σ q qᵀ
 /// is diagonal there, and Σ w q qᵀ nearly so.
-void Fit::findAxes() {
+void EntryFit::findAxes() {
   const FloatMatrix columns = transposedOf(rows.queries);
-  const int64_t width = columns.rows();
-  Matrix gram(width, width);
-  multiplySymmetric(columns.data(), columns.data(), width, size, gram.data(), threads);
-  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram);
+  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gramOf(columns, *threads));
   axes = solver.eigenvectors().cast<float>();
   spread = solver.eigenvalues().cwiseMax(0);
-  queries = product(transposedOf(axes), columns, threads);
-  contextKeys = product(rows.keys, axes, threads);
+  queries = product(transposedOf(axes), columns, *threads);
+  contextKeys = product(rows.keys, axes, *threads);
   squares = queries.cwiseAbs2();
 }
 
-void Fit::findReads() {
+void EntryFit::findReads() {
   full = rows.own;
   read = FloatMatrix::Zero(size, places);
-  threads(size, [&](int64_t begin, int64_t end) {
+  (*threads)(size, [&](int64_t begin, int64_t end) {
     std::vector<double> all(places);
     for (int64_t t = begin; t < end; ++t) {
       const auto s = rows.scores.row(t);
@@ -145,7 +68,7 @@ void Fit::findReads() {
     }
   });
   reads.resize(places);
-  threads(places, [&](int64_t begin, int64_t end) {
+  (*threads)(places, [&](int64_t begin, int64_t end) {
     Vector sums = Vector::Zero(end - begin);
     for (int64_t t = 0; t < size; ++t)
       for (int64_t p = begin; p < end; ++p)
@@ -157,7 +80,7 @@ void Fit::findReads() {
 
 /// The same distances as between the scores that the queries give two keys, on the average, beside
 /// those of the values; both in units of their standard deviations.
-FloatMatrix Fit::features() const {
+FloatMatrix EntryFit::features() const {
   const int64_t width = queries.rows();
   FloatMatrix made(places, width + rows.values.cols());
   made.leftCols(width) = contextKeys * spread.cwiseSqrt().cast<float>().asDiagonal();
@@ -176,7 +99,7 @@ FloatMatrix Fit::features() const {
 
 /// The first place, on which attention rests, and those farthest from the ones before, times how
 /// much is read of them.
-std::vector<int64_t> Fit::firstCentres(const FloatMatrix &features) const {
+std::vector<int64_t> EntryFit::firstCentres(const FloatMatrix &features) const {
   std::vector<int64_t> centres = {0};
   Vector distance = Vector::Constant(places, HUGE_VAL);
   while (int64_t(centres.size()) < count) {
@@ -191,7 +114,7 @@ std::vector<int64_t> Fit::firstCentres(const FloatMatrix &features) const {
 }
 
 /// Weighted k-means of the places, of which the first is alone.
-void Fit::cluster() {
+void EntryFit::cluster() {
   const FloatMatrix all = features();
   const std::vector<int64_t> first = firstCentres(all);
   FloatMatrix centres(count, all.cols());
@@ -200,7 +123,7 @@ void Fit::cluster() {
   label.assign(places, 0);
   const int64_t from = count > 1; // the first centre has the first place alone
   for (int round = 0; round < roundsOfClusters; ++round) {
-    FloatMatrix near = product(all, transposedOf(centres), threads);
+    FloatMatrix near = product(all, transposedOf(centres), *threads);
     near *= -2;
     near.rowwise() += centres.rowwise().squaredNorm().transpose();
     for (int64_t p = from; p < places; ++p) {
@@ -228,7 +151,7 @@ void Fit::cluster() {
 }
 
 /// log Σ exp over each entry's places, and the means of what is read of its keys and values.
-void Fit::sumClusters() {
+void EntryFit::sumClusters() {
   logSums.resize(count, size);
   overBlocks([&](int64_t begin, int64_t some) {
     std::vector<double> sums(count);
@@ -254,20 +177,20 @@ void Fit::sumClusters() {
       keySums.row(j) /= weights[j];
       valueSums.row(j) /= weights[j];
     }
-  keys = keySums.cast<float>();
+  first = keySums.cast<float>();
   means = valueSums.cast<float>();
 }
 
 /// For each entry argmin_d Σ w (q · d)² − 2 y (q · d) + ridge |d|², with w the weights and y what
 /// is wanted, by conjugate gradients, preconditioned by the diagonals: a round reads the queries
 /// twice, for all entries, where their Gram matrices would be d² numbers for each.
-FloatMatrix Fit::solveKeys(const KeyRows &some) const {
-  Matrix diagonals = exactProduct(some.weights, squares, threads);
+FloatMatrix EntryFit::solveKeys(const KeyRows &some) const {
+  Matrix diagonals = exactProduct(some.weights, squares, *threads);
   const Vector ridge =
       std::min(keyRows / size, mostOfKeys) * diagonals.rowwise().mean().array() + 1e-300;
   diagonals.colwise() += ridge;
   Matrix solved = Matrix::Zero(count, queries.rows()),
-         rest = exactProduct(some.wanted, queries, threads), step = rest.cwiseQuotient(diagonals);
+         rest = exactProduct(some.wanted, queries, *threads), step = rest.cwiseQuotient(diagonals);
   auto scaled = [](const Vector &by, const Matrix &matrix) -> Matrix {
     return by.asDiagonal() * matrix;
   };
@@ -277,9 +200,9 @@ FloatMatrix Fit::solveKeys(const KeyRows &some) const {
   Vector left = rest.cwiseProduct(step).rowwise().sum();
   const Vector enough = leastRest * leastRest * left;
   for (int round = 0; round < roundsOfGradients && (left.array() > enough.array()).any(); ++round) {
-    FloatMatrix moved = product(step.cast<float>(), queries, threads);
+    FloatMatrix moved = product(step.cast<float>(), queries, *threads);
     moved.array() *= some.weights.array();
-    const Matrix turned = exactProduct(moved, queries, threads) + scaled(ridge, step);
+    const Matrix turned = exactProduct(moved, queries, *threads) + scaled(ridge, step);
     const Vector length = over(left, step.cwiseProduct(turned).rowwise().sum());
     solved += scaled(length, step);
     rest -= scaled(length, turned);
@@ -292,8 +215,8 @@ FloatMatrix Fit::solveKeys(const KeyRows &some) const {
 
 /// The keys with which the entries' scores are the logarithms of their places' sums, by least
 /// squares over the rows, weighted by how much the softmax moves with that score.
-void Fit::fitKeys() {
-  const FloatMatrix known = product(keys, queries, threads); // the scores of the means
+FloatMatrix EntryFit::firstKeys() const {
+  const FloatMatrix known = product(first, queries, *threads); // the scores of the means
   KeyRows some = {FloatMatrix::Constant(count, size, leastWeight), FloatMatrix::Zero(count, size)};
   overBlocks([&](int64_t begin, int64_t together) {
     for (int64_t j = 0; j < count; ++j)
@@ -313,12 +236,12 @@ void Fit::fitKeys() {
         some.wanted(j, t) = some.weights(j, t) * (z - bias - known(j, t));
       }
   });
-  keys += solveKeys(some);
+  return first + solveKeys(some);
 }
 
 /// Makes the softmax's weights of the entries' scores, and returns what the texts' own results have
 /// to bring: the target less their part, e × R.
-FloatMatrix Fit::weigh(FloatMatrix &scores, FloatMatrix &slopes) const {
+FloatMatrix EntryFit::weigh(FloatMatrix &scores, FloatMatrix &slopes) const {
   FloatMatrix missing(target.rows(), size);
   if (rows.cap > 0)
     slopes.resize(count, size);
@@ -356,33 +279,44 @@ FloatMatrix Fit::weigh(FloatMatrix &scores, FloatMatrix &slopes) const {
 
 /// What these keys give, with the values with which attention comes nearest to the target, all of
 /// them together: it is linear in them.
-Fit::Solved Fit::solveValues(FloatMatrix keys) const {
-  Solved made;
-  made.weights = product(keys, queries, threads); // first the scores
+EntryFit::State EntryFit::solveValues(FloatMatrix keys) const {
+  State made;
+  made.weights = product(keys, queries, *threads); // first the scores
   FloatMatrix missing = weigh(made.weights, made.slopes);
-  missing -= product(transposedOf(means), made.weights, threads);
-  Matrix gram(count, count);
-  multiplySymmetric(made.weights.data(), made.weights.data(), count, size, gram.data(), threads);
+  missing -= product(transposedOf(means), made.weights, *threads);
+  Matrix gram = gramOf(made.weights, *threads);
   gram.diagonal().array() +=
       std::min(valueRows / size, mostOfValues) * gram.trace() / count + 1e-300;
-  const Matrix right = exactProduct(made.weights, missing, threads);
+  const Matrix right = exactProduct(made.weights, missing, *threads);
   const FloatMatrix change = Eigen::LLT<Eigen::MatrixXd>(gram).solve(right).cast<float>();
-  made.error = product(transposedOf(change), made.weights, threads) - missing;
+  made.error = product(transposedOf(change), made.weights, *threads) - missing;
   made.values = means + change;
   made.keys = std::move(keys);
   made.loss = made.error.cast<double>().squaredNorm();
   return made;
 }
 
-/// Of a step of each key by itself that brings attention's result nearer to the target, to first
-/// order: with π the entry's weight and u = v − o, the result moves by π u (q · step).
-Fit::KeyRows Fit::rowsOfStep(const Solved &at) const {
+/// With π an entry's weight, v its value and o the result, a step moves the result by π (v − o)
+/// (q · step).
+FloatMatrix EntryFit::stepOfKeys(const FloatMatrix &pulls,
+                                 llvm::ArrayRef<FloatMatrix> metrics) const {
   const FloatMatrix result = target + at.error;
-  const FloatMatrix errorTimesValue = product(at.values, at.error, threads),
-                    resultTimesValue = product(at.values, result, threads);
-  const Eigen::RowVectorXf errorTimesResult = at.error.cwiseProduct(result).colwise().sum(),
-                           lengths = result.colwise().squaredNorm();
-  const Eigen::VectorXf ofValues = at.values.rowwise().squaredNorm();
+  FloatMatrix turned = result; // by the metrics
+  for (auto [i, metric] : llvm::enumerate(metrics)) {
+    auto part = turned.middleCols(i * size / metrics.size(), size / metrics.size());
+    part = product(metric, part, *threads);
+  }
+  const FloatMatrix pullTimesValue = product(at.values, pulls, *threads);
+  FloatMatrix ofValues = product(at.values, turned, *threads); // to be |v|² − 2 v · o
+  const size_t parts = std::max<size_t>(metrics.size(), 1);
+  for (size_t i = 0; i < parts; ++i) {
+    const FloatMatrix own = metrics.empty() ? at.values : FloatMatrix(at.values * metrics[i]);
+    auto part = ofValues.middleCols(i * size / parts, size / parts);
+    part *= -2;
+    part.colwise() += own.cwiseProduct(at.values).rowwise().sum();
+  }
+  const Eigen::RowVectorXf pullTimesResult = pulls.cwiseProduct(result).colwise().sum(),
+                           lengths = turned.cwiseProduct(result).colwise().sum();
   KeyRows made = {at.weights, FloatMatrix(count, size)};
   overBlocks([&](int64_t begin, int64_t some) {
     for (int64_t j = 0; j < count; ++j) {
@@ -391,21 +325,20 @@ Fit::KeyRows Fit::rowsOfStep(const Solved &at) const {
       if (at.slopes.size())
         pi *= part(at.slopes);
       part(made.wanted) =
-          pi * (errorTimesResult.segment(begin, some).array() - part(errorTimesValue));
-      pi = pi.square() *
-           (lengths.segment(begin, some).array() - 2 * part(resultTimesValue) + ofValues[j]).max(0);
+          pi * (part(pullTimesValue) - pullTimesResult.segment(begin, some).array());
+      pi = pi.square() * (lengths.segment(begin, some).array() + part(ofValues)).max(0);
     }
   });
-  return made;
+  return solveKeys(made);
 }
 
 /// Gauss-Newton rounds over keys and values.
-Fit::Solved Fit::refine(Solved at) const {
+void EntryFit::refine() {
   for (int round = 0; round < roundsOfSteps; ++round) {
-    const FloatMatrix step = solveKeys(rowsOfStep(at));
+    const FloatMatrix step = stepOfKeys(-at.error, {});
     bool isBetter = false;
     for (float length : {1.f, 0.5f, 0.25f, 0.1f}) {
-      Solved next = solveValues(at.keys + length * step);
+      State next = solveValues(at.keys + length * step);
       if (next.loss < at.loss) {
         isBetter = next.loss < 0.998 * at.loss;
         at = std::move(next);
@@ -415,22 +348,39 @@ Fit::Solved Fit::refine(Solved at) const {
     if (!isBetter)
       break;
   }
-  return at;
 }
 
-EntryFit Fit::run() {
+EntryFit::EntryFit(EntryRows given, int64_t count, const ParallelFor &threads)
+    : rows(std::move(given)), count(count), places(rows.keys.rows()), size(rows.queries.rows()),
+      threads(&threads), target(transposedOf(rows.target)),
+      ownResult(transposedOf(rows.ownResult)) {
   findAxes();
   findReads();
   cluster();
   sumClusters();
-  fitKeys();
-  Solved solved = refine(solveValues(keys));
-  return {product(solved.keys, transposedOf(axes), threads), std::move(solved.values),
-          std::move(solved.weights)};
+  at = solveValues(firstKeys());
+  refine();
+  // What only the beginning needs is as much as all else together.
+  for (FloatMatrix *matrix :
+       {&rows.queries, &rows.scores, &rows.ownResult, &rows.target, &read, &logSums, &contextKeys})
+    matrix->resize(0, 0);
 }
 
-} // namespace
+FloatMatrix EntryFit::keys() const { return product(at.keys, transposedOf(axes), *threads); }
 
-EntryFit ctxc::fitEntries(const EntryRows &rows, int64_t count, const ParallelFor &threads) {
-  return Fit(rows, count, threads).run();
+EntryFit::State EntryFit::moved(const FloatMatrix &step) const {
+  State next;
+  next.keys = at.keys + step;
+  next.values = at.values;
+  next.weights = product(next.keys, queries, *threads); // first the scores
+  const FloatMatrix missing = weigh(next.weights, next.slopes);
+  next.error = product(transposedOf(next.values), next.weights, *threads) - missing;
+  return next;
+}
+
+void EntryFit::take(State next, const Matrix &change) {
+  at = std::move(next);
+  const FloatMatrix added = change.cast<float>();
+  at.values += added;
+  at.error += product(transposedOf(added), at.weights, *threads);
 }

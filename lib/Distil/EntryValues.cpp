@@ -1,5 +1,5 @@
 #include "EntryValues.h"
-#include "ctxc/Numerics/Dense.h"
+#include "Products.h"
 
 using namespace ctxc;
 
@@ -50,18 +50,9 @@ Equations::Equations(const ReadEntries &read, const ParallelFor &threads)
   FloatMatrix weights(heads * count, tokens);
   for (int64_t head = 0; head < heads; ++head)
     of(weights, head) = read.weights[groupOf(head)].middleCols(head % repeat * tokens, tokens);
-  auto square = [&](const FloatMatrix &matrix) {
-    Matrix made(matrix.rows(), matrix.rows());
-    multiplySymmetric(matrix.data(), matrix.data(), matrix.rows(), matrix.cols(), made.data(),
-                      threads);
-    return made;
-  };
-  gram = square(weights);
-  metric = square(read.output.transpose());
-  const FloatMatrix missing = read.missing.transpose();
-  Matrix wanted(weights.rows(), missing.rows());
-  multiplyTransposed(weights.data(), weights.rows(), missing.data(), missing.rows(), tokens,
-                     wanted.data(), threads);
+  gram = gramOf(weights, threads);
+  metric = gramOf(transposedOf(read.output), threads);
+  const Matrix wanted = exactProduct(weights, transposedOf(read.missing), threads);
   right = Matrix::Zero(read.weights.size() * count, width);
   double diagonal = 0;
   for (int64_t head = 0; head < heads; ++head) {
