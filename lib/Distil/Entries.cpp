@@ -234,7 +234,7 @@ llvm::Error EntryFitter::fit(size_t number) {
       return matrix.takeError();
     if (!matrix->missing.allFinite())
       return makeError(model.split.sites[*site].matrix + ": what it should write is not finite");
-    fitTogether(heads, std::move(*matrix), model.steps.parallelFor());
+    fitTogether(heads, *matrix, model.steps.parallelFor());
     adapted->goBackTo(at.step);
   }
   if (!heads.empty())
@@ -333,15 +333,13 @@ llvm::Expected<MatrixBehind> EntryFitter::matrixBehind(size_t number) const {
     return wanted.takeError();
   const FloatMatrix product = learned(site.product);
   MatrixBehind made{site.transposed ? FloatMatrix(matrix.transpose()) : FloatMatrix(matrix),
-                    *wanted - product,
-                    {}};
+                    *wanted - product, Eigen::RowVectorXf::Ones(product.rows())};
   if (site.scale.empty())
     return made;
   auto scale = normScaleOf(model, site);
   if (!scale)
     return scale.takeError();
   const FloatMatrix near = taught(site.product);
-  made.tokenSizes.resize(product.rows());
   model.steps.parallelFor()(product.rows(), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const Vector nearest =

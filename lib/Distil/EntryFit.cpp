@@ -15,7 +15,7 @@ constexpr double keyRows = 400, valueRows = 60, mostOfKeys = 0.5, mostOfValues =
 /// The weight of a row that hardly reads an entry, where one that reads it by half has 1/4.
 constexpr double leastWeight = 1e-4;
 constexpr int roundsOfClusters = 8;
-constexpr int roundsOfSteps = 6;
+constexpr int roundsOfSteps = 2;
 /// Of conjugate gradients: by how much they lessen what is left, in at most so many rounds.
 constexpr double leastRest = 5e-2;
 constexpr int roundsOfGradients = 40;

@@ -6,9 +6,10 @@ using namespace ctxc;
 
 namespace {
 
+/// What is of tokens has a column for each.
 class Together {
 public:
-  Together(std::vector<EntryFit> &heads, MatrixBehind matrix, const ParallelFor &threads);
+  Together(std::vector<EntryFit> &heads, const MatrixBehind &matrix, const ParallelFor &threads);
   void run();
 
 private:
@@ -16,66 +17,69 @@ private:
   struct Trial {
     std::vector<EntryFit::State> states;
     std::vector<Matrix> changes; ///< of the states' values
-    FloatMatrix missing;
-    double loss;
+    FloatMatrix missing;         ///< before these
+    double loss;                 ///< behind them
   };
 
-  static constexpr int rounds = 4;
+  static constexpr int rounds = 3;
 
-  FloatMatrix written(const std::vector<FloatMatrix> &results) const;
+  FloatMatrix stacked(llvm::ArrayRef<const FloatMatrix *> parts) const;
+  FloatMatrix written(llvm::ArrayRef<FloatMatrix> results) const;
   Trial solved(std::vector<EntryFit::State> states, FloatMatrix missing) const;
   std::vector<FloatMatrix> steps() const;
-  Trial stepped(const std::vector<FloatMatrix> &steps, float length) const;
+  Trial stepped(llvm::ArrayRef<FloatMatrix> steps, float length) const;
   void take(Trial trial);
 
   std::vector<EntryFit> &heads;
-  MatrixBehind matrix;
+  const FloatMatrix &output;
   const ParallelFor &threads;
-  int64_t tokens, repeat, width;    // N, heads of queries for one of keys, e
-  FloatMatrix columns;              ///< the matrix, transposed
+  FloatMatrix missing;                 ///< D × N
+  const Eigen::RowVectorXf tokenSizes; ///< N
+  const int64_t tokens, repeat, width; // N, heads of queries for one of keys, e
+  const FloatMatrix columns;           ///< the matrix, transposed
+  const Matrix metric;
   std::vector<FloatMatrix> metrics; ///< of each head of queries: e × e
   double loss = 0;
 };
 
-Together::Together(std::vector<EntryFit> &heads, MatrixBehind given, const ParallelFor &threads)
-    : heads(heads), matrix(std::move(given)), threads(threads), tokens(matrix.missing.rows()),
+Together::Together(std::vector<EntryFit> &heads, const MatrixBehind &matrix,
+                   const ParallelFor &threads)
+    : heads(heads), output(matrix.output), threads(threads), missing(transposedOf(matrix.missing)),
+      tokenSizes(matrix.tokenSizes), tokens(missing.cols()),
       repeat(heads.front().now().weights.cols() / tokens),
-      width(matrix.output.cols() / (repeat * heads.size())), columns(transposedOf(matrix.output)) {
+      width(output.cols() / (repeat * heads.size())), columns(transposedOf(output)),
+      metric(gramOf(columns, threads)) {
   for (int64_t at = 0; at < columns.rows(); at += width)
-    metrics.push_back(gramOf(columns.middleRows(at, width), threads).cast<float>());
-  matrix.tokenSizes =
-      matrix.tokenSizes.size() ? matrix.tokenSizes : Eigen::RowVectorXf::Ones(tokens);
+    metrics.push_back(metric.block(at, at, width, width).cast<float>());
 }
 
-/// What the matrix makes of results of all heads of keys, e × (N for each head of queries).
-FloatMatrix Together::written(const std::vector<FloatMatrix> &results) const {
-  FloatMatrix all(tokens, columns.rows());
-  for (auto [group, result] : llvm::enumerate(results))
-    for (int64_t i = 0; i < repeat; ++i)
-      all.middleCols((group * repeat + i) * width, width) =
-          (result.middleCols(i * tokens, tokens) * matrix.tokenSizes.asDiagonal()).transpose();
-  return product(all, columns, threads);
+/// `parts` of the heads of keys, n × (N for each head of queries), as those of the heads of queries
+/// one below the other, by how much each token counts.
+FloatMatrix Together::stacked(llvm::ArrayRef<const FloatMatrix *> parts) const {
+  const int64_t rows = parts.front()->rows();
+  FloatMatrix all(int64_t(metrics.size()) * rows, tokens);
+  threads(metrics.size(), [&](int64_t begin, int64_t end) {
+    for (int64_t head = begin; head < end; ++head)
+      all.middleRows(head * rows, rows) =
+          parts[head / repeat]->middleCols(head % repeat * tokens, tokens) *
+          tokenSizes.asDiagonal();
+  });
+  return all;
 }
 
 Together::Trial Together::solved(std::vector<EntryFit::State> states, FloatMatrix missing) const {
-  ReadEntries read{{}, matrix.output, std::move(missing)};
-  for (const EntryFit::State &state : states) {
-    FloatMatrix &weights = read.weights.emplace_back(state.weights);
-    for (int64_t at = 0; at < weights.cols(); at += tokens)
-      weights.middleCols(at, tokens) *= matrix.tokenSizes.asDiagonal();
-  }
-  std::vector<Matrix> changes = fitValues(read, threads);
-  std::vector<FloatMatrix> results;
-  for (auto [state, change] : llvm::zip(states, changes))
-    results.push_back(product(transposedOf(change.cast<float>()), state.weights, threads));
-  read.missing -= written(results);
-  const double loss = read.missing.cast<double>().squaredNorm();
-  return {std::move(states), std::move(changes), std::move(read.missing), loss};
+  auto weights = stacked(
+      llvm::map_to_vector(states, [](const EntryFit::State &state) { return &state.weights; }));
+  const ReadEntries read{
+      weights, output, metric, missing, int64_t(metrics.size()), int64_t(heads.size())};
+  ValuesFit values = fitValues(read, threads);
+  const double loss = missing.cast<double>().squaredNorm() - values.gain;
+  return {std::move(states), std::move(values.changes), std::move(missing), loss};
 }
 
 std::vector<FloatMatrix> Together::steps() const {
-  FloatMatrix pulls = transposedOf(product(matrix.missing, matrix.output, threads));
-  pulls *= matrix.tokenSizes.cwiseInverse().asDiagonal();
+  FloatMatrix pulls = product(columns, missing, threads);
+  pulls *= tokenSizes.cwiseInverse().asDiagonal();
   std::vector<FloatMatrix> made;
   for (auto [group, head] : llvm::enumerate(heads)) {
     FloatMatrix own(width, repeat * tokens);
@@ -86,20 +90,32 @@ std::vector<FloatMatrix> Together::steps() const {
   return made;
 }
 
-Together::Trial Together::stepped(const std::vector<FloatMatrix> &steps, float length) const {
+Together::Trial Together::stepped(llvm::ArrayRef<FloatMatrix> steps, float length) const {
   std::vector<EntryFit::State> states;
   std::vector<FloatMatrix> results;
   for (auto [head, step] : llvm::zip(heads, steps)) {
     states.push_back(head.moved(length * step));
     results.push_back(states.back().error - head.now().error);
   }
-  return solved(std::move(states), matrix.missing - written(results));
+  return solved(std::move(states), missing - written(results));
+}
+
+/// What the matrix makes of results of the heads of keys: D × N.
+FloatMatrix Together::written(llvm::ArrayRef<FloatMatrix> results) const {
+  return product(
+      output,
+      stacked(llvm::map_to_vector(results, [](const FloatMatrix &result) { return &result; })),
+      threads);
 }
 
 void Together::take(Trial trial) {
-  for (auto [head, state, change] : llvm::zip(heads, trial.states, trial.changes))
+  std::vector<FloatMatrix> results;
+  for (auto [head, state, change] : llvm::zip(heads, trial.states, trial.changes)) {
+    const FloatMatrix before = state.error;
     head.take(std::move(state), change);
-  matrix.missing = std::move(trial.missing);
+    results.push_back(head.now().error - before);
+  }
+  missing = trial.missing - written(results);
   loss = trial.loss;
 }
 
@@ -108,7 +124,7 @@ void Together::run() {
   std::vector<EntryFit::State> states;
   for (const EntryFit &head : heads)
     states.push_back(head.now());
-  take(solved(std::move(states), matrix.missing));
+  take(solved(std::move(states), missing));
   for (int round = 0; round < rounds; ++round) {
     const std::vector<FloatMatrix> all = steps();
     const double before = loss;
@@ -126,7 +142,7 @@ void Together::run() {
 
 } // namespace
 
-void ctxc::fitTogether(std::vector<EntryFit> &heads, MatrixBehind matrix,
+void ctxc::fitTogether(std::vector<EntryFit> &heads, const MatrixBehind &matrix,
                        const ParallelFor &threads) {
-  Together(heads, std::move(matrix), threads).run();
+  Together(heads, matrix, threads).run();
 }

@@ -10,12 +10,13 @@ namespace ctxc {
 struct MatrixBehind {
   FloatMatrix output;            ///< D × (e for each head of queries)
   FloatMatrix missing;           ///< N × D
-  Eigen::RowVectorXf tokenSizes; ///< what the errors of each token count by, N; empty: 1
+  Eigen::RowVectorXf tokenSizes; ///< by which each token's results are multiplied before: N
 };
 
 /// Moves keys and values of all heads so that the matrix writes what is missing as nearly as it
 /// can.
-void fitTogether(std::vector<EntryFit> &heads, MatrixBehind matrix, const ParallelFor &threads);
+void fitTogether(std::vector<EntryFit> &heads, const MatrixBehind &matrix,
+                 const ParallelFor &threads);
 
 } // namespace ctxc
 

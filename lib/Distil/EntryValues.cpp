@@ -11,8 +11,7 @@ namespace {
 class Equations {
 public:
   Equations(const ReadEntries &read, const ParallelFor &threads);
-  /// The changes of all heads of keys, one below the other.
-  Matrix solve() const;
+  ValuesFit solve() const;
 
 private:
   /// The ridge penalty, relative to the mean diagonal: as strong as so many rows, and no stronger
@@ -32,28 +31,23 @@ private:
   Matrix precondition(const Matrix &x) const;
   void addPart(int64_t group);
   int64_t groupOf(int64_t head) const { return head / repeat; }
-  template <typename M> auto of(M &all, int64_t group) const {
-    return all.middleRows(group * count, count);
+  template <typename M> auto of(M &all, int64_t number) const {
+    return all.middleRows(number * count, count);
   }
 
-  int64_t tokens, count, repeat, heads, width; // N, m, heads of queries for one of keys, all, e
+  const int64_t heads, repeat, count, width; // H, heads of queries for one of keys, m, e
+  const Matrix &metric;                      // B
   const ParallelFor &threads;
-  Matrix gram, metric, right; // A, B, and the right side
+  Matrix gram, right; // A, and the right side
   double ridge;
   std::vector<Part> parts;
 };
 
 Equations::Equations(const ReadEntries &read, const ParallelFor &threads)
-    : tokens(read.missing.rows()), count(read.weights.front().rows()),
-      repeat(read.weights.front().cols() / tokens), heads(repeat * read.weights.size()),
-      width(read.output.cols() / heads), threads(threads) {
-  FloatMatrix weights(heads * count, tokens);
-  for (int64_t head = 0; head < heads; ++head)
-    of(weights, head) = read.weights[groupOf(head)].middleCols(head % repeat * tokens, tokens);
-  gram = gramOf(weights, threads);
-  metric = gramOf(transposedOf(read.output), threads);
-  const Matrix wanted = exactProduct(weights, transposedOf(read.missing), threads);
-  right = Matrix::Zero(read.weights.size() * count, width);
+    : heads(read.heads), repeat(heads / read.groups), count(read.weights.rows() / heads),
+      width(read.output.cols() / heads), metric(read.metric), threads(threads),
+      gram(gramOf(read.weights, threads)), right(Matrix::Zero(read.groups * count, width)) {
+  const Matrix wanted = exactProduct(read.weights, read.missing, threads);
   double diagonal = 0;
   for (int64_t head = 0; head < heads; ++head) {
     of(right, groupOf(head)) +=
@@ -61,8 +55,9 @@ Equations::Equations(const ReadEntries &read, const ParallelFor &threads)
     diagonal += gram.diagonal().segment(head * count, count).sum() *
                 metric.diagonal().segment(head * width, width).sum();
   }
-  ridge = std::min(ridgeRows / (repeat * tokens), mostRidge) * diagonal / right.size() + 1e-300;
-  for (size_t group = 0; group < read.weights.size(); ++group)
+  const double rows = repeat * read.missing.cols();
+  ridge = std::min(ridgeRows / rows, mostRidge) * diagonal / right.size() + 1e-300;
+  for (int64_t group = 0; group < read.groups; ++group)
     addPart(group);
 }
 
@@ -80,18 +75,19 @@ void Equations::addPart(int64_t group) {
 }
 
 Matrix Equations::multiply(const Matrix &x) const {
-  std::vector<Matrix> sums(heads);
+  Matrix turned(heads * count, heads * width); // X_h' B_h'h
   threads(heads, [&](int64_t begin, int64_t end) {
-    for (int64_t to = begin; to < end; ++to) {
-      sums[to] = Matrix::Zero(count, width);
-      for (int64_t from = 0; from < heads; ++from)
-        sums[to] += gram.block(to * count, from * count, count, count) * of(x, groupOf(from)) *
-                    metric.block(from * width, to * width, width, width);
-    }
+    for (int64_t head = begin; head < end; ++head)
+      of(turned, head).noalias() = of(x, groupOf(head)) * metric.middleRows(head * width, width);
+  });
+  Matrix summed(heads * count, width);
+  threads(heads, [&](int64_t begin, int64_t end) {
+    for (int64_t head = begin; head < end; ++head)
+      of(summed, head).noalias() = of(gram, head) * turned.middleCols(head * width, width);
   });
   Matrix made = ridge * x;
   for (int64_t head = 0; head < heads; ++head)
-    of(made, groupOf(head)) += sums[head];
+    of(made, groupOf(head)) += of(summed, head);
   return made;
 }
 
@@ -105,7 +101,7 @@ Matrix Equations::precondition(const Matrix &x) const {
 }
 
 /// By conjugate gradients.
-Matrix Equations::solve() const {
+ValuesFit Equations::solve() const {
   Matrix solved = Matrix::Zero(right.rows(), right.cols()), rest = right, step = precondition(rest);
   double left = rest.cwiseProduct(step).sum();
   const double enough = leastLeft * leastLeft * left;
@@ -118,16 +114,15 @@ Matrix Equations::solve() const {
     const double last = std::exchange(left, rest.cwiseProduct(next).sum());
     step = next + left / last * step;
   }
-  return solved;
+  // The equations times `solved` are `right` less what is left, and have the penalty in them.
+  ValuesFit fit{{}, solved.cwiseProduct(right + rest + ridge * solved).sum()};
+  for (size_t group = 0; group < parts.size(); ++group)
+    fit.changes.push_back(of(solved, group));
+  return fit;
 }
 
 } // namespace
 
-std::vector<Matrix> ctxc::fitValues(const ReadEntries &read, const ParallelFor &threads) {
-  const Matrix all = Equations(read, threads).solve();
-  const int64_t count = read.weights.front().rows();
-  std::vector<Matrix> changes;
-  for (int64_t at = 0; at < all.rows(); at += count)
-    changes.push_back(all.middleRows(at, count));
-  return changes;
+ValuesFit ctxc::fitValues(const ReadEntries &read, const ParallelFor &threads) {
+  return Equations(read, threads).solve();
 }

@@ -253,25 +253,30 @@ TEST(JointFit, LeavesARowAsItIs) {
 
 /// Four heads of queries that read two heads of keys: the least squares of all changes together.
 TEST(EntryValues, AreTheRidgeOfAllHeads) {
-  const int64_t tokens = 30, count = 3, repeat = 2, heads = 4, width = 5, outputs = 7;
-  ReadEntries read{{}, randomRows(outputs, heads * width, 1), randomRows(tokens, outputs, 2)};
-  for (unsigned group = 0; group < heads / repeat; ++group)
-    read.weights.push_back(randomRows(count, repeat * tokens, 3 + group).cwiseAbs());
-  const int64_t each = count * width, unknowns = heads / repeat * each;
-  Matrix design = Matrix::Zero(tokens * outputs, unknowns);
+  const int64_t tokens = 30, count = 3, groups = 2, heads = 4, width = 5, outputs = 7;
+  const FloatMatrix weights = randomRows(heads * count, tokens, 3).cwiseAbs(),
+                    output = randomRows(outputs, heads * width, 1),
+                    missing = randomRows(outputs, tokens, 2);
+  const Matrix metric = (output.transpose() * output).cast<double>();
+  const int64_t each = count * width, unknowns = groups * each;
+  Matrix design = Matrix::Zero(outputs * tokens, unknowns);
   for (int64_t t = 0; t < tokens; ++t)
     for (int64_t head = 0; head < heads; ++head)
       for (int64_t j = 0; j < count; ++j)
-        design.block(t * outputs, head / repeat * each + j * width, outputs, width) +=
-            read.weights[head / repeat](j, head % repeat * tokens + t) *
-            read.output.middleCols(head * width, width).cast<double>();
+        for (int64_t d = 0; d < outputs; ++d)
+          design.row(d * tokens + t).segment(head * groups / heads * each + j * width, width) +=
+              weights(head * count + j, t) *
+              output.row(d).segment(head * width, width).cast<double>();
   Matrix gram = design.transpose() * design;
   gram.diagonal().array() += 0.03 * gram.diagonal().mean();
-  const Vector missing = Eigen::Map<const Eigen::VectorXf>(read.missing.data(), design.rows())
-                             .cast<double>(),
-               expected = gram.ldlt().solve(design.transpose() * missing);
+  const Vector all =
+      Eigen::Map<const Eigen::VectorXf>(missing.data(), missing.size()).cast<double>();
+  const Vector expected = gram.ldlt().solve(design.transpose() * all);
+  ValuesFit fit = fitValues({weights, output, metric, missing, heads, groups}, oneThread);
   Vector found(unknowns);
-  for (auto [group, change] : llvm::enumerate(fitValues(read, oneThread)))
+  for (auto [group, change] : llvm::enumerate(fit.changes))
     found.segment(group * each, each) = Eigen::Map<const Vector>(change.data(), each);
   EXPECT_LT((found - expected).norm(), 1e-2 * expected.norm());
+  EXPECT_NEAR(fit.gain, all.squaredNorm() - (all - design * found).squaredNorm(),
+              1e-4 * all.squaredNorm());
 }
