@@ -53,8 +53,8 @@ public:
 private:
   llvm::Error start();
   llvm::Error fit(size_t attention);
+  llvm::Error fitHeads(size_t attention, std::vector<EntryFit> &heads);
   std::optional<size_t> siteBehind(const SplitAttention &at) const;
-  llvm::Error runTo(const SplitAttention &at, size_t site);
   llvm::Expected<FloatMatrix> targetOf(size_t site) const;
   llvm::Expected<MatrixBehind> matrixBehind(size_t site) const;
   /// The texts' rows of a value, in both runs.
@@ -182,6 +182,18 @@ EntryRows EntryFitter::rowsOf(xf::AttentionOp op, const gradient::AttentionScore
   return made;
 }
 
+static void append(const FloatMatrix &keys, const FloatMatrix &values, KeysAndValues &made) {
+  llvm::append_range(made.keys, llvm::ArrayRef(keys.data(), keys.size()));
+  llvm::append_range(made.values, llvm::ArrayRef(values.data(), values.size()));
+}
+
+static void put(llvm::ArrayRef<EntryFit> heads, KeysAndValues &made) {
+  made.keys.clear();
+  made.values.clear();
+  for (const EntryFit &head : heads)
+    append(head.keys(), head.now().values, made);
+}
+
 llvm::Error EntryFitter::fit(size_t number) {
   const SplitAttention &at = model.split.attentions[number];
   ProgramStep step = model.split.program.steps[at.step];
@@ -204,43 +216,21 @@ llvm::Error EntryFitter::fit(size_t number) {
     return scores.takeError();
   KeysAndValues &made = entries.attentions[number];
   std::vector<EntryFit> heads;
-  auto put = [&] {
-    made.keys.clear();
-    made.values.clear();
-    for (const EntryFit &head : heads) {
-      const FloatMatrix keys = head.keys(), &values = head.now().values;
-      llvm::append_range(made.keys, llvm::ArrayRef(keys.data(), keys.size()));
-      llvm::append_range(made.values, llvm::ArrayRef(values.data(), values.size()));
-    }
-  };
   for (int64_t group = 0; group < made.heads; ++group) {
     EntryRows rows = rowsOf(op, *scores, tape, at, group);
     if (!rows.queries.allFinite() || !rows.target.allFinite() || !rows.values.allFinite() ||
         !rows.keys.allFinite())
       return makeError("what attention " + llvm::Twine(number + 1) + " reads is not finite");
-    if (made.tokens < int64_t(request.context.size())) {
+    if (made.tokens < int64_t(request.context.size()))
       heads.emplace_back(std::move(rows), made.tokens, model.steps.parallelFor());
-      continue;
-    }
-    llvm::append_range(made.keys, llvm::ArrayRef(rows.keys.data(), rows.keys.size()));
-    llvm::append_range(made.values, llvm::ArrayRef(rows.values.data(), rows.values.size()));
-  }
-  if (std::optional<size_t> site = siteBehind(at); site && !heads.empty()) {
-    put(); // to run up to the matrix
-    if (llvm::Error error = runTo(at, *site))
-      return error;
-    auto matrix = matrixBehind(*site);
-    if (!matrix)
-      return matrix.takeError();
-    if (!matrix->missing.allFinite())
-      return makeError(model.split.sites[*site].matrix + ": what it should write is not finite");
-    fitTogether(heads, *matrix, model.steps.parallelFor());
-    adapted->goBackTo(at.step);
+    else
+      append(rows.keys, rows.values, made);
   }
   if (!heads.empty())
-    put();
-  if (!llvm::all_of(made.keys, [](float x) { return std::isfinite(x); }) ||
-      !llvm::all_of(made.values, [](float x) { return std::isfinite(x); }))
+    if (llvm::Error error = fitHeads(number, heads))
+      return error;
+  auto isFinite = [](float x) { return std::isfinite(x); };
+  if (!llvm::all_of(made.keys, isFinite) || !llvm::all_of(made.values, isFinite))
     return makeError("the entries of attention " + llvm::Twine(number + 1) + " are not finite");
   for (Value value : {at.key, at.value, at.result})
     full->release(value);
@@ -262,11 +252,27 @@ static Value unshaped(const SplitModel &model, Value value) {
   return value;
 }
 
-/// That of the matrix which reads an attention's result alone.
+/// The step that computes a site's goal.
+static size_t stepOfGoal(const SplitModel &model, const SplitSite &site) {
+  llvm::ArrayRef<ProgramStep> steps = model.split.program.steps;
+  return llvm::find_if(
+             steps,
+             [&](const ProgramStep &step) { return step.layer == site.goal.getDefiningOp(); }) -
+         steps.begin();
+}
+
+/// That of the matrix which reads an attention's result alone, where no other attention comes
+/// before it is known what the matrix should write.
 std::optional<size_t> EntryFitter::siteBehind(const SplitAttention &at) const {
-  for (auto [i, site] : llvm::enumerate(model.split.sites))
-    if (!site.experts && unshaped(model, site.data) == at.result)
+  for (auto [i, site] : llvm::enumerate(model.split.sites)) {
+    if (site.experts || unshaped(model, site.data) != at.result)
+      continue;
+    const size_t goal = stepOfGoal(model, site);
+    if (llvm::none_of(model.split.attentions, [&](const SplitAttention &other) {
+          return other.step > at.step && other.step <= goal;
+        }))
       return i;
+  }
   return std::nullopt;
 }
 
@@ -279,28 +285,6 @@ FloatMatrix EntryFitter::taught(Value value) const {
 FloatMatrix EntryFitter::learned(Value value) const {
   const std::vector<float> &all = adapted->values(value);
   return partOf(all, adapted->rows(), 0, adapted->rows(), 0, all.size() / adapted->rows());
-}
-
-/// Takes both runs to where it is known what the site's matrix should write.
-llvm::Error EntryFitter::runTo(const SplitAttention &at, size_t number) {
-  const SplitSite &site = model.split.sites[number];
-  llvm::ArrayRef<ProgramStep> steps = model.split.program.steps;
-  const size_t goal = llvm::find_if(steps.drop_front(site.step),
-                                    [&](const ProgramStep &step) {
-                                      return step.layer == site.goal.getDefiningOp();
-                                    }) -
-                      steps.begin();
-  xf::LayerOp target = model.split.targets.steps[number].layer, attention = steps[at.step].layer;
-  full->keep(site.goal);
-  full->keep(site.product);
-  SmallVector<Value> read(target.getInputs());
-  llvm::append_range(read, attention.getInputs());
-  read.push_back(site.product);
-  for (Value value : read)
-    adapted->keep(value);
-  if (llvm::Error error = full->runUpTo(goal + 1))
-    return error;
-  return adapted->runUpTo(site.step + 1);
 }
 
 /// What the site's matrix, or the scale behind it, should write.
@@ -353,6 +337,44 @@ llvm::Expected<MatrixBehind> EntryFitter::matrixBehind(size_t number) const {
   made.missing = made.tokenSizes.asDiagonal() * made.missing * gain.asDiagonal();
   made.output = gain.asDiagonal() * made.output;
   return made;
+}
+
+/// The entries of all heads together. Both runs go on to where it is known what the matrix behind
+/// them should write, and that with the entries comes back.
+llvm::Error EntryFitter::fitHeads(size_t number, std::vector<EntryFit> &heads) {
+  const SplitAttention &at = model.split.attentions[number];
+  KeysAndValues &made = entries.attentions[number];
+  put(heads, made);
+  std::optional<size_t> index = siteBehind(at);
+  if (!index)
+    return llvm::Error::success();
+  const SplitSite &site = model.split.sites[*index];
+  xf::LayerOp target = model.split.targets.steps[*index].layer,
+              attention = model.split.program.steps[at.step].layer;
+  SmallVector<Value> read(target.getInputs());
+  llvm::append_range(read, attention.getInputs());
+  read.push_back(site.product);
+  for (Value value : read)
+    adapted->keep(value);
+  for (Value value : {site.goal, site.product})
+    full->keep(value);
+  if (llvm::Error error = full->runUpTo(stepOfGoal(model, site) + 1))
+    return error;
+  if (llvm::Error error = adapted->runUpTo(site.step + 1))
+    return error;
+  auto matrix = matrixBehind(*index);
+  if (!matrix)
+    return matrix.takeError();
+  if (!matrix->missing.allFinite())
+    return makeError(site.matrix + ": what it should write is not finite");
+  fitTogether(heads, *matrix, model.steps.parallelFor());
+  put(heads, made);
+  adapted->goBackTo(at.step);
+  for (Value value : read)
+    adapted->release(value);
+  for (Value value : {site.goal, site.product})
+    full->release(value);
+  return llvm::Error::success();
 }
 
 llvm::Expected<VirtualEntries> EntryFitter::run() {
