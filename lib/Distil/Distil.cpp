@@ -370,6 +370,10 @@ static llvm::Expected<Distilled> distilToEntries(SplitModel model, const DistilR
     return makeError("virtual entries change no matrix; expected no rank of other matrices");
   if (!request.others.empty())
     return makeError("found several contexts, expected one: virtual entries stand for one");
+  if (!request.seen.empty())
+    return makeError(
+        "virtual entries stand for the whole context; expected no tokens that are kept "
+        "beside them");
   Distilled made;
   for (const TextSequence &text : request.texts)
     made.tokens += text.tokens.size();

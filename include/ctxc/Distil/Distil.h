@@ -73,7 +73,8 @@ struct DistilRequest {
   /// What still stands before every text when the context is left out: the tokens that the
   /// tokenizer puts in front, and those of the context that are kept.
   std::vector<int64_t> prefix;
-  /// Which tokens of the prefix the texts see (Adapter::seen); empty: all.
+  /// Which tokens of the prefix the texts see (Adapter::seen); empty: all. None beside entries,
+  /// which leave `unrelated` and its weight aside, too.
   std::vector<int64_t> seen;
   /// What stands before a text of the model without the context, as which unrelated texts should be
   /// predicted: the tokens that the tokenizer puts in front. None: the prefix.

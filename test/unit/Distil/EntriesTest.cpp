@@ -123,6 +123,10 @@ TEST(Entries, RefuseBadInput) {
   request.fit.otherRank = 0;
   request.others.emplace_back();
   EXPECT_EQ(message(), "found several contexts, expected one: virtual entries stand for one");
+  request.others.clear();
+  request.seen = {1};
+  EXPECT_EQ(message(), "virtual entries stand for the whole context; expected no tokens that are "
+                       "kept beside them");
   Adapter adapter = fitted(*model, 4);
   adapter.entries.attentions.pop_back();
   std::string found = messageOf(model->evaluate(adapter, heldOut()).takeError());
