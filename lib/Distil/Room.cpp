@@ -163,13 +163,14 @@ llvm::Error ctxc::checkRoomToFitEntries(const SplitModel &model, const DistilReq
   uint64_t written = 0; // by the matrix behind an attention, for a token
   for (const SplitSite &site : model.split.sites)
     written = std::max<uint64_t>(written, shapeOf(site.product).back());
-  uint64_t head = 0, all = 0; // EntryRows and the fit beside it; ReadEntries and its equations
+  uint64_t head = 0, all = 0; // EntryRows and the fit beside it; the fits of all heads together
   for (const SplitAttention &at : model.split.attentions) {
     const uint64_t heads = shapeOf(at.query)[0], rows = tokens * (heads / shapeOf(at.key)[0]),
                    width = shapeOf(at.key)[1], valueWidth = shapeOf(at.value)[1],
                    weights = heads * count, results = heads * valueWidth;
     head = std::max(head, rows * (2 * places + 10 * count + 4 * width + 9 * valueWidth));
-    all = std::max(all, tokens * (2 * weights + 6 * written) + 3 * written * results +
+    all = std::max(all, tokens * (2 * heads * width + 6 * (weights + results) + 4 * written) +
+                            4 * written * results +
                             2 * (weights * weights + results * results + weights * written));
   }
   return check(
@@ -178,7 +179,7 @@ llvm::Error ctxc::checkRoomToFitEntries(const SplitModel &model, const DistilReq
       {{"while the model reads them with the context and with the entries",
         Passage::sizeOf(model.steps, full).most + Passage::sizeOf(model.steps, adapted).most},
        {"for what a head reads", head * sizeof(float)},
-       {"for the values of all heads", all * sizeof(float)},
+       {"for all heads together", all * sizeof(float)},
        {"to refine the fit", bytesToRefine(model, request, tokens)}},
       "fit fewer texts, shorten the context");
 }
