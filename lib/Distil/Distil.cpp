@@ -42,6 +42,25 @@ llvm::Expected<Vector> ctxc::normScaleOf(const SplitModel &model, const SplitSit
   return m;
 }
 
+llvm::Expected<FloatMatrix>
+ctxc::targetOf(const SplitModel &model, size_t number,
+               llvm::function_ref<FloatMatrix(Value value, bool isGoal)> rowsOf) {
+  xf::LayerOp target = model.split.targets.steps[number].layer;
+  std::vector<std::vector<float>> inputs;
+  int64_t count = 0;
+  for (auto [i, value] : llvm::enumerate(target.getInputs())) {
+    const FloatMatrix rows = rowsOf(value, i == 0);
+    inputs.emplace_back(rows.data(), rows.data() + rows.size());
+    count = rows.rows();
+  }
+  auto pointers = llvm::map_to_vector(inputs, [](const auto &input) { return &input; });
+  auto solved = model.targets.call(number, model.weights, count, pointers);
+  if (!solved)
+    return solved.takeError();
+  const std::vector<float> &all = solved->front();
+  return FloatMatrix(Eigen::Map<const FloatMatrix>(all.data(), count, all.size() / count));
+}
+
 namespace {
 
 using Numbers = std::vector<float>;
@@ -211,29 +230,18 @@ FloatMatrix Distiller::gather(const Numbers &all, int64_t rows,
   return matrix;
 }
 
-static Numbers toNumbers(const FloatMatrix &matrix) {
-  return Numbers(matrix.data(), matrix.data() + matrix.size());
-}
-
 llvm::Expected<SiteRows> Distiller::rowsOf(size_t number) {
   const SplitSite &site = model.split.sites[number];
-  xf::LayerOp layer = model.split.targets.steps[number].layer;
-  std::vector<Numbers> inputs;
-  std::vector<const Numbers *> pointers;
-  for (auto [i, value] : llvm::enumerate(layer.getInputs()))
-    inputs.push_back(
-        toNumbers(i == 0 ? gather(teacher->values(value), teacher->rows(), rows.taught)
-                         : gather(student->values(value), student->rows(), rows.learned)));
-  for (const Numbers &input : inputs)
-    pointers.push_back(&input);
-  auto target = model.targets.call(number, model.weights, rows.size(), pointers);
+  auto target = targetOf(model, number, [&](Value value, bool isGoal) {
+    return isGoal ? gather(teacher->values(value), teacher->rows(), rows.taught)
+                  : gather(student->values(value), student->rows(), rows.learned);
+  });
   if (!target)
     return target.takeError();
   SiteRows made;
   made.data = gather(student->values(site.data), student->rows(), rows.learned);
   made.product = gather(student->values(site.product), student->rows(), rows.learned);
-  made.target = Eigen::Map<FloatMatrix>(target->front().data(), rows.size(),
-                                        target->front().size() / rows.size());
+  made.target = std::move(*target);
   made.weights = Eigen::Map<const Vector>(rows.weights.data(), rows.weights.size());
   made.sinks = rows.sinks;
   if (!made.data.allFinite() || !made.product.allFinite() || !made.target.allFinite())

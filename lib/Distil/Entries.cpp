@@ -55,7 +55,6 @@ private:
   llvm::Error fit(size_t attention);
   llvm::Error fitHeads(size_t attention, std::vector<EntryFit> &heads);
   std::optional<size_t> siteBehind(const SplitAttention &at) const;
-  llvm::Expected<FloatMatrix> targetOf(size_t site) const;
   llvm::Expected<MatrixBehind> matrixBehind(size_t site) const;
   /// The texts' rows of a value, in both runs.
   FloatMatrix taught(Value value) const;
@@ -287,22 +286,6 @@ FloatMatrix EntryFitter::learned(Value value) const {
   return partOf(all, adapted->rows(), 0, adapted->rows(), 0, all.size() / adapted->rows());
 }
 
-/// What the site's matrix, or the scale behind it, should write.
-llvm::Expected<FloatMatrix> EntryFitter::targetOf(size_t number) const {
-  std::vector<std::vector<float>> inputs;
-  xf::LayerOp target = model.split.targets.steps[number].layer;
-  for (auto [i, value] : llvm::enumerate(target.getInputs())) {
-    const FloatMatrix rows = i == 0 ? taught(value) : learned(value);
-    inputs.emplace_back(rows.data(), rows.data() + rows.size());
-  }
-  auto pointers = llvm::map_to_vector(inputs, [](const auto &input) { return &input; });
-  auto made = model.targets.call(number, model.weights, adapted->rows(), pointers);
-  if (!made)
-    return made.takeError();
-  const std::vector<float> &all = made->front();
-  return partOf(all, adapted->rows(), 0, adapted->rows(), 0, all.size() / adapted->rows());
-}
-
 /// Behind a norm what counts is what the scale makes of an error, relative to the product's length.
 llvm::Expected<MatrixBehind> EntryFitter::matrixBehind(size_t number) const {
   const SplitSite &site = model.split.sites[number];
@@ -312,7 +295,9 @@ llvm::Expected<MatrixBehind> EntryFitter::matrixBehind(size_t number) const {
     return stored.takeError();
   Eigen::Map<const FloatMatrix> matrix(static_cast<const float *>(*stored), site.shape[0],
                                        site.shape[1]);
-  auto wanted = targetOf(number);
+  auto wanted = targetOf(model, number, [&](Value value, bool isGoal) {
+    return isGoal ? taught(value) : learned(value);
+  });
   if (!wanted)
     return wanted.takeError();
   const FloatMatrix product = learned(site.product);

@@ -193,22 +193,12 @@ static double replayErrorOf(const JointFit &fit, double stretch) {
 /// What the chain behind the matrix asks of its product for each token of the texts, or of the
 /// norm and scale that follow it.
 llvm::Expected<FloatMatrix> JointPatcher::targetOf(size_t number, JointPassages &passages) const {
-  xf::LayerOp target = model.split.targets.steps[number].layer;
-  const int64_t count = passages.rows() - passages.learned;
-  std::vector<Numbers> inputs;
-  for (auto [i, value] : llvm::enumerate(target.getInputs())) {
-    const Passage &run = i == 0 ? passages.full : passages.reduced;
-    FloatMatrix rows = rowsOf(run.values(value), run.rows(),
-                              i == 0 ? passages.taught : passages.begin + passages.learned, count);
-    inputs.emplace_back(rows.data(), rows.data() + rows.size());
-  }
-  std::vector<const Numbers *> pointers;
-  for (const Numbers &input : inputs)
-    pointers.push_back(&input);
-  auto solved = model.targets.call(number, model.weights, count, pointers);
-  if (!solved)
-    return solved.takeError();
-  return rowsOf(solved->front(), count, 0, count);
+  return ctxc::targetOf(model, number, [&](Value value, bool isGoal) {
+    const Passage &run = isGoal ? passages.full : passages.reduced;
+    return rowsOf(run.values(value), run.rows(),
+                  isGoal ? passages.taught : passages.begin + passages.learned,
+                  passages.rows() - passages.learned);
+  });
 }
 
 /// What the matrix should write for each token of the texts.

@@ -122,6 +122,13 @@ llvm::Expected<std::vector<SiteFit>> fitExperts(const ExpertRows &rows, int64_t 
 llvm::Expected<SiteFit> fitThroughNorm(const SiteRows &rows, const Vector &m, double eps,
                                        const FitOptions &options, const ParallelFor &threads);
 
+/// What a site's matrix should write, or the scale behind it, a row for each of those that `rowsOf`
+/// gives of a value: of the goal in the full run, of the chain's other values in the run that is to
+/// reach it.
+llvm::Expected<FloatMatrix>
+targetOf(const SplitModel &model, size_t site,
+         llvm::function_ref<FloatMatrix(mlir::Value value, bool isGoal)> rowsOf);
+
 /// The scale of the norm behind the site's matrix, as it multiplies. Errors: it cannot be read.
 llvm::Expected<Vector> normScaleOf(const SplitModel &model, const SplitSite &site);
 
