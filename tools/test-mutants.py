@@ -275,11 +275,15 @@ def main():
     if unknown := set(given.only) - {mutant.name for mutant in chosen}:
         parser.error(f"no mutant is called {', '.join(sorted(unknown))}")
     if given.list:
+        misfits = []
         for mutant in chosen:
-            changed_text(mutant)
             print(f"{mutant.name:40} {mutant.file:36} {mutant.breaks}")
-        print(len(chosen), "mutants")
-        return 0
+            try:
+                changed_text(mutant)
+            except ValueError as error:
+                misfits.append(error)
+        print(f"{len(chosen)} mutants", *misfits, sep="\n")
+        return 1 if misfits else 0
     equivalent = [mutant for mutant in chosen if mutant.equivalent]
     chosen = [mutant for mutant in chosen if not mutant.equivalent]
     done = {}

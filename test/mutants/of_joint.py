@@ -12,7 +12,7 @@ MUTANTS = [
            "return astray[row] > 0; }))", "return false && astray[row] > 0; }))",
            "behind a norm, what a layer before has left is not in the full run's product"),
     Mutant("target-of-the-reduced-run", RUNS,
-           "const Passage &run = i == 0 ? passages.full : passages.reduced;", "const Passage &run = passages.reduced;",
+           "const Passage &run = isGoal ? passages.full : passages.reduced;", "const Passage &run = passages.reduced;",
            "the goal is the full run's"),
     Mutant("change-of-the-full-run", RUNS,
            "addTo(reduced, site, best->fit, passages.begin);", "addTo(reduced, site, best->fit, 0);",
