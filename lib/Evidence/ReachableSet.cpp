@@ -13,7 +13,7 @@ Vector ctxc::joined(const Activations &outputs) {
     size += m.size();
   Vector all(size);
   for (const Matrix &m : outputs) {
-    all.segment(at, m.size()) = m.reshaped<Eigen::RowMajor>();
+    std::copy_n(m.data(), m.size(), all.data() + at); // row by row
     at += m.size();
   }
   return all;

@@ -10,14 +10,20 @@
 //   memory   malloc and its relatives, of at least CTXC_FAULT_SIZE bytes
 //   kill     as file, and the process is killed in place of the call
 //   killed   the process is killed behind it
+//
+// Of the kind `aligned` no call fails: an allocator that aligns a block of eight bytes or less for
+// numbers of eight bytes and no more, as jemalloc's, mimalloc's and tcmalloc's may, and glibc's
+// does not.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +32,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum Kind { None, File, Short, Map, Memory, Kill, Killed };
+enum Kind { None, File, Short, Map, Memory, Kill, Killed, Aligned };
 enum { largeMap = 1 << 20 };
 
 static enum Kind kind;
@@ -36,13 +42,14 @@ static atomic_long count;
 static int dieBehind;
 
 static void begin(void) {
-  static const char *const names[] = {"", "file", "short", "map", "memory", "kill", "killed"};
+  static const char *const names[] = {"",       "file", "short",  "map",
+                                      "memory", "kill", "killed", "aligned"};
   const char *wanted = getenv("CTXC_FAULT"), *number = getenv("CTXC_FAULT_AT");
   const char *size = getenv("CTXC_FAULT_SIZE");
   at = number ? atol(number) : 0;
   if (size)
     leastSize = atol(size);
-  for (int i = 1; wanted && i <= Killed; ++i)
+  for (int i = 1; wanted && i <= Aligned; ++i)
     if (!strcmp(wanted, names[i]))
       kind = i;
 }
@@ -184,6 +191,7 @@ void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
+void __libc_free(void *);
 
 static int isRefused(size_t size) {
   if (kind != Memory || size < leastSize || !isNow())
@@ -192,14 +200,41 @@ static int isRefused(size_t size) {
   return 1;
 }
 
-void *malloc(size_t size) { return isRefused(size) ? NULL : __libc_malloc(size); }
+// glibc's blocks begin at multiples of sixteen, so these are those that do not.
+enum { shift = 8 };
+static int isShifted(const void *block) { return (uintptr_t)block % 16 == shift; }
+static void *shifted(char *block) { return block ? block + shift : NULL; }
+static int isSmall(size_t size) { return kind == Aligned && size <= shift; }
+
+void *malloc(size_t size) {
+  if (isSmall(size))
+    return shifted(__libc_malloc(shift + size));
+  return isRefused(size) ? NULL : __libc_malloc(size);
+}
 void *calloc(size_t number, size_t size) {
   size_t all;
-  if (!__builtin_mul_overflow(number, size, &all) && isRefused(all))
-    return NULL;
+  if (!__builtin_mul_overflow(number, size, &all)) {
+    if (isSmall(all))
+      return shifted(__libc_calloc(1, shift + all));
+    if (isRefused(all))
+      return NULL;
+  }
   return __libc_calloc(number, size);
 }
-void *realloc(void *old, size_t size) { return isRefused(size) ? NULL : __libc_realloc(old, size); }
+void free(void *block) { __libc_free(isShifted(block) ? (char *)block - shift : block); }
+void *realloc(void *old, size_t size) {
+  if (!isShifted(old) && !(isSmall(size) && !old))
+    return isRefused(size) ? NULL : __libc_realloc(old, size);
+  void *block = malloc(size);
+  if (block && old)
+    memcpy(block, old, size < shift ? size : shift);
+  if (block || !size)
+    free(old);
+  return block;
+}
+size_t malloc_usable_size(void *block) {
+  return isShifted(block) ? shift : REAL(malloc_usable_size)(block);
+}
 void *memalign(size_t alignment, size_t size) {
   return isRefused(size) ? NULL : __libc_memalign(alignment, size);
 }

@@ -9,6 +9,8 @@ Each command runs in a folder that holds what an earlier run left there. After e
   - every output is the old one or the new one, whole, or it was never there;
   - nothing else is in the folder, but for an OUT.tmp… where the process was killed.
 
+With an allocator that aligns small blocks no more than it must, each command does all that it does otherwise.
+
 With --most, at most N calls of each kind are taken for each command, spread evenly from another start for each
 seed; else all are. --quick takes one call of two kinds of the commands that compile kernels.
 """
@@ -150,6 +152,9 @@ class Sweep:
 
     def sweep(self, command):
         old, new = self.prepare(command)
+        code, said = self.run(command, self.fresh(command, old), "aligned")
+        if code != self.good:
+            self.problems.append(f"{command.name}: aligned: exit code {code}: {said}")
         for kind in ("file", "kill") if command.slow and self.options.quick else KINDS:
             folder = self.fresh(command, old)
             self.run(command, folder, kind)
