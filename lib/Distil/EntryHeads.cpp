@@ -37,7 +37,7 @@ private:
   const Eigen::RowVectorXf tokenSizes; ///< N
   const int64_t tokens, repeat, width; // N, heads of queries for one of keys, e
   const FloatMatrix columns;           ///< the matrix, transposed
-  const Matrix metric;
+  const FloatMatrix metric;
   std::vector<FloatMatrix> metrics; ///< of each head of queries: e × e
   double loss = 0;
 };
@@ -48,9 +48,9 @@ Together::Together(std::vector<EntryFit> &heads, const MatrixBehind &matrix,
       tokenSizes(matrix.tokenSizes), tokens(missing.cols()),
       repeat(heads.front().now().weights.cols() / tokens),
       width(output.cols() / (repeat * heads.size())), columns(transposedOf(output)),
-      metric(gramOf(columns, threads)) {
+      metric(gramOf(columns, threads).cast<float>()) {
   for (int64_t at = 0; at < columns.rows(); at += width)
-    metrics.push_back(metric.block(at, at, width, width).cast<float>());
+    metrics.push_back(metric.block(at, at, width, width));
 }
 
 /// `parts` of the heads of keys, n × (N for each head of queries), as those of the heads of queries
@@ -125,10 +125,11 @@ void Together::run() {
   for (const EntryFit &head : heads)
     states.push_back(head.now());
   take(solved(std::move(states), missing));
+  float length = 1; // one that a round before found too long is not tried again
   for (int round = 0; round < rounds; ++round) {
     const std::vector<FloatMatrix> all = steps();
     const double before = loss;
-    for (float length : {1.f, 0.5f, 0.25f, 0.1f}) {
+    for (; length > 0.1; length /= 2) {
       Trial trial = stepped(all, length);
       if (trial.loss < before) {
         take(std::move(trial));

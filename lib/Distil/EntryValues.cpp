@@ -18,7 +18,7 @@ private:
   /// than a part of all.
   static constexpr double ridgeRows = 6, mostRidge = 0.03;
   /// Of conjugate gradients: by how much they lessen what is left, in at most so many rounds.
-  static constexpr double leastLeft = 1e-3;
+  static constexpr double leastLeft = 1e-2;
   static constexpr int mostRounds = 100;
 
   /// Of a head of keys, the equations without the other heads, as if all that read it had the mean
@@ -36,9 +36,10 @@ private:
   }
 
   const int64_t heads, repeat, count, width; // H, heads of queries for one of keys, m, e
-  const Matrix &metric;                      // B
+  const FloatMatrix &metric;                 // B
   const ParallelFor &threads;
-  Matrix gram, right; // A, and the right side
+  const FloatMatrix gram; // A
+  Matrix right;           // the right side
   double ridge;
   std::vector<Part> parts;
 };
@@ -46,7 +47,8 @@ private:
 Equations::Equations(const ReadEntries &read, const ParallelFor &threads)
     : heads(read.heads), repeat(heads / read.groups), count(read.weights.rows() / heads),
       width(read.output.cols() / heads), metric(read.metric), threads(threads),
-      gram(gramOf(read.weights, threads)), right(Matrix::Zero(read.groups * count, width)) {
+      gram(gramOf(read.weights, threads).cast<float>()),
+      right(Matrix::Zero(read.groups * count, width)) {
   const Matrix wanted = exactProduct(read.weights, read.missing, threads);
   double diagonal = 0;
   for (int64_t head = 0; head < heads; ++head) {
@@ -64,8 +66,8 @@ Equations::Equations(const ReadEntries &read, const ParallelFor &threads)
 void Equations::addPart(int64_t group) {
   Matrix ofWeights = Matrix::Zero(count, count), ofOutput = Matrix::Zero(width, width);
   for (int64_t head = group * repeat; head < (group + 1) * repeat; ++head) {
-    ofWeights += gram.block(head * count, head * count, count, count);
-    ofOutput += metric.block(head * width, head * width, width, width);
+    ofWeights += gram.block(head * count, head * count, count, count).cast<double>();
+    ofOutput += metric.block(head * width, head * width, width, width).cast<double>();
   }
   Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> left(ofWeights), right(ofOutput / repeat);
   const Eigen::MatrixXd diagonal =
@@ -75,19 +77,18 @@ void Equations::addPart(int64_t group) {
 }
 
 Matrix Equations::multiply(const Matrix &x) const {
-  Matrix turned(heads * count, heads * width); // X_h' B_h'h
-  threads(heads, [&](int64_t begin, int64_t end) {
-    for (int64_t head = begin; head < end; ++head)
-      of(turned, head).noalias() = of(x, groupOf(head)) * metric.middleRows(head * width, width);
-  });
-  Matrix summed(heads * count, width);
-  threads(heads, [&](int64_t begin, int64_t end) {
-    for (int64_t head = begin; head < end; ++head)
-      of(summed, head).noalias() = of(gram, head) * turned.middleCols(head * width, width);
-  });
-  Matrix made = ridge * x;
+  const FloatMatrix given = x.cast<float>();
+  const int64_t rows = heads * count, columns = heads * width;
+  FloatMatrix turned(rows, columns), own(rows, width), summed(count, width); // X_h' B_h'h
   for (int64_t head = 0; head < heads; ++head)
-    of(made, groupOf(head)) += of(summed, head);
+    ctxc::multiply(of(given, groupOf(head)).data(), count, &metric(head * width, 0), columns, width,
+                   of(turned, head).data(), threads);
+  Matrix made = ridge * x;
+  for (int64_t head = 0; head < heads; ++head) {
+    own = turned.middleCols(head * width, width);
+    ctxc::multiply(of(gram, head).data(), count, own.data(), width, rows, summed.data(), threads);
+    of(made, groupOf(head)) += summed.cast<double>();
+  }
   return made;
 }
 

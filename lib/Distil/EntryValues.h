@@ -12,7 +12,7 @@ struct ReadEntries {
   /// is read by as many of them, one after the other.
   FloatMatrix weights;
   const FloatMatrix &output;  ///< the matrix, D × (H e)
-  const Matrix &metric;       ///< its Gram matrix, (H e) × (H e)
+  const FloatMatrix &metric;  ///< its Gram matrix, (H e) × (H e)
   const FloatMatrix &missing; ///< of what it writes: D × N
   int64_t heads, groups;      ///< H; heads of keys
 };

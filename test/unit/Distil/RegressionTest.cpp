@@ -257,7 +257,7 @@ TEST(EntryValues, AreTheRidgeOfAllHeads) {
   const FloatMatrix weights = randomRows(heads * count, tokens, 3).cwiseAbs(),
                     output = randomRows(outputs, heads * width, 1),
                     missing = randomRows(outputs, tokens, 2);
-  const Matrix metric = (output.transpose() * output).cast<double>();
+  const FloatMatrix metric = output.transpose() * output;
   const int64_t each = count * width, unknowns = groups * each;
   Matrix design = Matrix::Zero(outputs * tokens, unknowns);
   for (int64_t t = 0; t < tokens; ++t)
