@@ -13,8 +13,9 @@ using llvm::StringRef;
 
 /// Of the answers that the model writes for the card, and of unrelated texts.
 static constexpr int64_t heldOutTokens = 400, unrelatedTokens = 512;
-/// Of --tokens where the model writes the texts.
-static constexpr int64_t sampledTokens = 2000;
+/// Of --tokens where the model writes the texts, and for each of --entries. Many entries fit little
+/// text alone.
+static constexpr int64_t sampledTokens = 2000, sampledTokensOfEntry = 100;
 
 std::vector<OptionSpec> driver::textOptions() {
   return {
@@ -23,7 +24,8 @@ std::vector<OptionSpec> driver::textOptions() {
              "writes them, with the context in front, and unrelated ones without it"}),
       reads({"--held-out", "FILE", "texts for the card, in place of that fifth"}),
       {"--tokens", "N",
-       "fit N tokens, rounded up to the end of a text; default: all of --text, or 2000"},
+       "fit N tokens, rounded up to the end of a text; default: all of --text, or 2000 and\n"
+       "at least 100 for each of --entries"},
       reads({"--prompts", "FILE",
              "the beginnings of texts that the model writes: a prompt on each line, or JSON\n"
              "lines (.jsonl). Without --held-out a fifth is used only for the card. Default:\n"
@@ -217,8 +219,12 @@ Error Writer::write(const Arguments &arguments, int64_t most, DistilTexts &all) 
 Expected<DistilTexts> driver::distilTexts(const Arguments &arguments, Model &model,
                                           const ContextTexts &context, uint64_t seed) {
   DistilTexts all;
+  int64_t entries = 0; // auto and none: 2000
+  if (auto text = arguments.get("--entries"); text && text->getAsInteger(10, entries))
+    entries = 0;
+  const int64_t sampled = std::max(sampledTokens, sampledTokensOfEntry * entries);
   auto most = arguments.integer("--tokens", 1, INT32_MAX,
-                                arguments.has("--text") ? INT32_MAX : sampledTokens);
+                                arguments.has("--text") ? INT32_MAX : sampled);
   if (!most)
     return most.takeError();
   if (arguments.has("--unrelated")) {

@@ -1,4 +1,4 @@
-"""Damages every kind of file that ctxc reads: `named.py SOURCE FOLDER`.
+"""Damages every kind of file that ctxc reads: `named.py SOURCE FOLDER EVERY`, each file in every EVERY-th way, from another one on.
 
 Where a call fails, each error must name the file, or the folder that it is in. Tokens are named as
 such: which of them came from where, the command line says.
@@ -11,10 +11,10 @@ import shutil
 import subprocess
 import sys
 
-source, root = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+source, root, every = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3])
 llama, shards = source / "test/goldens/llama", source / "test/goldens/llama-sharded"
 draw = random.Random(1)
-problems, calls, failed = [], 0, 0
+problems, calls, failed, files = [], 0, 0, 0
 
 
 def damaged(data):
@@ -32,9 +32,10 @@ def damaged(data):
 
 def hold(name, command, path):
     """Runs `command` on each damaged form of the file; `name` is what messages call it by."""
-    global calls, failed
+    global calls, failed, files
     whole = path.read_bytes()
-    for data in damaged(whole):
+    files += 1
+    for data in list(damaged(whole))[files % every::every]:
         path.write_bytes(data)
         calls += 1
         done = subprocess.run(["ctxc", *map(str, command)], capture_output=True, timeout=120,

@@ -1,7 +1,7 @@
-"""Reads damaged copies of a file of ctxc's own format: program_file.py CTXC FOLDER; `write` in the place of CTXC writes the whole
-one alone. Every member of it is taken away, given another
-kind of value, and joined by a member that nobody knows; ctxc has to refuse each with the file's name and the place, or to read it
-where docs/program-file.md says that it may be so. Prints how many were tried."""
+"""Reads damaged copies of a file of ctxc's own format: program_file.py CTXC FOLDER [KINDS]; `write` in the place of CTXC writes the
+whole one alone. Every member of it is taken away, given so many other kinds of value (3), and joined by a member that nobody knows; ctxc
+has to refuse each with the file's name and the place, or to read it where docs/program-file.md says that it may be so. Prints how many
+were tried."""
 import copy
 import json
 import subprocess
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 CTXC, FOLDER = sys.argv[1], Path(sys.argv[2])
+KINDS = int(sys.argv[3]) if len(sys.argv) > 3 else 3
 FILE = FOLDER / "damaged.ctxc"
 
 
@@ -99,7 +100,7 @@ def damage(name, whole, write_one):
         may_lack = path[-1] in OPTIONAL or isinstance(path[-1], int) or (len(path) > 1 and path[-2] == "arguments")
         write_one(changed(whole, path, lambda inner, at: inner.pop(at)))
         expect(f"{shown} taken away", (0, 2) if may_lack else (2,))
-        for other in (OTHERS[(3 * index + i) % len(OTHERS)] for i in range(3)):
+        for other in (OTHERS[(3 * index + i) % len(OTHERS)] for i in range(KINDS)):
             if type(other) is type(value) and other == value:
                 continue
             write_one(changed(whole, path, lambda inner, at: inner.__setitem__(at, other)))
