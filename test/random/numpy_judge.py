@@ -226,33 +226,54 @@ def solved(function, target, shape):
     return (np.linalg.pinv(matrix) @ (target - constant).reshape(count, -1, 1)).reshape(count, 1, 1, *shape)
 
 
-def pulled_back(draws, outputs, values):
-    """The first op that the chains of all outputs go through, and what it should give, by the inverse of each op behind it;
-    none where these are neither functions of one number each nor affine."""
-    ops, chains = {op.name: op for op in draws.block.ops}, [sites.get("chain", []) for sites in outputs]
-    goal = outputs[0]["goal"]
-    if any(sites["goal"] != goal for sites in outputs) or any(chain[-1:] != [goal] for chain in chains) or goal not in draws.full:
-        return None
+def shared_of(outputs):
+    """The end that the chains of all outputs have in common."""
+    chains = [sites["chain"] for sites in outputs]
     shared = [name for name in chains[0] if all(name in chain for chain in chains)]
-    if any(chain[-len(shared):] != shared for chain in chains) or any(name not in ops for name in shared):
+    return shared if all(chain[-len(shared):] == shared for chain in chains) else []
+
+
+def pulled_back(draws, chain, values):
+    """What the first op of `chain` should give so that the last one gives what it does in the full run, by the inverse of each
+    op; none where one is neither a function of one number each, nor affine, nor goes back to what the full run has before it."""
+    ops = {op.name: op for op in draws.block.ops}
+    if not chain or any(name not in ops for name in chain):
         return None
-    target = draws.full[goal]
-    for inner, outer in reversed(list(zip(shared, shared[1:]))):
-        names = [operand.name for operand in ops[outer].operands]
-        if names.count(inner) != 1:
-            return None
+    target = draws.full[chain[-1]]
+    for inner, outer in reversed(list(zip(chain, chain[1:]))):
+        behind = draws.block.behind([inner])
+        between = behind[: behind.index(ops[outer]) + 1]
 
         def made_of(z):
-            return draws.block.run(ops[outer], {**values, inner: z}, HERE)  # noqa: B023
+            own = {**values, inner: z}  # noqa: B023
+            for op in between:  # noqa: B023
+                own[op.name] = draws.block.run(op, own, HERE)
+            return own[outer]  # noqa: B023
 
-        for inverse in (inverted, solved):
+        for inverse in (inverted, solved, lambda *_: draws.full[inner]):  # noqa: B023
             found = inverse(made_of, target, ops[inner].shape)
             if found is not None and np.allclose(made_of(found), target, rtol=EXACT, atol=EXACT, equal_nan=True):
                 break
         else:
             return None
         target = found
-    return ops[shared[0]], target
+    return target
+
+
+def pulled(draws, outputs, values):
+    """Ops and what they should give: the first ones of all chains, where what stands in the others has the full run's values;
+    or the first one that all chains go through."""
+    ops, chains = {op.name: op for op in draws.block.ops}, [sites.get("chain", []) for sites in outputs]
+    if any(chain[-1:] != [sites["goal"]] for chain, sites in zip(chains, outputs)):
+        return []
+    made, every = [], {name for chain in chains for name in chain if name in ops}
+    for chain in chains:
+        others = {name: draws.full[name] for name in every - set(chain)}
+        made.append((ops.get(chain[0]), pulled_back(draws, chain, {**values, **others})))
+    if any(target is None for _, target in made):
+        shared = shared_of(outputs)
+        made = [(ops.get(shared[0]), pulled_back(draws, shared, values))] if shared else []
+    return [] if any(target is None for _, target in made) else made
 
 
 def patched(draws, claim, attempts=3):
@@ -271,11 +292,11 @@ def patched(draws, claim, attempts=3):
     search = Search(draws, groups, values, goals if all(goals) else None)
     found, errors = search.least(np.arange(len(draws.wanted)), 1, None)
     left = np.flatnonzero(errors > EXACT)
-    if left.size and (pulled := pulled_back(draws, claim["outputs"], values)) is not None:
-        op, target = pulled
-        near = Search(draws, groups, values, [op], {op.name: target})
-        if groups == [op.name]:
-            near.start = np.where(np.isfinite(target), target, values[op.name]).reshape(near.start.shape)
+    if left.size and (aims := pulled(draws, claim["outputs"], values)):
+        near = Search(draws, groups, values, [op for op, _ in aims], {op.name: target for op, target in aims})
+        if groups == [op.name for op, _ in aims]:
+            starts = [np.where(np.isfinite(target), target, values[op.name]) for op, target in aims]
+            near.start = np.concatenate([start.reshape(len(draws.wanted), -1) for start in starts], 1)
         points, _ = near.least(left, 1, None)
         close = np.abs(search.residual(points[:, None], left)[:, 0]).max(1) < EXACT * (1 + np.abs(search.wanted[left]).max(1))
         found[left[close]], left = points[close], left[~close]

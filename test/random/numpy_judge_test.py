@@ -92,9 +92,10 @@ class Judge(unittest.TestCase):
             self.assertGreaterEqual(found[verdict], 0.85 * count, verdict)
 
     def test_patches_that_are_far(self):
-        """A length by an exponential, from where it underflows; the root of a number that is nearly zero; a cube, flat at zero; a cube root of what is large."""
+        """A length by an exponential, from where it underflows; the root of a number that is nearly zero; a cube, flat at zero; a cube root of what is large; a ninth power in a
+        direction that another patch makes longer."""
         with tempfile.TemporaryDirectory() as folder:
-            for seed, by_layer in ((6037923, True), (6052387, False), (7007082, False), (11741758, True), (12879035, False)):
+            for seed, by_layer in ((6037923, True), (6052387, False), (7007082, False), (11741758, True), (12879035, False), (14569584, False)):
                 maker = Maker(seed, by_layer)
                 maker.make()
                 for _, layer, claim in claims_of(CTXC, folder, [maker], by_layer):
