@@ -3,8 +3,9 @@
 
 Runs the tests of test/unit/Property on the seeds FIRST to FIRST + COUNT - 1, some at a time. What
 was done is kept in a file, a line for each part; a run with the same file and the same range goes
-on where the last one stopped. A part takes one of four kinds in turn: blocks, blocks that are made
-to deceive, models of several layers, and large blocks whose numbers fit their sizes.
+on where the last one stopped, and judges again the parts that failed. A part takes one of four
+kinds in turn: blocks, blocks that are made to deceive, models of several layers, and large blocks
+whose numbers fit their sizes.
 
   tools/random-blocks.py STATE [--first SEED] [--count N]
 
@@ -58,7 +59,7 @@ class State:
             found = lines[0] if lines else "no range"
             sys.exit(f"{self.path} is of {found}, not of {given}; name another file")
         self.range = lines[0]
-        self.parts = {part["first"]: part for part in lines[1:]}
+        self.parts = {part["first"]: part for part in lines[1:] if "failed" not in part}
         if whole != text:  # the last line was being written when the run ended
             with open(self.path, "w", encoding="utf-8") as file:
                 file.write(whole)

@@ -73,8 +73,13 @@ class RandomBlocks(unittest.TestCase):
         done = self.run_on("state", "--first", "8", "--count", "8", program=fake)
         self.assertEqual(done.returncode, 1)
         self.assertIn("1 verdicts are false; seeds [13]", done.stdout)
-        again = self.run_on("state", "--first", "8", "--count", "8", program="/bin/false")
-        self.assertEqual(again.returncode, 1, "what failed stays failed")
+        again = self.run_on("state", "--first", "8", "--count", "8", program=fake)
+        self.assertEqual(again.returncode, 1, "what failed is judged again, and fails again")
+        self.assertIn("1 verdicts are false; seeds [13]", again.stdout)
+        mended = self.run_on("state", "--first", "8", "--count", "8")
+        self.assertEqual(mended.returncode, 0, mended.stdout + mended.stderr)
+        self.assertIn("8 of 8 done", mended.stdout)
+        self.assertEqual(self.run_on("state", "--first", "8", "--count", "8", program="/bin/false").returncode, 0, "it is done")
 
     def test_seeds_that_were_not_judged_are_a_failure(self):
         done = self.run_on("state", "--first", "8", "--count", "8", program="/bin/true")
