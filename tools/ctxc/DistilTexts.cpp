@@ -13,9 +13,9 @@ using llvm::StringRef;
 
 /// Of the answers that the model writes for the card, and of unrelated texts.
 static constexpr int64_t heldOutTokens = 400, unrelatedTokens = 512;
-/// Of --tokens where the model writes the texts, and for each of --entries. Many entries fit little
-/// text alone.
-static constexpr int64_t sampledTokens = 2000, sampledTokensOfEntry = 100;
+/// Of --tokens where the model writes the texts: as many, or so many for each of --entries, since
+/// many entries fit little text alone; but no more than takes minutes.
+static constexpr int64_t leastSampled = 2000, sampledOfEntry = 100, mostSampled = 10000;
 
 std::vector<OptionSpec> driver::textOptions() {
   return {
@@ -24,8 +24,8 @@ std::vector<OptionSpec> driver::textOptions() {
              "writes them, with the context in front, and unrelated ones without it"}),
       reads({"--held-out", "FILE", "texts for the card, in place of that fifth"}),
       {"--tokens", "N",
-       "fit N tokens, rounded up to the end of a text; default: all of --text, or 2000 and\n"
-       "at least 100 for each of --entries"},
+       "fit N tokens, rounded up to the end of a text; default: all of --text, or 2000,\n"
+       "and with --entries N at least 100 N, up to 10000"},
       reads({"--prompts", "FILE",
              "the beginnings of texts that the model writes: a prompt on each line, or JSON\n"
              "lines (.jsonl). Without --held-out a fifth is used only for the card. Default:\n"
@@ -222,7 +222,7 @@ Expected<DistilTexts> driver::distilTexts(const Arguments &arguments, Model &mod
   int64_t entries = 0; // auto and none: 2000
   if (auto text = arguments.get("--entries"); text && text->getAsInteger(10, entries))
     entries = 0;
-  const int64_t sampled = std::max(sampledTokens, sampledTokensOfEntry * entries);
+  const int64_t sampled = std::clamp(sampledOfEntry * entries, leastSampled, mostSampled);
   auto most = arguments.integer("--tokens", 1, INT32_MAX,
                                 arguments.has("--text") ? INT32_MAX : sampled);
   if (!most)
