@@ -28,11 +28,15 @@ private:
   void visit(Operation *op);
   Facts factsOf(Operation *op) const;
   void setSources(Operation *op, Term &term) const;
+  std::vector<uintptr_t> kindOf(Operation *op) const;
   void number(Operation *op, Term &term);
   void settle(Operation *op, Term &term, Facts &facts);
   std::vector<Combination> saturate(Operation *op, const Combination *sum, const Term &term,
                                     Facts &facts);
   void forgetDividedZeros();
+  Combination combinationOf(Value value) const;
+  std::vector<double> ratiosOf(Value a, Value b) const;
+  std::vector<double> ratiosOf(Operation *a, Operation *b) const;
   std::optional<Combination> combine(Operation *op) const;
   void takeSum(const Combination &sum, Term &term, Facts &facts);
   /// The setting's value in the layer, or in the block if there is no layer; null if it has none.
@@ -56,6 +60,7 @@ private:
   llvm::DenseMap<Value, Combination> sums;
   Atoms atoms;
   std::map<std::vector<uintptr_t>, unsigned> numbers;
+  std::map<std::vector<uintptr_t>, std::vector<Operation *>> kinds; ///< ops before, by kindOf
 };
 } // namespace ctxc::xf
 
@@ -144,13 +149,8 @@ void FactsPass::setSources(Operation *op, Term &term) const {
   }
 }
 
-/// The same op on the same values gives the same value.
-void FactsPass::number(Operation *op, Term &term) {
-  SmallVector<uintptr_t> operands;
-  for (Value operand : op->getOperands())
-    operands.push_back(this->term(operand).number);
-  if (op->hasTrait<OpTrait::IsCommutative>())
-    llvm::sort(operands);
+/// What makes an op the same as another, but for its operands.
+std::vector<uintptr_t> FactsPass::kindOf(Operation *op) const {
   auto opaque = [](auto thing) { return reinterpret_cast<uintptr_t>(thing.getAsOpaquePointer()); };
   std::vector<uintptr_t> key{opaque(op->getName())};
   if (auto param = dyn_cast<ParamOp>(op)) {
@@ -173,6 +173,17 @@ void FactsPass::number(Operation *op, Term &term) {
   if (auto linear = dyn_cast<LinearOp>(op); // one number is its own transpose
       linear && cast<ShapedType>(linear.getWeight().getType()).getNumElements() == 1)
     key[1] = 0;
+  return key;
+}
+
+/// The same op on the same values gives the same value.
+void FactsPass::number(Operation *op, Term &term) {
+  SmallVector<uintptr_t> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(this->term(operand).number);
+  if (op->hasTrait<OpTrait::IsCommutative>())
+    llvm::sort(operands);
+  std::vector<uintptr_t> key = kindOf(op);
   key.insert(key.end(), operands.begin(), operands.end());
   if (op->getNumResults() != 1)
     key.push_back(reinterpret_cast<uintptr_t>(op)); // not looked into
@@ -284,9 +295,44 @@ void FactsPass::settle(Operation *op, Term &term, Facts &facts) {
     facts = Facts::constant(0, facts.why);
 }
 
+Combination FactsPass::combinationOf(Value value) const {
+  auto known = sums.find(value);
+  return known != sums.end() ? known->second : Combination{{{term(value).number, 1}}};
+}
+
+/// The numbers k with a = k b on open sets, by what both are rounded to there.
+std::vector<double> FactsPass::ratiosOf(Value a, Value b) const {
+  if (term(a).number == term(b).number)
+    return {1};
+  std::vector<double> ratios;
+  std::vector<Combination> ofB = atoms.roundings(combinationOf(b));
+  for (const Combination &x : atoms.roundings(combinationOf(a)))
+    for (const Combination &y : ofB)
+      if (std::optional<double> ratio = ratioOf(x, y); ratio && !llvm::is_contained(ratios, *ratio))
+        ratios.push_back(*ratio);
+  return ratios;
+}
+
+/// The same for the results of two ops of a kind, by their operands.
+std::vector<double> FactsPass::ratiosOf(Operation *a, Operation *b) const {
+  std::vector<double> ratios = {1};
+  for (auto [x, y] : llvm::zip(a->getOpOperands(), b->getOperands())) {
+    std::vector<double> next;
+    for (double k : ratiosOf(x.get(), y))
+      if (k == 1 || isLinearIn(x))
+        for (double ratio : ratios)
+          next.push_back(k * ratio);
+    ratios = std::move(next);
+    if (ratios.empty())
+      break;
+  }
+  return ratios;
+}
+
 /// Sets the limits of a result; returns what else it is rounded to on open sets.
 std::vector<Combination> FactsPass::saturate(Operation *op, const Combination *sum,
                                              const Term &term, Facts &facts) {
+  constexpr size_t most = 64;
   std::vector<Combination> rounded;
   facts.zeroedBy = 0;
   facts.growth = 0;
@@ -305,17 +351,25 @@ std::vector<Combination> FactsPass::saturate(Operation *op, const Combination *s
     auto [limits, followed] = saturationOf(op, of, [&](Value v) { return this->term(v).fixed; });
     llvm::append_range(facts.limits, limits);
     for (auto [value, factor] : followed) {
-      auto known = sums.find(value);
-      Combination to =
-          known != sums.end() ? known->second : Combination{{{this->term(value).number, 1}}};
+      Combination to = combinationOf(value);
       for (auto &[number, of] : to.terms)
         of *= factor;
       to.constant *= factor;
       for (Combination &each : atoms.roundings(to))
-        if (constexpr size_t most = 64; each.terms.empty())
+        if (each.terms.empty())
           facts.limits.push_back(each.constant);
         else if (rounded.size() < most)
           rounded.push_back(std::move(each));
+    }
+    // f(u tanh(w)) is rounded to f(u).
+    if (op->getNumOperands() > 0 && op->getNumResults() == 1) {
+      std::vector<Operation *> &alike = kinds[kindOf(op)];
+      for (Operation *other : alike)
+        for (double ratio : ratiosOf(op, other))
+          if (unsigned number = this->term(other->getResult(0)).number;
+              number != term.number && rounded.size() < most)
+            rounded.push_back({{{number, ratio}}});
+      alike.push_back(op);
     }
   }
   dropUnreached(op, facts.limits, of);

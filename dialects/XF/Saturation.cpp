@@ -208,6 +208,17 @@ Saturation ctxc::xf::saturationOf(Operation *op, FactsOf of, IsFixed isFixed) {
   return result;
 }
 
+bool ctxc::xf::isLinearIn(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  if (auto link = dyn_cast<AssignableOpInterface>(op); link && isa<ScaleOp, LinearOp>(op))
+    return &operand == &link.getDataOperand();
+  if (isa<DivOp>(op))
+    return operand.getOperandNumber() == 0;
+  if (isa<RotaryOp>(op))
+    return operand.getOperandNumber() == 0;
+  return isa<MulOp, SliceOp, TransposeOp, PermuteOp, ReshapeOp, BroadcastOp>(op);
+}
+
 void ctxc::xf::tidyLimits(Facts &facts) {
   if (std::optional<double> constant = facts.getConstant())
     facts.limits = {*constant};

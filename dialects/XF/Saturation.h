@@ -30,6 +30,9 @@ struct Saturation {
 Saturation saturationOf(mlir::Operation *op, llvm::function_ref<const Facts &(mlir::Value)> of,
                         llvm::function_ref<bool(mlir::Value)> isFixed);
 
+/// Whether the result of an op is linear in an operand, without a constant.
+bool isLinearIn(mlir::OpOperand &operand);
+
 /// Leaves each number once, and none that the result's interval excludes.
 void tidyLimits(Facts &facts);
 

@@ -173,6 +173,24 @@ static void addTo(Combination &sum, const Combination &part, double factor) {
   }
 }
 
+std::optional<double> ctxc::xf::ratioOf(const Combination &a, const Combination &b) {
+  if (std::isnan(a.constant) || std::isnan(b.constant))
+    return 1;
+  if (a.terms.size() != b.terms.size())
+    return std::nullopt;
+  if (a.terms.empty()) {
+    if (a.constant == b.constant)
+      return 1;
+    return b.constant != 0 && a.constant != 0 ? std::optional(a.constant / b.constant)
+                                              : std::nullopt;
+  }
+  const double ratio = a.terms.begin()->second / b.terms.begin()->second;
+  for (auto [x, y] : llvm::zip(a.terms, b.terms))
+    if (x.first != y.first || x.second != ratio * y.second)
+      return std::nullopt;
+  return a.constant == ratio * b.constant ? std::optional(ratio) : std::nullopt;
+}
+
 std::vector<Combination> Atoms::roundings(const Combination &sum) const {
   constexpr size_t most = 256;
   std::vector<Combination> all{{{}, sum.constant}};

@@ -29,6 +29,9 @@ struct Combination {
   bool doubtful = false; ///< something cancels, except for what may be a rounding
 };
 
+/// k, where a = k b; none where they are not proportional. An unknown number may be any.
+std::optional<double> ratioOf(const Combination &a, const Combination &b);
+
 /// The distinct values of a block, by their numbers: what is known about the first of each.
 class Atoms {
 public:

@@ -66,6 +66,43 @@ def antisymmetric(b, u, w):
     return b.sub(b.linear(weight, u), turned)
 
 
+def of_both(f, sign=-1):
+    """f(tanh(u) w) - f(w): behind the same op, too, the one is the other where tanh(u) is 1. With `sign` 1 where it is -1."""
+    def make(b, u, w):
+        f_of = f(b)
+        return b.add(f_of(b.mul(tanh(b, u), w)), b.times(f_of(w), sign))
+    return make
+
+
+def scaled(b):
+    m = b.param("gain", 8)
+    return lambda h: b.op(f"scale {h.name} by {m.name}", h.shape, f"{h.type}, {m.type}")
+
+
+def rotated(b):
+    table = b.setting("table", [1.0, 0.5, 0.0, 2.0])
+    return lambda h: b.rotary(h, table)
+
+
+def by_known(b):
+    matrix = b.setting("M", [[float(i == j) for j in range(8)] for i in range(8)])
+    return lambda h: b.linear(matrix, h)
+
+
+def by_matrix(b):
+    weight = b.param("W", 8, 8)
+    return lambda h: b.linear(weight, h)
+
+
+def gated_by_one(b):
+    gate = b.matrix("gate", 8, b.x)
+    return lambda h: b.mul(h, gate)
+
+
+# What both vectors go through.
+BOTH = {"a scale": scaled, "a rotation": rotated, "a known matrix": by_known, "a matrix": by_matrix, "a gate": gated_by_one,
+        "a scale and a rotation": lambda b: (lambda f, g: lambda h: g(f(h)))(scaled(b), rotated(b))}
+
 # Of one vector and of another.
 CANCELS = {
     "tanh + 1": lambda b, u, w: plus(b, tanh(b, u), 1),
@@ -176,6 +213,10 @@ def mixture(kind, count):
 def cases():
     for name, make in CANCELS.items():
         yield name, with_entries(make), [PARTLY]
+    for name, f in BOTH.items():
+        yield f"{name} of both", with_entries(of_both(f)), [PARTLY]
+        yield f"{name} of opposites", with_entries(of_both(f, 1)), [PARTLY]
+        yield f"{name} of both, kept", with_entries(of_both(f, -2)), [ALWAYS]
     for name, make in KEEPS.items():
         yield f"{name}, kept", with_entries(make), [ALWAYS]
     for name in GATES:
