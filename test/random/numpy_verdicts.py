@@ -31,6 +31,7 @@ class Maker:
 
     def __init__(self, seed, by_layer):
         self.rng = rng = np.random.default_rng(seed)
+        self.later = np.random.default_rng([seed, 1])  # of what was added later: the same seed makes the same block around it
         self.by_layer, self.kinds, self.names = by_layer, set(), 0
         self.width = 4 if by_layer else int(rng.choice([1, 2, 3, 4, 6]))
         if not by_layer and rng.random() < 0.01:
@@ -199,6 +200,29 @@ class Maker:
             return self.matrix(inner, n)
         return self.matrix(x, n, self.pick(None, None, None, "shared"))
 
+    def twice(self, x):
+        """The same op of two values that floating point makes one on an open set, or multiples, added."""
+        b, rng, n = self.block, self.later, x.shape[0]
+        self.kinds.add("the same op twice")
+        kind = rng.choice(["scale", "linear", "rotary", "gate", "function"])
+        if kind == "scale":
+            m = b.param(self.fresh("twice"), n)
+            same = lambda h: b.scale(h, m)  # noqa: E731
+        elif kind == "linear":
+            w = b.param(self.fresh("twice"), n, n)
+            same = lambda h: b.linear(w, h)  # noqa: E731
+        elif kind == "rotary" and n % 2 == 0:
+            f = b.setting(self.fresh("f"), rng.choice([0.0, 1.0, 0.5], n // 2))
+            same = lambda h: b.rotary(h, f, "half", 1.0)  # noqa: E731
+        elif kind == "gate":
+            gate = self.matrix(self.v, n)
+            same = lambda h: b.mul(h, gate)  # noqa: E731
+        else:
+            act = str(rng.choice(list(ACTIVATIONS)))
+            same = lambda h: b.activation(act, h)  # noqa: E731
+        near = b.mul(x, b.activation(str(rng.choice(["tanh", "sigmoid"])), self.matrix(self.v, n)))
+        return b.add(same(near), b.times(same(x), float(rng.choice([1, -1, -1, -2]))))
+
     def make(self):
         b, n = self.block, self.width
         inside, behind = (1, 1) if n > 64 else (2, 2)
@@ -212,6 +236,10 @@ class Maker:
                 d = self.matrix(d, n)
             elif how != "nothing":
                 d = (b.scale if how == "scale" else b.bias)(d, b.param(self.fresh(how), n))
+        if n < 64 and self.later.random() < 0.1:
+            d = self.twice(d)
+            if self.later.random() < 0.7:  # a divisor, entry by entry
+                d = b.scale(d, b.param(self.fresh("scale"), n))
         y = self.pick(b.add, b.add, b.add, b.sub)(self.v, d)
         if self.rng.random() < 0.15:
             y = self.changed(y, 1)
