@@ -29,6 +29,11 @@ static std::optional<StringRef> optionOfWeights(const Arguments &arguments) {
   return std::nullopt;
 }
 
+int64_t driver::givenEntries(const Arguments &arguments) {
+  int64_t count = 0;
+  return arguments.get("--entries", "auto").getAsInteger(10, count) ? 0 : count;
+}
+
 Error driver::checkEntriesOptions(const Arguments &arguments) {
   auto text = arguments.get("--entries");
   if (!text || *text == "none")
@@ -59,9 +64,7 @@ Expected<EntriesChoice> driver::chooseForm(const Arguments &arguments, Model &mo
     choice.whyNot = llvm::toString(std::move(error));
     return choice;
   }
-  int64_t count = 0; // what auto leaves
-  arguments.get("--entries", "auto").getAsInteger(10, count);
-  choice.count = count;
+  choice.count = givenEntries(arguments);
   return choice;
 }
 

@@ -7,6 +7,8 @@
 namespace ctxc::driver {
 
 OptionSpec entriesOption();
+/// The number of --entries; 0 where it is left open, or is none.
+int64_t givenEntries(const Arguments &arguments);
 
 /// Fails where the option has no such value, or stands beside options that have no meaning with it.
 llvm::Error checkEntriesOptions(const Arguments &arguments);

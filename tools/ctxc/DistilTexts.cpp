@@ -1,5 +1,6 @@
 #include "DistilTexts.h"
 #include "ChatTexts.h"
+#include "DistilEntries.h"
 #include "ctxc/Session/WrittenPrompts.h"
 #include "ctxc/Support/Error.h"
 #include "tools/CommandLine/TokenProgress.h"
@@ -219,12 +220,10 @@ Error Writer::write(const Arguments &arguments, int64_t most, DistilTexts &all) 
 Expected<DistilTexts> driver::distilTexts(const Arguments &arguments, Model &model,
                                           const ContextTexts &context, uint64_t seed) {
   DistilTexts all;
-  int64_t entries = 0; // auto and none: 2000
-  if (auto text = arguments.get("--entries"); text && text->getAsInteger(10, entries))
-    entries = 0;
-  const int64_t sampled = std::clamp(sampledOfEntry * entries, leastSampled, mostSampled);
-  auto most = arguments.integer("--tokens", 1, INT32_MAX,
-                                arguments.has("--text") ? INT32_MAX : sampled);
+  const int64_t sampled =
+      std::clamp(sampledOfEntry * givenEntries(arguments), leastSampled, mostSampled);
+  auto most =
+      arguments.integer("--tokens", 1, INT32_MAX, arguments.has("--text") ? INT32_MAX : sampled);
   if (!most)
     return most.takeError();
   if (arguments.has("--unrelated")) {
